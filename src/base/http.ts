@@ -1,0 +1,63 @@
+import type { Socket } from './sockets.ts'
+
+/** Serves HTTP and WebSocket upgrades on one address. */
+export interface HttpServers {
+  listen(options: ListenOptions): Promise<HttpListener>
+}
+
+export interface ListenOptions {
+  readonly host: string
+  /** 0 picks a free port. */
+  readonly port: number
+  readonly maxBodyBytes: number
+  readonly maxFrameBytes: number
+  handle(request: Request, peer: Peer): Promise<Response>
+  /** Decides about a WebSocket before the handshake is answered. */
+  upgrade(request: UpgradeRequest): UpgradeDecision
+}
+
+export interface Peer {
+  readonly address: string
+}
+
+export interface UpgradeRequest {
+  readonly url: URL
+  readonly headers: Headers
+  readonly peer: Peer
+}
+
+export type UpgradeDecision =
+  | { readonly accept: true; opened(socket: Socket): void }
+  | { readonly accept: false; readonly status: number; readonly body: string }
+
+export interface HttpListener {
+  readonly port: number
+  /** Stops taking connections, ends the open ones, resolves when all are gone. */
+  close(): Promise<void>
+}
+
+/** Outgoing HTTP. Streams both ways; never follows redirects by itself. */
+export interface HttpClient {
+  request(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse>
+}
+
+export interface HttpRequest {
+  readonly method: string
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: Uint8Array | string
+  readonly connectTimeoutMs: number
+  /** Time until the response headers. */
+  readonly firstByteTimeoutMs: number
+  /** Longest silence between two pieces of the body. */
+  readonly idleTimeoutMs: number
+  /** Refuse addresses that are not public. Checks literals, every DNS answer and the connected peer. */
+  readonly publicOnly?: boolean
+}
+
+export interface HttpResponse {
+  readonly status: number
+  readonly headers: Headers
+  /** Ending the iteration early closes the connection. */
+  readonly body: AsyncIterable<Uint8Array>
+}

@@ -1,0 +1,52 @@
+/** One WebSocket connection, text frames only. Handlers are set once, before the first frame is read. */
+export interface Socket {
+  readonly bufferedBytes: number
+  readonly isOpen: boolean
+  /** Resolves when the frame has been handed to the operating system; rejects when the socket is gone. */
+  send(text: string): Promise<void>
+  ping(): void
+  /** Stop reading; the peer feels it as back-pressure. */
+  pause(): void
+  resume(): void
+  /** Polite close with the closing handshake. */
+  close(code: number, reason: string): void
+  /** Immediate end, for peers that no longer answer. */
+  terminate(): void
+  listen(handlers: SocketHandlers): void
+}
+
+export interface SocketHandlers {
+  onText(text: string): void
+  onPong(): void
+  /** Exactly once. 1006 when there was no closing handshake. */
+  onClose(code: number, reason: string): void
+}
+
+export interface SocketDialer {
+  /** Rejects with a `SocketRefused` when the peer answers the handshake with an HTTP status. */
+  dial(url: string, options: DialOptions, signal: AbortSignal): Promise<Socket>
+}
+
+export interface DialOptions {
+  readonly headers?: Readonly<Record<string, string>>
+  readonly maxFrameBytes: number
+  readonly timeoutMs: number
+  readonly tls?: {
+    readonly verify: boolean
+    readonly servername?: string
+    /** Called with the peer's SHA-256 fingerprint before any header is sent; throwing refuses the connection. */
+    readonly checkFingerprint?: (fingerprint: string) => void
+  }
+}
+
+export class SocketRefused extends Error {
+  readonly status: number
+  /** The peer's `Date` header in Unix ms, to recognise a clock that is off. */
+  readonly peerTime: number | undefined
+  constructor(status: number, peerTime?: number) {
+    super(`the peer refused the connection with status ${status}`)
+    this.name = 'SocketRefused'
+    this.status = status
+    this.peerTime = peerTime
+  }
+}

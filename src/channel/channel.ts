@@ -1,0 +1,70 @@
+import type { JsonObject } from '../base/json.ts'
+import type { SessionEvent } from '../core/event.ts'
+import type { RunId, SessionKey } from '../core/ids.ts'
+import type {
+  AcceptedMessage,
+  ControlCommand,
+  DeliveryFate,
+  InboundMessage,
+  Reply,
+  SessionRecord,
+} from '../core/inbound.ts'
+
+/**
+ * A channel is an adapter: bytes to messages, events and replies to bytes. Everything durable (inbox, outbox, sessions,
+ * order, redelivery) belongs to the gateway and is the same for all channels.
+ */
+export interface Channel {
+  readonly name: string
+  /** Opens connections and begins to take messages. Called after recovery, so that nothing old is overtaken. */
+  start(intake: Intake): Promise<void>
+  /**
+   * What happens while a message is answered, in order. A preview: may be coalesced or dropped, and must not block; the
+   * terminal answer comes through `deliver`.
+   */
+  observe(event: SessionEvent, message: AcceptedMessage): void
+  /** Sends the terminal answer. Never throws for a missing or broken connection: that is a fate. */
+  deliver(reply: Reply): Promise<DeliveryFate>
+  /** For `/api/status` and `clew status`. No secrets. */
+  status(): JsonObject
+  /** While draining: what still arrives is stored and answered after the restart. */
+  drain(): void
+  /** Ends every connection and timer of the channel. */
+  close(): Promise<void>
+}
+
+/** What the gateway offers to a channel. */
+export interface Intake {
+  /**
+   * Resolves once the message is durable: only then may the channel acknowledge it. Rejects with a `GatewayError`
+   * (`QUEUE_FULL`, `FIELD_INVALID`, `STORAGE_FULL` …) that the channel shows its peer.
+   */
+  accept(message: InboundMessage): Promise<Acceptance>
+  /** Takes effect, durably, before it resolves; never waits for a running turn to finish by itself. */
+  control(command: ControlCommand): Promise<ControlResult>
+  /** The peer has confirmed every reply up to this number. */
+  acknowledge(channel: string, account: string, seq: number): void
+  /** The account can be reached (again): its waiting replies are handed to `deliver`. */
+  available(channel: string, account: string): void
+  /** Replies with a higher number, again, marked as redelivered. */
+  resume(channel: string, account: string, afterSeq: number): Promise<void>
+  /** The next number for a frame to this account; also numbers previews. Survives restarts. */
+  nextSeq(channel: string, account: string): Promise<number>
+}
+
+export interface Acceptance {
+  readonly run: RunId
+  readonly key: SessionKey
+  /** True for a redelivery: no new turn; the stored answer is delivered again if there is one and the channel wants it. */
+  readonly duplicate: boolean
+}
+
+export type ControlResult =
+  | { readonly type: 'reset' | 'delete'; readonly key: SessionKey }
+  | { readonly type: 'cancel'; readonly key: SessionKey; readonly cancelled: number }
+  | { readonly type: 'get'; readonly key: SessionKey; readonly record: SessionRecord }
+  | {
+      readonly type: 'list'
+      readonly sessions: readonly { readonly key: SessionKey; readonly record: SessionRecord }[]
+      readonly nextCursor?: string
+    }

@@ -1,0 +1,64 @@
+import type { JsonValue } from '../base/json.ts'
+
+/** Who has to act, and whether trying again can help. */
+export interface ErrorRule {
+  readonly kind: 'caller' | 'peer' | 'provider' | 'storage' | 'config' | 'defect'
+  readonly retry: 'never' | 'later'
+}
+
+/** Every code has a paragraph in `docs/errors.md`; a test compares the lists. */
+export const ERRORS = {
+  // what a client sent
+  FRAME_MALFORMED: { kind: 'peer', retry: 'never' },
+  FRAME_TOO_LARGE: { kind: 'peer', retry: 'never' },
+  FIELD_INVALID: { kind: 'caller', retry: 'never' },
+  SESSION_NOT_FOUND: { kind: 'caller', retry: 'never' },
+  TURN_CANCELLED: { kind: 'caller', retry: 'later' },
+  RATE_LIMITED: { kind: 'caller', retry: 'later' },
+  QUEUE_FULL: { kind: 'caller', retry: 'later' },
+  SHUTTING_DOWN: { kind: 'caller', retry: 'later' },
+  UNAUTHORIZED: { kind: 'caller', retry: 'never' },
+  ORIGIN_REFUSED: { kind: 'caller', retry: 'never' },
+  // our own disk
+  STORAGE_FAILED: { kind: 'storage', retry: 'later' },
+  STORAGE_FULL: { kind: 'storage', retry: 'later' },
+  HOME_UNWRITABLE: { kind: 'config', retry: 'never' },
+  HOME_IN_USE: { kind: 'config', retry: 'later' },
+  // start-up
+  CONFIG_INVALID: { kind: 'config', retry: 'never' },
+  PORT_IN_USE: { kind: 'config', retry: 'later' },
+  TOKEN_REQUIRED: { kind: 'config', retry: 'never' },
+  GATEWAY_NOT_RUNNING: { kind: 'caller', retry: 'later' },
+  GATEWAY_UNREACHABLE: { kind: 'peer', retry: 'later' },
+  // the model
+  MODEL_UNKNOWN: { kind: 'config', retry: 'never' },
+  MODEL_FAILED: { kind: 'provider', retry: 'later' },
+  // anything we did not foresee
+  INTERNAL: { kind: 'defect', retry: 'never' },
+} as const satisfies Record<string, ErrorRule>
+
+export type ErrorCode = keyof typeof ERRORS
+
+export type ErrorFacts = { readonly [name: string]: JsonValue | undefined }
+
+/**
+ * An exceptional end. Match by `code`. The message is for a person and names what to do; facts are for the operator:
+ * ids, sizes and limits, never a secret and never message text.
+ */
+export class GatewayError extends Error {
+  readonly code: ErrorCode
+  readonly facts: ErrorFacts
+
+  constructor(code: ErrorCode, message: string, facts: ErrorFacts = {}, options?: { readonly cause?: unknown }) {
+    super(message, options)
+    this.name = 'GatewayError'
+    this.code = code
+    this.facts = facts
+  }
+}
+
+/** Anything thrown, as a `GatewayError`: what is not one already becomes `INTERNAL`, its text kept out of the facts. */
+export function toGatewayError(thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown
+  return new GatewayError('INTERNAL', 'an internal error occurred', {}, { cause: thrown })
+}

@@ -1,0 +1,59 @@
+import type { JsonObject } from '../base/json.ts'
+import type { EntryId, RunId, SessionId, SessionKey } from './ids.ts'
+import type { Outcome } from './outcome.ts'
+import type { Usage } from './message.ts'
+
+/**
+ * What happens while a message is answered. `tool-end`, `round-end`, `step-completed` and `turn-end` follow the append
+ * they report; the deltas are previews and may be dropped for a slow reader.
+ */
+export type TurnEvent =
+  | { readonly type: 'turn-start'; readonly model: string }
+  | { readonly type: 'text-delta'; readonly round: number; readonly delta: string }
+  | { readonly type: 'thinking-delta'; readonly round: number; readonly delta: string }
+  | {
+      readonly type: 'tool-start'
+      readonly round: number
+      readonly callId: string
+      readonly tool: string
+      readonly arguments: JsonObject
+    }
+  | {
+      readonly type: 'tool-end'
+      readonly round: number
+      readonly callId: string
+      readonly tool: string
+      readonly failed: boolean
+      readonly durationMs: number
+    }
+  | { readonly type: 'model-retry'; readonly attempt: number; readonly delayMs: number; readonly code: string }
+  | { readonly type: 'round-end'; readonly round: number; readonly entryId: EntryId; readonly usage: Usage }
+  | { readonly type: 'compaction-end'; readonly tokensBefore: number; readonly tokensAfter: number }
+  | StepCleanupCompleted
+  | { readonly type: 'step-completed'; readonly stepId: string; readonly rounds: number }
+  | { readonly type: 'turn-end'; readonly outcome: Outcome }
+
+export interface StepCleanupCompleted {
+  readonly type: 'step-cleanup-completed'
+  readonly stepId: string
+  readonly cleanedMessages: number
+  readonly remainingMessages: number
+  readonly tokensBefore: number
+  readonly tokensSaved: number
+  readonly tokensRemaining: number
+  /** True when the numbers come from an estimate instead of the model's own tokenizer. */
+  readonly estimated: boolean
+  /** Why nothing, or less than usual, was hidden. */
+  readonly reason?: string
+}
+
+/** Stamped once, by the session. */
+export interface SessionEvent {
+  readonly session: SessionKey
+  readonly sessionId: SessionId
+  readonly run: RunId
+  readonly at: number
+  readonly event: TurnEvent
+}
+
+export type EmitTurnEvent = (event: TurnEvent) => Promise<void>

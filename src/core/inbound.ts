@@ -1,0 +1,108 @@
+import type { JsonObject } from '../base/json.ts'
+import type { RunId, SessionId, SessionKey } from './ids.ts'
+import type { CancelCause } from './outcome.ts'
+import type { ErrorCode } from './errors.ts'
+
+/** A user's message as a channel understood it. Everything in it is JSON, because it is stored before it is accepted. */
+export interface InboundMessage {
+  readonly channel: string
+  /** The stable identity of the client or service behind the connection (`uid`, agent id …). */
+  readonly account: string
+  /** The sender's own id. Together with session and content it tells a redelivery from a new message. */
+  readonly messageId: string
+  readonly text: string
+  readonly attachments: readonly Attachment[]
+  readonly route: RouteFields
+  /** What the channel needs to answer this message; opaque to everyone else and handed back with every event and reply. */
+  readonly replyTo: JsonObject
+  /** Overrides `task.auto_cleanup_enabled` for this message. */
+  readonly autoCleanup?: boolean
+}
+
+export interface Attachment {
+  readonly name: string
+  readonly mimeType: string
+  /** Absolute path below `<home>/media`. */
+  readonly path: string
+  readonly bytes: number
+  /** Extracted text of a text file, within the cap. */
+  readonly text?: string
+}
+
+/** The fields that decide which conversation a message belongs to; see `session/route.ts`. */
+export interface RouteFields {
+  readonly session?: string
+  readonly peerKind?: string
+  readonly peerId?: string
+  readonly chatType?: string
+  readonly chatId?: string
+  readonly senderId?: string
+  readonly topicId?: string
+  readonly threadId?: string
+  /** Ids of this channel differ by case only: never fold them. */
+  readonly preserveCase?: boolean
+}
+
+/** A message that is durable: from here on it will be answered, whatever happens. */
+export interface AcceptedMessage extends InboundMessage {
+  readonly run: RunId
+  readonly key: SessionKey
+  readonly acceptedAt: number
+}
+
+/** The one terminal answer to a message, durable in the outbox before anybody sees it. */
+export interface Reply {
+  readonly run: RunId
+  readonly key: SessionKey
+  readonly channel: string
+  readonly account: string
+  readonly messageId: string
+  readonly replyTo: JsonObject
+  /** Rises per channel and account, over restarts too. */
+  readonly seq: number
+  readonly content: ReplyContent
+  /** True when an earlier attempt may have reached the peer. */
+  readonly redelivered: boolean
+}
+
+export type ReplyContent =
+  | { readonly kind: 'complete'; readonly text: string }
+  | { readonly kind: 'error'; readonly code: ErrorCode; readonly message: string; readonly partialText: string }
+  | { readonly kind: 'cancelled'; readonly by: CancelCause }
+
+/** `waiting`: nothing was sent, the reply stays in the outbox. `unknown`: it was sent, and nobody can tell whether it arrived. */
+export type DeliveryFate = 'delivered' | 'waiting' | 'unknown'
+
+/** Commands that never wait behind a running turn. */
+export type ControlCommand =
+  | { readonly type: 'reset'; readonly key: string }
+  | { readonly type: 'delete'; readonly key: string }
+  | { readonly type: 'cancel'; readonly key: string; readonly run?: RunId }
+  | { readonly type: 'get'; readonly key?: string; readonly sessionId?: string }
+  | { readonly type: 'list'; readonly limit?: number; readonly cursor?: string; readonly prefix?: string }
+
+/** A row of the session index, in the seed's own field names: this is what `sessions.json` holds. */
+export interface SessionRecord {
+  readonly sessionId: SessionId
+  readonly updatedAt: number
+  readonly deliveryContext?: DeliveryContext
+  readonly lastChannel?: string
+  readonly lastTo?: string
+  readonly lastAccountId?: string
+  readonly lastThreadId?: string
+  readonly webhookMessageId?: string
+  readonly webhookSessionId?: string
+  readonly providerOverride?: string
+  readonly modelOverride?: string
+  /** Earlier transcripts of this key, newest last; each can be restored. */
+  readonly archived?: readonly { readonly sessionId: SessionId; readonly at: number }[]
+  /** Fields of other programs are kept. */
+  readonly [field: string]: unknown
+}
+
+export interface DeliveryContext {
+  readonly channel: string
+  readonly to?: string
+  readonly accountId?: string
+  readonly threadId?: string
+}

@@ -1,0 +1,12 @@
+import type { ErrorCode } from './errors.ts'
+
+/** How a step ended. Values, not exceptions: each is a normal way for a conversation to go on. */
+export type Outcome =
+  | { readonly kind: 'completed'; readonly text: string }
+  | { readonly kind: 'failed'; readonly code: ErrorCode; readonly message: string; readonly partialText: string }
+  | { readonly kind: 'cancelled'; readonly by: CancelCause }
+  | { readonly kind: 'round-limit'; readonly rounds: number; readonly text: string }
+  /** The process ended in the middle; the step is resumed or closed at the next start. */
+  | { readonly kind: 'interrupted' }
+
+export type CancelCause = 'user' | 'reset' | 'delete' | 'newer-message' | 'shutdown'

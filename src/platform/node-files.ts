@@ -1,0 +1,133 @@
+import {
+  closeSync,
+  constants,
+  fdatasync,
+  fstatSync,
+  fsync,
+  ftruncate,
+  open,
+  read,
+  write,
+  writeSync,
+  type Stats,
+} from 'node:fs'
+import { mkdir, readdir, realpath, rename, rm, stat, unlink } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { errnoOf, type FileHandle, type Files, type FileStat, type OpenMode } from '../base/files.ts'
+
+const openFile = promisify(open)
+const readAt = promisify(read)
+const writeAt = promisify(write)
+const truncateTo = promisify(ftruncate)
+const syncData = promisify(fdatasync)
+const syncAll = promisify(fsync)
+
+/** A synchronous write into the page cache costs about 2 µs, a trip through the thread pool 30; above this the copy itself counts. */
+const SYNC_WRITE_BYTES = 64 * 1024
+
+const FLAGS: Record<OpenMode, number> = {
+  read: constants.O_RDONLY,
+  append: constants.O_RDWR | constants.O_CREAT | constants.O_APPEND,
+  create: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL,
+  replace: constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC,
+  update: constants.O_RDWR,
+}
+
+export const nodeFiles: Files = {
+  async open(path, mode, permissions = 0o600) {
+    return createHandle(path, await openFile(path, FLAGS[mode], permissions))
+  },
+  async stat(path) {
+    try {
+      return toFileStat(await stat(path))
+    } catch (error) {
+      if (isMissing(error)) return undefined
+      throw error
+    }
+  },
+  async list(directory) {
+    try {
+      return (await readdir(directory)).sort()
+    } catch (error) {
+      if (isMissing(error)) return []
+      throw error
+    }
+  },
+  async makeDirectory(path, permissions = 0o700) {
+    await mkdir(path, { recursive: true, mode: permissions })
+  },
+  rename,
+  async remove(path) {
+    try {
+      await unlink(path)
+    } catch (error) {
+      if (!isMissing(error)) throw error
+    }
+  },
+  async removeDirectory(path) {
+    await rm(path, { recursive: true, force: true })
+  },
+  async syncDirectory(path) {
+    const descriptor = await openFile(path, constants.O_RDONLY)
+    try {
+      await syncAll(descriptor)
+    } finally {
+      closeSync(descriptor)
+    }
+  },
+  realPath: (path) => realpath(path),
+}
+
+function createHandle(path: string, descriptor: number): FileHandle {
+  let closed = false
+  return {
+    path,
+    async read(position, length) {
+      const buffer = Buffer.allocUnsafe(length)
+      let filled = 0
+      while (filled < length) {
+        const { bytesRead } = await readAt(descriptor, buffer, filled, length - filled, position + filled)
+        if (bytesRead === 0) break
+        filled += bytesRead
+      }
+      return buffer.subarray(0, filled)
+    },
+    async write(bytes, position) {
+      const buffer = typeof bytes === 'string' ? Buffer.from(bytes) : bytes
+      let written = 0
+      while (written < buffer.length) {
+        const at = position === undefined ? null : position + written
+        const length = buffer.length - written
+        written +=
+          length <= SYNC_WRITE_BYTES
+            ? writeSync(descriptor, buffer, written, length, at)
+            : (await writeAt(descriptor, buffer, written, length, at)).bytesWritten
+      }
+    },
+    truncate: (size) => truncateTo(descriptor, size),
+    sync: () => syncData(descriptor),
+    async stat() {
+      return toFileStat(fstatSync(descriptor))
+    },
+    async close() {
+      if (closed) return
+      closed = true
+      closeSync(descriptor)
+    },
+  }
+}
+
+function toFileStat(stats: Stats): FileStat {
+  return {
+    kind: stats.isFile() ? 'file' : stats.isDirectory() ? 'directory' : 'other',
+    size: stats.size,
+    modifiedAt: stats.mtimeMs,
+    permissions: stats.mode & 0o777,
+    identity: `${stats.dev}:${stats.ino}`,
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  const code = errnoOf(error)
+  return code === 'ENOENT' || code === 'ENOTDIR'
+}

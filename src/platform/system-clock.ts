@@ -1,0 +1,9 @@
+import type { Clock } from '../base/clock.ts'
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  after(delayMs, callback) {
+    const timer = setTimeout(callback, delayMs)
+    return { cancel: () => clearTimeout(timer) }
+  },
+}

@@ -1,0 +1,58 @@
+import type { JsonObject } from '../base/json.ts'
+import type { AssistantMessage, PreparedMessage } from '../core/message.ts'
+
+/**
+ * A model API. `encode` is pure: the same request gives the same bytes on every machine and in every later year, so a
+ * past request can be rebuilt and its hash compared. `stream` sends those bytes and nothing else.
+ */
+export interface ModelProvider {
+  /** The name in the configuration, `anthropic`, `my-local` … */
+  readonly name: string
+  readonly api: ModelApi
+  encode(request: ModelRequest): EncodedRequest
+  /**
+   * Ends with exactly one `end` event, or throws a `GatewayError` with a `MODEL_…` code. Aborting closes the connection
+   * and throws the signal's reason.
+   */
+  stream(request: EncodedRequest, signal: AbortSignal): AsyncIterable<ModelEvent>
+}
+
+export type ModelApi =
+  | 'anthropic-messages'
+  | 'openai-responses'
+  | 'openai-completions'
+  | 'google-generative-ai'
+  | 'mistral-conversations'
+  | 'demo'
+
+export interface ModelRequest {
+  /** The model id as the provider knows it. */
+  readonly model: string
+  readonly system: string
+  /** Prepared: paired, ordered and limited for this API. */
+  readonly messages: readonly PreparedMessage[]
+  readonly tools: readonly ToolSpec[]
+  readonly maxOutputTokens: number
+  readonly thinkingLevel: string
+}
+
+export interface ToolSpec {
+  readonly name: string
+  readonly description: string
+  /** JSON Schema of an object. */
+  readonly parameters: JsonObject
+}
+
+export interface EncodedRequest {
+  readonly model: string
+  /** The exact bytes of the request body, as text. */
+  readonly body: string
+}
+
+export type ModelEvent =
+  | { readonly type: 'text-delta'; readonly delta: string }
+  | { readonly type: 'thinking-delta'; readonly delta: string }
+  | { readonly type: 'tool-call-start'; readonly index: number; readonly name: string }
+  | { readonly type: 'retry'; readonly attempt: number; readonly delayMs: number; readonly code: string }
+  /** The finished answer. Its `timestamp` is set by the caller's clock when it is stored. */
+  | { readonly type: 'end'; readonly message: Omit<AssistantMessage, 'timestamp'> }

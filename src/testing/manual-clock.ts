@@ -1,0 +1,83 @@
+import type { Clock, Timer } from '../base/clock.ts'
+
+interface Waiting {
+  readonly at: number
+  readonly order: number
+  readonly callback: () => void
+}
+
+/** Time that stands still until the test moves it. Timers fire in order of their due time, then of their creation. */
+export class ManualClock implements Clock {
+  #now: number
+  #order = 0
+  readonly #waiting = new Set<Waiting>()
+
+  constructor(startAt = Date.UTC(2026, 0, 1)) {
+    this.#now = startAt
+  }
+
+  now(): number {
+    return this.#now
+  }
+
+  after(delayMs: number, callback: () => void): Timer {
+    const waiting = { at: this.#now + Math.max(0, delayMs), order: this.#order++, callback }
+    this.#waiting.add(waiting)
+    return { cancel: () => this.#waiting.delete(waiting) }
+  }
+
+  /** How many timers are set: a test that closed everything expects 0. */
+  get pending(): number {
+    return this.#waiting.size
+  }
+
+  /** Moves time on, firing what becomes due; between timers all promises that can settle do. */
+  async advance(byMs: number): Promise<void> {
+    const end = this.#now + byMs
+    await settle()
+    for (;;) {
+      const next = this.#next()
+      if (next === undefined || next.at > end) break
+      this.#fire(next)
+      await settle()
+    }
+    this.#now = end
+    await settle()
+  }
+
+  /** Fires timers, however far away, until `done` says so; fails when nothing is left to fire. */
+  async runUntil(done: () => boolean, maxTimers = 100_000): Promise<void> {
+    await settle()
+    for (let fired = 0; !done(); fired++) {
+      const next = this.#next()
+      if (next === undefined) throw new Error('the clock has no timer left, and the condition does not hold')
+      if (fired >= maxTimers) throw new Error(`the condition does not hold after ${maxTimers} timers`)
+      this.#fire(next)
+      await settle()
+    }
+  }
+
+  #next(): Waiting | undefined {
+    let first: Waiting | undefined
+    for (const waiting of this.#waiting) {
+      if (first === undefined || waiting.at < first.at || (waiting.at === first.at && waiting.order < first.order)) {
+        first = waiting
+      }
+    }
+    return first
+  }
+
+  #fire(waiting: Waiting): void {
+    this.#waiting.delete(waiting)
+    this.#now = Math.max(this.#now, waiting.at)
+    waiting.callback()
+  }
+}
+
+/**
+ * Lets promises that wait for nothing outside the program settle. Everything in memory settles in microtasks; a fixed
+ * number of macrotask turns covers chains through streams and `setImmediate`-based library code.
+ */
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < 4; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
+}

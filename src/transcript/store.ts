@@ -1,0 +1,61 @@
+import type { Entry, EntryDraft, SessionHeader } from '../core/entry.ts'
+import type { EntryId, SessionId } from '../core/ids.ts'
+import type { Message } from '../core/message.ts'
+
+/** Where transcripts live. Implementations: files, memory, later PostgreSQL; all run `describeTranscriptStore`. */
+export interface TranscriptStore {
+  /** Creates the transcript when it does not exist. Opening a healthy one changes nothing on disk. */
+  open(sessionId: SessionId, signal: AbortSignal): Promise<Transcript>
+  exists(sessionId: SessionId): Promise<boolean>
+  /** Takes the transcript out of the way without destroying it; `restore` brings it back. */
+  archive(sessionId: SessionId): Promise<void>
+  restore(sessionId: SessionId): Promise<void>
+  /** For good: the transcript, its archive and its blobs. */
+  remove(sessionId: SessionId): Promise<void>
+  close(): Promise<void>
+}
+
+/**
+ * One conversation's append-only tree. Entries returned are frozen. All methods of one transcript run in the order they
+ * were called.
+ */
+export interface Transcript {
+  readonly sessionId: SessionId
+  readonly header: SessionHeader
+  readonly leafId: EntryId | null
+  /** What opening had to mend, worst first; empty for a healthy file. */
+  readonly repairs: readonly RepairNote[]
+  /**
+   * Appends below the leaf, in order, all or none; durable when it resolves. The guard may replace a draft (size caps,
+   * hooks) or put synthetic results for calls left open in front: the entries returned are what was stored.
+   */
+  append(drafts: readonly EntryDraft[]): Promise<readonly Entry[]>
+  /** The active context: what `buildContext` of pi-coding-agent would give, as entries and as messages. */
+  context(): Promise<TranscriptContext>
+  /** The whole path from the root to the leaf (or to `from`). */
+  branch(from?: EntryId): Promise<readonly Entry[]>
+  /** Every entry in file order. Costs what the file holds. */
+  entries(): AsyncIterable<Entry>
+  entry(id: EntryId): Promise<Entry | undefined>
+  /** Moves the leaf, durably. Null starts a new root. */
+  branchTo(id: EntryId | null): Promise<void>
+  branchWithSummary(id: EntryId | null, summary: string): Promise<Entry>
+  close(): Promise<void>
+}
+
+export interface TranscriptContext {
+  /**
+   * Entries of the path that can matter to the model's view: from the first kept entry of the last compaction on
+   * (that compaction included, where it stands), or the whole path when there is none.
+   */
+  readonly entries: readonly Entry[]
+  readonly messages: readonly Message[]
+  readonly thinkingLevel: string
+  readonly model: { readonly provider: string; readonly modelId: string } | null
+}
+
+export interface RepairNote {
+  readonly kind: 'torn-tail' | 'corrupt' | 'wrong-shape' | 'not-utf8' | 'header' | 'duplicate-id' | 'cycle' | 'relinked'
+  readonly line: number
+  readonly bytes: number
+}

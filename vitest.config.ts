@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    exclude: ['**/node_modules/**'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // Two cores: one fork per core, so that tests that start processes are not starved.
+    pool: 'forks',
+    maxWorkers: 2,
+    sequence: { hooks: 'stack' },
+  },
+})
