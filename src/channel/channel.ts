@@ -46,6 +46,8 @@ export interface Intake {
   acknowledge(channel: string, account: string, seq: number): void
   /** The account can be reached (again): its waiting replies are handed to `deliver`. */
   available(channel: string, account: string): void
+  /** A client without an identity has left for good. */
+  gone(channel: string, account: string): void
   /** Sends the stored answer of a redelivered message again, to `replyTo`; while it is still being worked on, the answer will go there. */
   resend(run: RunId, replyTo: JsonObject): Promise<void>
   /** Replies with a higher number, again, marked as redelivered. */

@@ -4,7 +4,13 @@ import type { Journal, JournalRecord, JournalTopic } from '../base/journal.ts'
 import { isRecord, type JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
-import type { AcceptedMessage, DeliveryFate, Reply, ReplyContent } from '../core/inbound.ts'
+import {
+  isEphemeralAccount,
+  type AcceptedMessage,
+  type DeliveryFate,
+  type Reply,
+  type ReplyContent,
+} from '../core/inbound.ts'
 import { Sequences } from './sequences.ts'
 
 /**
@@ -165,13 +171,13 @@ export class Delivery implements JournalTopic {
     }
   }
 
-  /** Makes the answer durable, then sends it. Resolves when it is durable and its first attempt has a known fate. */
+  /** Makes the answer durable, then hands it to its channel. Resolves when it is durable; its fate comes later. */
   async answer(run: RunId, content: ReplyContent): Promise<void> {
     const open = this.#runs.get(run)
     if (open === undefined || open.state !== 'open') return
     const seq = await this.nextSeq(accountOf(open.message))
     await this.#commit([{ do: 'answer', run, seq, content }])
-    await this.#send(run, { redelivered: false })
+    this.#send(run, { redelivered: false })
   }
 
   /** Sends a stored answer again, to where its sender is now. Nothing happens while it is still being worked on. */
@@ -180,7 +186,7 @@ export class Delivery implements JournalTopic {
     const known = this.#runs.get(run)
     if (known === undefined || known.state === 'open') return
     await this.#commit([{ do: 'state', run, state: 'unknown' }])
-    await this.#send(run, { redelivered: true })
+    this.#send(run, { redelivered: true })
   }
 
   /** Hands out what an account has not got yet. */
@@ -190,7 +196,7 @@ export class Delivery implements JournalTopic {
       if (known === undefined || this.#sending.has(run)) continue
       const wasSent = known.state === 'unknown'
       if (!wasSent) await this.#commit([{ do: 'state', run, state: 'unknown' }])
-      await this.#send(run, { redelivered: wasSent })
+      this.#send(run, { redelivered: wasSent })
     }
   }
 
@@ -202,7 +208,7 @@ export class Delivery implements JournalTopic {
           state !== 'open' && seq > afterSeq && message.channel === channel && message.account === account,
       )
       .sort((a, b) => a.seq - b.seq)
-    for (const { message } of wanted) await this.#send(message.run, { redelivered: true })
+    for (const { message } of wanted) this.#send(message.run, { redelivered: true })
   }
 
   /** The peer confirmed everything up to this number. */
@@ -214,10 +220,16 @@ export class Delivery implements JournalTopic {
   }
 
   async nextSeq(account: string): Promise<number> {
+    if (isEphemeralAccount(account)) return this.#sequences.takeEphemeral(account)
     const ready = this.#sequences.take(account)
     if (ready !== undefined) return ready
     await this.#commit([{ do: 'seq', account, upTo: this.#sequences.nextReservation(account) }])
     return this.nextSeq(account)
+  }
+
+  /** A client without an identity of its own has left and cannot come back: its numbers are no longer needed. */
+  gone(channel: string, account: string): void {
+    this.#sequences.forget(`${channel}\n${account}`)
   }
 
   /** Everything stored about a session's messages: what a delete has to take along. */
@@ -230,10 +242,18 @@ export class Delivery implements JournalTopic {
     await Promise.all(this.#sending.values())
   }
 
-  #send(run: RunId, { redelivered }: { readonly redelivered: boolean }): Promise<void> {
-    const sending = this.#sending.get(run) ?? this.#attempt(run, redelivered).finally(() => this.#sending.delete(run))
+  #send(run: RunId, { redelivered }: { readonly redelivered: boolean }): void {
+    if (this.#sending.has(run)) return
+    const sending = this.#attempt(run, redelivered)
+      .catch((error: unknown) => {
+        // The answer is durable and stays `unknown`: it is offered again when its account is back.
+        this.#parts.log.warn('the fate of a reply could not be recorded', {
+          run,
+          reason: error instanceof Error ? error.name : 'unknown',
+        })
+      })
+      .finally(() => this.#sending.delete(run))
     this.#sending.set(run, sending)
-    return sending
   }
 
   async #attempt(run: RunId, redelivered: boolean): Promise<void> {
@@ -278,7 +298,7 @@ export class Delivery implements JournalTopic {
     this.#runs.set(run.message.run, run)
     this.#byFingerprint.set(run.fingerprint, run.message.run)
     this.#bytes += sizeOf(run)
-    this.#sequences.reserve(accountOf(run.message), run.seq)
+    if (!isEphemeralAccount(run.message.account)) this.#sequences.reserve(accountOf(run.message), run.seq)
     this.#track(run)
   }
 

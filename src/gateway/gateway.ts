@@ -144,6 +144,10 @@ export class Gateway implements Intake {
     this.#own(this.#parts.delivery.available(channel, account))
   }
 
+  gone(channel: string, account: string): void {
+    this.#parts.delivery.gone(channel, account)
+  }
+
   resend(run: RunId, replyTo: JsonObject): Promise<void> {
     return this.#parts.delivery.resend(run, replyTo)
   }

@@ -16,6 +16,17 @@ export class Sequences {
     return next
   }
 
+  /** For clients that never come back under the same name: nothing to survive, nothing to reserve. */
+  takeEphemeral(account: string): number {
+    const next = this.#next.get(account) ?? 1
+    this.#next.set(account, next + 1)
+    return next
+  }
+
+  forget(account: string): void {
+    this.#next.delete(account)
+  }
+
   nextReservation(account: string): number {
     return (this.#reserved.get(account) ?? 0) + BLOCK
   }
