@@ -51,7 +51,7 @@ export interface Intake {
   /** Sends the stored answer of a redelivered message again, to `replyTo`; while it is still being worked on, the answer will go there. */
   resend(run: RunId, replyTo: JsonObject): Promise<void>
   /** Replies with a higher number, again, marked as redelivered. */
-  resume(channel: string, account: string, afterSeq: number): Promise<void>
+  resume(channel: string, account: string, afterSeq: number): void
   /** The next number for a frame to this account; also numbers previews. Survives restarts. */
   nextSeq(channel: string, account: string): Promise<number>
 }

@@ -201,7 +201,7 @@ export class Delivery implements JournalTopic {
   }
 
   /** Every remembered answer with a higher number, again, in order. */
-  async resume(channel: string, account: string, afterSeq: number): Promise<void> {
+  resume(channel: string, account: string, afterSeq: number): void {
     const wanted = [...this.#runs.values()]
       .filter(
         ({ message, state, seq }) =>

@@ -152,8 +152,8 @@ export class Gateway implements Intake {
     return this.#parts.delivery.resend(run, replyTo)
   }
 
-  resume(channel: string, account: string, afterSeq: number): Promise<void> {
-    return this.#parts.delivery.resume(channel, account, afterSeq)
+  resume(channel: string, account: string, afterSeq: number): void {
+    this.#parts.delivery.resume(channel, account, afterSeq)
   }
 
   nextSeq(channel: string, account: string): Promise<number> {

@@ -100,7 +100,7 @@ export class WebhookChannel implements Channel {
     if (query.resume === undefined) intake.available(WEBHOOK, connection.account)
     else {
       intake.acknowledge(WEBHOOK, connection.account, query.resume)
-      void intake.resume(WEBHOOK, connection.account, query.resume)
+      intake.resume(WEBHOOK, connection.account, query.resume)
     }
     return connection
   }
@@ -118,10 +118,11 @@ export class WebhookChannel implements Channel {
       return
     }
     if (encodeEvent(event, { ...about, seq: 0 }) === undefined) return
-    void nextSeq().then((seq) => {
-      const frame = encodeEvent(event, { ...about, seq })
-      return frame === undefined ? false : connection.send(frame)
-    })
+    // A preview: when the journal can no longer give a number there is nothing worth showing either.
+    void nextSeq().then(
+      (seq) => connection.send(encodeEvent(event, { ...about, seq }) ?? ''),
+      () => false,
+    )
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {

@@ -151,7 +151,8 @@ export class Connection {
     progress.sending = true
     const hasRoom = this.#socket.bufferedBytes <= this.#options.limits.replyBufferBytes / 2
     if (hasRoom) {
-      const frame = await latest()
+      const frame = await latest().catch(() => undefined)
+      if (frame === undefined) return
       // The terminal frame may have gone out while this one got its number: then it must not follow.
       if (this.#progress.get(messageId) === progress) await this.send(frame)
     }
@@ -168,11 +169,14 @@ export class Connection {
     const work = this.#rate.take() ? this.#options.onFrame(this, text) : this.#options.onRateLimited(this)
     this.#inWork++
     if (this.#inWork === this.#options.limits.framesInWork) this.#socket.pause()
-    void work.finally(() => {
-      this.#inWork--
-      if (this.#inWork === this.#options.limits.framesInWork - 1) this.#socket.resume()
-      if (this.#closed && this.#inWork === 0) this.#ended.resolve()
-    })
+    // A frame whose handling fails unforeseen (the journal is gone, for instance) must not be taken for handled.
+    void work
+      .catch(() => this.terminate())
+      .finally(() => {
+        this.#inWork--
+        if (this.#inWork === this.#options.limits.framesInWork - 1) this.#socket.resume()
+        if (this.#closed && this.#inWork === 0) this.#ended.resolve()
+      })
   }
 
   #onClose(): void {
