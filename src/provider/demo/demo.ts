@@ -72,7 +72,7 @@ function blocksOf({ text, call }: DemoAnswer, position: number): readonly Assist
 }
 
 function* pieces(text: string): Iterable<string> {
-  const points = [...text]
+  const points = Array.from(text)
   for (let start = 0; start < points.length; start += PIECE_CHARS)
     yield points.slice(start, start + PIECE_CHARS).join('')
 }

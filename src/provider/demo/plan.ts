@@ -100,21 +100,35 @@ const MISTAKE = /\b(mistake|wrong|broken|buggy)\b|错误|改错/iu
 const FIX = /\b(fix|repair|correct)\b|修复|修正|改正/iu
 const TIME =
   /\bwhat time\b|\btime is it\b|\bcurrent time\b|\bwhat(?:'s| is) the (?:time|date)\b|\btoday's date\b|几点|什么时间|现在的?时间|几号|日期/iu
-/** At least two numbers with an operator in between; a date such as 2026-11-15 has no spaces around its hyphens. */
-const EXPRESSION =
-  /(?<![\w.])[-+]?\(*\s*\d+(?:\.\d+)?(?:\s*\)*\s*(?:[*/%^×÷]|\s[-+]\s|[-+](?=\s*\(*\d+\D*[*/+]|\s*\d+\s*(?:[?？=]|$))|\+)\s*\(*\s*-?\d+(?:\.\d+)?\)*)+/gu
+/** Runs of digits, operators and parentheses; which of them are calculations is decided below. */
+const ARITHMETIC = /(?<![\w.])[-+(]*\d[\d.\s+*/%^×÷()-]*/gu
+const HAS_OPERATION = /\d\s*\)*\s*[-+*/%^×÷]\s*\(*\s*-?\d/u
+/** 2026-11-15, 555-01-23: numbers joined by hyphens, not a subtraction. */
+const HYPHENATED = /^\d+(?:-\d+){2,}$/u
 
 function errandsOf(question: string): readonly Errand[] {
   if (MISTAKE.test(question) && FIX.test(question)) return [{ kind: 'mistake' }]
-  const calculations = [...question.matchAll(EXPRESSION)].map(([found]): Errand => ({
-    kind: 'calculate',
-    expression: normalise(found),
-  }))
+  const calculations = [...question.matchAll(ARITHMETIC)]
+    .map(([found]) => normalise(found))
+    .filter((expression) => HAS_OPERATION.test(expression) && !HYPHENATED.test(expression))
+    .map((expression): Errand => ({ kind: 'calculate', expression }))
   return TIME.test(question) ? [...calculations, { kind: 'time' }] : calculations
 }
 
-function normalise(expression: string): string {
-  return expression.trim().replaceAll('×', '*').replaceAll('÷', '/')
+function normalise(found: string): string {
+  let expression = found
+    .trim()
+    .replaceAll('×', '*')
+    .replaceAll('÷', '/')
+    .replace(/[^\d)]+$/u, '')
+  while (expression.endsWith(')') && count(expression, ')') > count(expression, '(')) {
+    expression = expression.slice(0, -1).trimEnd()
+  }
+  return expression
+}
+
+function count(text: string, character: string): number {
+  return text.split(character).length - 1
 }
 
 const GREETING = /^\s*(?:hi|hello|hey|good (?:morning|evening)|你好|您好|嗨)/iu
@@ -124,8 +138,8 @@ const WHAT_YOU_SAID =
 const COUNT = /\bcount to (\d{1,4})\b|数到\s*(\d{1,4})/iu
 
 function converse(question: string, earlier: readonly PreparedMessage[], phrases: Phrases): string {
-  const count = COUNT.exec(question)
-  if (count !== null) return countTo(Number(count[1] ?? count[2]))
+  const counting = COUNT.exec(question)
+  if (counting !== null) return countTo(Number(counting[1] ?? counting[2]))
   if (WHAT_I_SAID.test(question)) return quote(lastUserText(earlier), phrases.youSaid, phrases)
   if (WHAT_YOU_SAID.test(question)) return quote(lastFinalAnswer(earlier), phrases.iSaid, phrases)
   if (GREETING.test(question)) return phrases.greeting('')
@@ -159,7 +173,7 @@ function textAt(messages: readonly PreparedMessage[], index: number): string {
 }
 
 function clip(text: string): string {
-  const points = [...text.trim()]
+  const points = Array.from(text.trim())
   return points.length <= QUOTE_CHARS ? points.join('') : `${points.slice(0, QUOTE_CHARS).join('')}…`
 }
 
