@@ -42,7 +42,7 @@ export interface Intake {
   accept(message: InboundMessage): Promise<Acceptance>
   /** Takes effect, durably, before it resolves; never waits for a running turn to finish by itself. */
   control(command: ControlCommand): Promise<ControlResult>
-  /** The peer has confirmed every reply up to this number. */
+  /** The peer has confirmed the reply with this number. */
   acknowledge(channel: string, account: string, seq: number): void
   /** The account can be reached (again): its waiting replies are handed to `deliver`. */
   available(channel: string, account: string): void

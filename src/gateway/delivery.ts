@@ -211,12 +211,11 @@ export class Delivery implements JournalTopic {
     for (const { message } of wanted) this.#send(message.run, { redelivered: true })
   }
 
-  /** The peer confirmed everything up to this number. */
+  /** The peer confirmed this one reply; a lower number may still be on its way. */
   async acknowledge(channel: string, account: string, seq: number): Promise<void> {
-    const confirmed = [...(this.#undelivered.get(`${channel}\n${account}`) ?? [])].filter(
-      (run) => (this.#runs.get(run)?.seq ?? Number.POSITIVE_INFINITY) <= seq,
-    )
-    if (confirmed.length > 0) await this.#commit(confirmed.map((run) => ({ do: 'state', run, state: 'delivered' })))
+    for (const run of this.#undelivered.get(`${channel}\n${account}`) ?? []) {
+      if (this.#runs.get(run)?.seq === seq) return this.#commit([{ do: 'state', run, state: 'delivered' }])
+    }
   }
 
   async nextSeq(account: string): Promise<number> {

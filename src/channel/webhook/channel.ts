@@ -97,11 +97,8 @@ export class WebhookChannel implements Channel {
     const siblings = this.#byAccount.get(connection.account) ?? new Set()
     this.#byAccount.set(connection.account, siblings.add(connection))
     connection.listen()
-    if (query.resume === undefined) intake.available(WEBHOOK, connection.account)
-    else {
-      intake.acknowledge(WEBHOOK, connection.account, query.resume)
-      intake.resume(WEBHOOK, connection.account, query.resume)
-    }
+    if (query.resume !== undefined) intake.resume(WEBHOOK, connection.account, query.resume)
+    intake.available(WEBHOOK, connection.account)
     return connection
   }
 

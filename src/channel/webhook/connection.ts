@@ -113,11 +113,8 @@ export class Connection {
 
   confirm(seq: number): void {
     this.#confirms = true
-    for (const [number, confirmation] of this.#unconfirmed) {
-      if (number > seq) continue
-      this.#unconfirmed.delete(number)
-      confirmation.resolve('delivered')
-    }
+    this.#unconfirmed.get(seq)?.resolve('delivered')
+    this.#unconfirmed.delete(seq)
   }
 
   /** Shows the newest state of an answer in the making. Never more often than the limit says, never to a full buffer. */
