@@ -83,20 +83,28 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#fail(toFailure(error, this.#phase))
   }
 
-  async *#read(): AsyncGenerator<Uint8Array, void, undefined> {
-    try {
-      for (;;) {
-        const chunk = this.#chunks.shift()
-        if (chunk !== undefined) {
-          this.#bufferedBytes -= chunk.length
-          if (this.#bufferedBytes === 0) this.#resume()
-          yield chunk
-        } else if (this.#failure !== undefined) throw this.#failure
-        else if (this.#phase === 'done') return
-        else await this.#nextChunk()
+  /** Not a generator: its `return` would wait behind a read under way, and so could never end it. */
+  #read(): AsyncIterator<Uint8Array, undefined> {
+    return {
+      next: () => this.#next(),
+      return: async () => {
+        this.#close()
+        return { done: true, value: undefined }
+      },
+    }
+  }
+
+  async #next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    for (;;) {
+      const chunk = this.#chunks.shift()
+      if (chunk !== undefined) {
+        this.#bufferedBytes -= chunk.length
+        if (this.#bufferedBytes === 0) this.#resume()
+        return { done: false, value: chunk }
       }
-    } finally {
-      this.#close()
+      if (this.#failure !== undefined) throw this.#failure
+      if (this.#phase === 'done') return { done: true, value: undefined }
+      await this.#nextChunk()
     }
   }
 
@@ -129,6 +137,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** The reader left before the end. */
   #close(): void {
+    this.#chunks.length = 0
     if (this.#phase === 'done') return
     this.#finish()
     this.#controller?.abort(new Error('closed by the reader'))
