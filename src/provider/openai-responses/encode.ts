@@ -1,0 +1,131 @@
+import { assertNever } from '../../base/assert-never.ts'
+import type { JsonObject } from '../../base/json.ts'
+import type { AssistantMessage, TextBlock, ThinkingBlock, ToolResultMessage, UserBlock } from '../../core/message.ts'
+import { mapToolIds, type WireIds } from '../../core/wire-ids.ts'
+import { dataUrl, isOwnAnswer, thinkingLevelOf, toolResultText, userBlocks, type EncodeOptions } from '../encoding.ts'
+import { parseJsonObject } from '../json-object.ts'
+import { isOpenAiReasoningModel, openAiEffort } from '../openai-effort.ts'
+import type { EncodedRequest, ModelRequest } from '../provider.ts'
+import { isBlank, isWellFormed, wellFormed, wellFormedJson, wireToolName } from '../wire-text.ts'
+
+/** Nothing is stored at the provider: the transcript is ours, and reasoning comes back to us encrypted. */
+export function encodeOpenAiResponses(request: ModelRequest, options: EncodeOptions): EncodedRequest {
+  const ids = mapToolIds(request.messages, 'strict')
+  const input = request.messages.flatMap((message, at): readonly JsonObject[] => {
+    if (message.role === 'assistant') return assistantItems(message, at, ids, request.model, options)
+    if (message.role === 'toolResult') return [toOutput(message, ids.idOfResult(at))]
+    const content = userBlocks(message.content).map(toInputPart)
+    return content.length === 0 ? [] : [{ type: 'message', role: 'user', content }]
+  })
+  const body = {
+    model: request.model,
+    ...(isBlank(request.system) ? {} : { instructions: wellFormed(request.system) }),
+    ...(request.tools.length === 0 ? {} : { tools: toTools(request) }),
+    max_output_tokens: request.maxOutputTokens,
+    ...reasoningFields(request, options),
+    ...(request.cacheKey === undefined ? {} : { prompt_cache_key: request.cacheKey }),
+    store: false,
+    stream: true,
+    input,
+  }
+  return { model: request.model, body: JSON.stringify(body) }
+}
+
+function reasoningFields(request: ModelRequest, options: EncodeOptions): JsonObject {
+  const reasons = options.reasoning === undefined ? isOpenAiReasoningModel(request.model) : options.reasoning !== 'none'
+  if (!reasons) return {}
+  const effort = openAiEffort(request.model, thinkingLevelOf(request))
+  return {
+    ...(effort === undefined ? {} : { reasoning: { effort, summary: 'auto' } }),
+    include: ['reasoning.encrypted_content'],
+  }
+}
+
+function assistantItems(
+  message: AssistantMessage,
+  at: number,
+  ids: WireIds,
+  model: string,
+  options: EncodeOptions,
+): readonly JsonObject[] {
+  const own = isOwnAnswer(message, 'openai-responses', options.provider, model)
+  const items = message.content.flatMap((block, position): readonly JsonObject[] => {
+    switch (block.type) {
+      case 'thinking':
+        return own ? toReasoningItem(block) : []
+      case 'text':
+        return isBlank(block.text) ? [] : [toMessageItem(block)]
+      case 'toolCall':
+        // Without its item id: the service holds nothing to look it up in, and checks an id it knows against the
+        // reasoning item it came with, which may be gone.
+        return [
+          {
+            type: 'function_call',
+            call_id: ids.idOfCall(at, position),
+            name: wireToolName(block.name),
+            arguments: JSON.stringify(wellFormedJson(block.arguments)),
+          },
+        ]
+      default:
+        return assertNever(block)
+    }
+  })
+  return dropTrailingReasoning(items)
+}
+
+/** "Reasoning was provided without its required following item": a cut answer may end in reasoning. */
+function dropTrailingReasoning(items: readonly JsonObject[]): readonly JsonObject[] {
+  const end = items.findLastIndex((item) => item['type'] !== 'reasoning')
+  return items.slice(0, end + 1)
+}
+
+function toReasoningItem(block: ThinkingBlock): readonly JsonObject[] {
+  const signature = block.thinkingSignature ?? ''
+  if (!signature.startsWith('{') || !isWellFormed(signature)) return []
+  const item = parseJsonObject(signature)
+  if (item?.['type'] !== 'reasoning' || JSON.stringify(item).includes('\\ud')) return []
+  return [item]
+}
+
+function toMessageItem(block: TextBlock): JsonObject {
+  const phase = phaseOf(block.textSignature)
+  return {
+    type: 'message',
+    role: 'assistant',
+    content: wellFormed(block.text),
+    ...(phase === undefined ? {} : { phase }),
+  }
+}
+
+/** The signature holds the item's id and, from gpt-5.3-codex on, whether the text was commentary or the answer. */
+function phaseOf(signature: string | undefined): string | undefined {
+  const phase = signature?.startsWith('{') === true ? parseJsonObject(signature)?.['phase'] : undefined
+  return phase === 'commentary' || phase === 'final_answer' ? phase : undefined
+}
+
+function toOutput(message: ToolResultMessage, callId: string): JsonObject {
+  const text = toolResultText(message.content, message.isError)
+  const images = userBlocks(message.content).filter((block) => block.type === 'image')
+  return {
+    type: 'function_call_output',
+    call_id: callId,
+    output: images.length === 0 ? text : [{ type: 'input_text', text }, ...images.map(toInputPart)],
+  }
+}
+
+function toInputPart(block: UserBlock): JsonObject {
+  if (block.type === 'text') return { type: 'input_text', text: block.text }
+  return { type: 'input_image', detail: 'auto', image_url: dataUrl(block) }
+}
+
+function toTools(request: ModelRequest): readonly JsonObject[] {
+  return request.tools.map((tool) => {
+    return {
+      type: 'function',
+      name: tool.name,
+      description: tool.description,
+      parameters: wellFormedJson(tool.parameters),
+      strict: false,
+    }
+  })
+}
