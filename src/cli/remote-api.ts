@@ -13,7 +13,7 @@ export class RemoteApi {
 
   get(path: string, query: Readonly<Record<string, string | number | undefined>> = {}): Promise<JsonObject> {
     const given = Object.entries(query).filter((pair): pair is [string, string | number] => pair[1] !== undefined)
-    const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
+    const search = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)])).toString()
     return this.#call('GET', search === '' ? path : `${path}?${search}`)
   }
 

@@ -3,20 +3,7 @@ import type { Semaphore } from '../base/semaphore.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
 import type { CancelCause } from '../core/outcome.ts'
-
-/** Why a turn was stopped; the reason of its abort signal. */
-export class TurnStopped extends Error {
-  readonly by: CancelCause
-  constructor(by: CancelCause) {
-    super(`the turn was stopped: ${by}`)
-    this.name = 'TurnStopped'
-    this.by = by
-  }
-}
-
-export function causeOf(signal: AbortSignal): CancelCause {
-  return signal.reason instanceof TurnStopped ? signal.reason.by : 'user'
-}
+import { causeOf, TurnStopped } from '../core/turn-stopped.ts'
 
 export interface SessionParts {
   /** Limits how many turns run at once over all sessions, first come first served. */
