@@ -43,42 +43,38 @@ export interface RequestLimits {
   readonly maxImageBytes: number
   readonly maxImageSidePx: number
   readonly maxRequestBytes: number
+  readonly imageTypes: readonly string[]
 }
 
 const MB = 1024 * 1024
 
-// Anthropic: more than 20 images in one request shrink the allowed side from 8000 to 2000 px, so an old image could
-// suddenly refuse the whole session; 20 is the count up to which the limits do not move.
-const ANTHROPIC_LIMITS: RequestLimits = {
-  maxImages: 20,
-  maxImageBytes: 5 * MB,
-  maxImageSidePx: 8000,
-  maxRequestBytes: 30 * MB,
-}
-const GOOGLE_LIMITS: RequestLimits = {
-  maxImages: 100,
-  maxImageBytes: 7 * MB,
-  maxImageSidePx: 8000,
-  maxRequestBytes: 18 * MB,
-}
-const OPENAI_LIMITS: RequestLimits = {
-  maxImages: 50,
-  maxImageBytes: 15 * MB,
-  maxImageSidePx: 8000,
-  maxRequestBytes: 45 * MB,
-}
-const MISTRAL_LIMITS: RequestLimits = {
-  maxImages: 8,
-  maxImageBytes: 10 * MB,
-  maxImageSidePx: 8000,
-  maxRequestBytes: 20 * MB,
-}
+const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif']
+
 const SAFE_LIMITS: RequestLimits = {
   maxImages: 8,
   maxImageBytes: 5 * MB,
   maxImageSidePx: 8000,
   maxRequestBytes: 16 * MB,
+  imageTypes: IMAGE_TYPES,
 }
+
+// More than 20 images in one request shrink the allowed side from 8000 to 2000 px, so an old image could suddenly
+// refuse the whole session; 20 is the count up to which the limits do not move.
+const ANTHROPIC_LIMITS: RequestLimits = { ...SAFE_LIMITS, maxImages: 20, maxRequestBytes: 30 * MB }
+const GOOGLE_LIMITS: RequestLimits = {
+  ...SAFE_LIMITS,
+  maxImages: 100,
+  maxImageBytes: 7 * MB,
+  maxRequestBytes: 18 * MB,
+  imageTypes: IMAGE_TYPES.filter((type) => type !== 'image/gif'),
+}
+const OPENAI_LIMITS: RequestLimits = {
+  ...SAFE_LIMITS,
+  maxImages: 50,
+  maxImageBytes: 15 * MB,
+  maxRequestBytes: 45 * MB,
+}
+const MISTRAL_LIMITS: RequestLimits = { ...SAFE_LIMITS, maxImageBytes: 10 * MB, maxRequestBytes: 20 * MB }
 
 const EVERYWHERE = {
   sanitizeToolCallIds: true,
@@ -148,7 +144,6 @@ export const TRANSCRIPT_POLICIES: { readonly [Row in PolicyRow]: TranscriptPolic
     ...COMPATIBLE,
     row: 'gemini-via-openai-compatible',
     sanitizeMode: 'full',
-    replayThinking: 'never',
   },
   default: { ...COMPATIBLE, row: 'default', sanitizeMode: 'full', replayThinking: 'never' },
 }

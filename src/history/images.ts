@@ -25,7 +25,7 @@ export function sanitizeSessionMessagesImages(items: readonly Item[], context: S
       .toReversed()
       .map((block) => {
         if (block.type !== 'image') return block
-        const next = at < oldestTurn ? PLACEHOLDERS.imageAlreadySeen : admit(block, context, room)
+        const next = at < oldestTurn ? PLACEHOLDERS.imageAlreadySeen : admit(block, item, context, room)
         if (next === block) return block
         const isText = typeof next === 'string'
         changes.push(change('images', isText ? 'dropped' : 'rewritten', isText ? next : 'image encoding', item))
@@ -61,8 +61,15 @@ function startOfRecentTurns(items: readonly Item[], turns: number): number {
   return 0
 }
 
+interface ImageRoom {
+  images: number
+  bytes: number
+}
+
 /** The image as it may be sent, or the text that stands in for it. */
-function admit(block: ImageBlock, context: StepContext, room: { images: number; bytes: number }): ImageBlock | string {
+function admit(block: ImageBlock, { message }: Item, context: StepContext, room: ImageRoom): ImageBlock | string {
+  // Anthropic takes text only in an error result.
+  if (message.role === 'toolResult' && message.isError) return PLACEHOLDERS.imageLeftOut('it belongs to an error')
   if (!context.target.acceptsImages) return PLACEHOLDERS.imageLeftOut('this model does not accept images')
   const checked = checkImage(block, context.policy.limits)
   if (typeof checked === 'string') return PLACEHOLDERS.imageLeftOut(checked)
@@ -91,6 +98,7 @@ function inspect(block: ImageBlock, limits: RequestLimits): ImageBlock | string 
   if (data === undefined) return 'its data is not valid'
   const facts = imageFactsOf(data)
   if (facts === undefined) return 'not a PNG, JPEG, GIF or WebP image'
+  if (!limits.imageTypes.includes(facts.mimeType)) return 'this model does not accept its format'
   if (data.length > limits.maxImageBytes) return 'it is too large'
   if (Math.max(facts.width, facts.height) > limits.maxImageSidePx) return 'its sides are too long'
   if (Math.min(facts.width, facts.height) < 1) return 'it is empty'

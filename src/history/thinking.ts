@@ -1,4 +1,5 @@
 import { assertNever } from '../base/assert-never.ts'
+import { isRecord, parseJson } from '../base/json.ts'
 import type { AssistantBlock, AssistantMessage, TextBlock, ThinkingBlock, ToolCallBlock } from '../core/message.ts'
 import { change, editItems, type Change, type Item, type StepContext, type StepResult } from './item.ts'
 import type { Loose } from './loose.ts'
@@ -27,10 +28,9 @@ export function sanitizeThinking(items: readonly Item[], context: StepContext): 
     )
     return { ...item, message: { ...item.message, content } }
   })
-  // A turn that was only reasoning says nothing to anybody else.
+  // A turn that was only reasoning says nothing to anybody.
   const spoken = editItems(sanitized, (item) => {
-    if (item.message.role !== 'assistant' || item.message.content.some((block) => block.type !== 'thinking'))
-      return item
+    if (item.message.role !== 'assistant' || item.message.content.length > 0) return item
     changes.push(change('thinking', 'dropped', 'answer without text or calls', item))
     return undefined
   })
@@ -56,21 +56,20 @@ function keepReplayable(message: AssistantMessage, rules: Rules): readonly Assis
     if (next !== block) changed = true
     return next === undefined ? [] : [next]
   })
-  return changed ? kept : message.content
+  // Nor may a message end in reasoning: Anthropic refuses it, and nobody needs it.
+  const end = kept.findLastIndex((block) => block.type !== 'thinking') + 1
+  return changed || end < kept.length ? kept.slice(0, end) : message.content
 }
 
 function replayable(block: AssistantBlock, rules: Rules, whole: boolean): AssistantBlock | undefined {
+  const signed = whole && rules.own
   switch (block.type) {
     case 'thinking':
-      return whole && rules.own ? replayableThinking(block, rules) : undefined
+      return signed ? replayableThinking(block, rules) : undefined
     case 'text':
-      return whole && rules.own && rules.context.policy.replayThinking !== 'never'
-        ? checkedText(block, rules)
-        : unsignedText(block)
+      return signed && isReplayableText(block, rules) ? block : unsignedText(block)
     case 'toolCall':
-      return whole && rules.own && rules.context.policy.replayThinking === 'base64-signed'
-        ? checkedCall(block)
-        : unsignedCall(block)
+      return signed && isReplayableCall(block, rules) ? block : unsignedCall(block)
     default:
       return assertNever(block)
   }
@@ -81,12 +80,12 @@ function replayableThinking(block: ThinkingBlock, { context, inCurrentTurn }: Ru
   const signature = block.thinkingSignature ?? ''
   switch (policy.replayThinking) {
     case 'signed':
-      return signature.trim() === '' ? undefined : block
+      return isSignature(signature) ? block : undefined
     case 'base64-signed':
       if (policy.normalizeAntigravityThinking) return withKnownSignature(block)
       return signature === '' || isBase64(signature) ? block : undefined
     case 'reasoning-items':
-      return isOpenAiReasoning(signature) ? block : undefined
+      return openAiReasoningId(signature) === undefined ? undefined : block
     case 'current-turn':
       return inCurrentTurn && REASONING_FIELDS.includes(signature) ? block : undefined
     case 'never':
@@ -109,22 +108,23 @@ function withKnownSignature(block: ThinkingBlock): ThinkingBlock | undefined {
   return block.thinkingSignature === found ? block : { ...block, thinkingSignature: found }
 }
 
+function isReplayableText({ textSignature = '' }: TextBlock, { context }: Rules): boolean {
+  const { replayThinking } = context.policy
+  if (replayThinking === 'reasoning-items') return true
+  return replayThinking === 'base64-signed' && isBase64(textSignature)
+}
+
+/** Google signs calls; behind an OpenAI-compatible door the signature is an object of its own. */
+function isReplayableCall({ thoughtSignature = '' }: ToolCallBlock, { context }: Rules): boolean {
+  const { replayThinking } = context.policy
+  if (replayThinking === 'base64-signed') return isBase64(thoughtSignature)
+  return replayThinking === 'current-turn' && thoughtSignature.startsWith('{')
+}
+
 function unsignedText(block: TextBlock): TextBlock {
   if (block.textSignature === undefined) return block
   const { textSignature: _, ...rest } = block
   return rest
-}
-
-function checkedText(block: TextBlock, { context }: Rules): TextBlock {
-  if (block.textSignature === undefined) return block
-  const { replayThinking } = context.policy
-  const fits =
-    replayThinking === 'reasoning-items' || (replayThinking === 'base64-signed' && isBase64(block.textSignature))
-  return fits ? block : unsignedText(block)
-}
-
-function checkedCall(block: ToolCallBlock): ToolCallBlock {
-  return block.thoughtSignature === undefined || isBase64(block.thoughtSignature) ? block : unsignedCall(block)
 }
 
 function unsignedCall(block: ToolCallBlock): ToolCallBlock {
@@ -137,14 +137,15 @@ function isBase64(text: string): boolean {
   return text !== '' && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text)
 }
 
-/** `{"type":"reasoning","id":"rs_…"}` as OpenAI Responses returns it. */
-export function isOpenAiReasoning(signature: string): boolean {
-  if (!signature.startsWith('{')) return false
-  try {
-    const item: unknown = JSON.parse(signature)
-    if (typeof item !== 'object' || item === null || !('id' in item) || !('type' in item)) return false
-    return typeof item.id === 'string' && item.id.startsWith('rs_') && /^reasoning(\.|$)/.test(String(item.type))
-  } catch {
-    return false
-  }
+/** Base64, the web's alphabet included. */
+const isSignature = (text: string): boolean => /^[A-Za-z0-9+/_-]+={0,2}$/.test(text)
+
+/** `{"type":"reasoning","id":"rs_…","encrypted_content":"…"}` as OpenAI Responses returns it; its id, if it is one. */
+export function openAiReasoningId(signature: string): string | undefined {
+  const item = signature.startsWith('{') ? parseJson(signature) : undefined
+  if (!isRecord(item) || typeof item['id'] !== 'string' || !item['id'].startsWith('rs_')) return undefined
+  const isReasoning = typeof item['type'] === 'string' && /^reasoning(\.|$)/.test(item['type'])
+  // Nothing is stored at the provider, so an item without its content cannot be found there.
+  const isWhole = typeof item['encrypted_content'] === 'string' && item['encrypted_content'] !== ''
+  return isReasoning && isWhole ? item['id'] : undefined
 }
