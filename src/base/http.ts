@@ -11,6 +11,8 @@ export interface ListenOptions {
   readonly port: number
   readonly maxBodyBytes: number
   readonly maxFrameBytes: number
+  /** PEM texts; with them the address serves `https:` and `wss:`. */
+  readonly tls?: { readonly key: string; readonly cert: string }
   handle(request: Request, peer: Peer): Promise<Response>
   /** Decides about a WebSocket before the handshake is answered. */
   upgrade(request: UpgradeRequest): UpgradeDecision
