@@ -11,7 +11,7 @@ export interface ListenOptions {
   readonly port: number
   readonly maxBodyBytes: number
   readonly maxFrameBytes: number
-  /** PEM texts; with them the address serves `https:` and `wss:`. */
+  /** PEM texts; with them the same port speaks HTTPS and WSS. */
   readonly tls?: { readonly key: string; readonly cert: string }
   handle(request: Request, peer: Peer): Promise<Response>
   /** Decides about a WebSocket before the handshake is answered. */

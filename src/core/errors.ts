@@ -33,6 +33,10 @@ export const ERRORS = {
   // the model
   MODEL_UNKNOWN: { kind: 'config', retry: 'never' },
   MODEL_FAILED: { kind: 'provider', retry: 'later' },
+  // the XiaoYi channel
+  XIAOYI_LINK_DOWN: { kind: 'peer', retry: 'later' },
+  XIAOYI_CERTIFICATE_CHANGED: { kind: 'config', retry: 'never' },
+  XIAOYI_PUSH_FAILED: { kind: 'peer', retry: 'later' },
   // anything we did not foresee
   INTERNAL: { kind: 'defect', retry: 'never' },
 } as const satisfies Record<string, ErrorRule>
