@@ -45,8 +45,10 @@ export class RemoteApi {
     const answer = parseJson(await response.text())
     if (!isRecord(answer))
       throw new GatewayError('GATEWAY_UNREACHABLE', `what answers at ${this.#base} is not a Clew gateway`)
-    if (!response.ok)
-      throw new GatewayError(codeOf(answer['code']), String(answer['error'] ?? `status ${response.status}`))
+    const { error } = answer
+    if (!response.ok) {
+      throw new GatewayError(codeOf(answer['code']), typeof error === 'string' ? error : `status ${response.status}`)
+    }
     return answer as JsonObject
   }
 }

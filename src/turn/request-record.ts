@@ -65,7 +65,13 @@ export function nextRequestNumber(entries: readonly Entry[]): number {
 }
 
 export function isRequestRecord(data: unknown): data is RequestRecord {
-  return isRecord(data) && typeof data['n'] === 'number' && typeof data['hash'] === 'string' && typeof data['setup'] === 'string' && isRecord(data['budget'])
+  return (
+    isRecord(data) &&
+    typeof data['n'] === 'number' &&
+    typeof data['hash'] === 'string' &&
+    typeof data['setup'] === 'string' &&
+    isRecord(data['budget'])
+  )
 }
 
 function sha256(text: string): string {
