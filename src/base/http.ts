@@ -11,6 +11,15 @@ export interface ListenOptions {
   readonly port: number
   readonly maxBodyBytes: number
   readonly maxFrameBytes: number
+  /** PEM texts; with them the same port speaks HTTPS and WSS. */
+  readonly tls?: { readonly key: string; readonly cert: string }
+  /** TCP connections beyond this are dropped without an answer. */
+  readonly maxConnections?: number
+  /** Time for a request to arrive whole, headers and body. */
+  readonly requestTimeoutMs?: number
+  /** Time `close` leaves to open connections to end by themselves. */
+  readonly closeGraceMs?: number
+  /** The body has been read whole and is within its limit. The request's signal aborts when the client goes away. */
   handle(request: Request, peer: Peer): Promise<Response>
   /** Decides about a WebSocket before the handshake is answered. */
   upgrade(request: UpgradeRequest): UpgradeDecision
@@ -28,7 +37,12 @@ export interface UpgradeRequest {
 
 export type UpgradeDecision =
   | { readonly accept: true; opened(socket: Socket): void }
-  | { readonly accept: false; readonly status: number; readonly body: string }
+  | {
+      readonly accept: false
+      readonly status: number
+      readonly body: string
+      readonly headers?: Readonly<Record<string, string>>
+    }
 
 export interface HttpListener {
   readonly port: number

@@ -46,6 +46,10 @@ export const ERRORS = {
   MODEL_STREAM_CUT: { kind: 'provider', retry: 'later' },
   MODEL_ANSWER_INVALID: { kind: 'provider', retry: 'later' },
   MODEL_UNAVAILABLE: { kind: 'provider', retry: 'later' },
+  // the XiaoYi channel
+  XIAOYI_LINK_DOWN: { kind: 'peer', retry: 'later' },
+  XIAOYI_CERTIFICATE_CHANGED: { kind: 'config', retry: 'never' },
+  XIAOYI_PUSH_FAILED: { kind: 'peer', retry: 'later' },
   // anything we did not foresee
   INTERNAL: { kind: 'defect', retry: 'never' },
 } as const satisfies Record<string, ErrorRule>
