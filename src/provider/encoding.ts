@@ -1,7 +1,9 @@
+import { isRecord, type JsonObject } from '../base/json.ts'
 import type { AssistantMessage, UserBlock } from '../core/message.ts'
 import { textOf } from '../core/message.ts'
+import type { WireIds } from '../core/wire-ids.ts'
 import type { ModelApi, ModelRequest } from './provider.ts'
-import { isBlank, wellFormed } from './wire-text.ts'
+import { isBlank, wellFormed, wellFormedJson, wireToolName } from './wire-text.ts'
 
 /** What an encoder knows besides the request: who is being spoken to, and in which dialect. */
 export interface EncodeOptions {
@@ -39,8 +41,8 @@ export function isOwnAnswer(message: AssistantMessage, api: ModelApi, provider: 
 }
 
 /** What stands in for a tool result without text: no API takes an empty one from every model. */
-export const NO_OUTPUT = '(no output)'
-export const SEE_IMAGE = '(see the attached image)'
+const NO_OUTPUT = '(no output)'
+const SEE_IMAGE = '(see the attached image)'
 
 /** A tool result as one text, for APIs that have no flag for errors. */
 export function toolResultText(content: readonly UserBlock[], isError: boolean): string {
@@ -58,6 +60,24 @@ export function userBlocks(content: string | readonly UserBlock[]): readonly Use
   })
 }
 
+/** Parameters as every API takes them: an object, without alternatives at the top level (MCP servers offer both). */
+export function objectSchema(parameters: JsonObject): JsonObject {
+  const { oneOf: _one, anyOf: _any, allOf: _all, ...rest } = wellFormedJson(parameters)
+  return { ...rest, type: 'object', properties: isRecord(rest['properties']) ? rest['properties'] : {} }
+}
+
 export function dataUrl(image: { readonly mimeType: string; readonly data: string }): string {
   return `data:${image.mimeType};base64,${image.data}`
+}
+
+/** The name each call is made under, by wire id: a result has to carry its call's, whatever it was stored with. */
+export function callNames(request: ModelRequest, ids: WireIds): ReadonlyMap<string, string> {
+  const names = new Map<string, string>()
+  request.messages.forEach((message, at) => {
+    if (message.role !== 'assistant') return
+    message.content.forEach((block, position) => {
+      if (block.type === 'toolCall') names.set(ids.idOfCall(at, position), wireToolName(block.name))
+    })
+  })
+  return names
 }

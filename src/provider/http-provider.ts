@@ -22,6 +22,8 @@ export interface HttpProviderOptions {
   readonly pricesOf: (model: string) => Prices
   /** Taken out of everything the provider says. */
   readonly secrets: readonly string[]
+  /** No key is configured, and the service does not answer without one. */
+  readonly missingKey?: boolean
   readonly retry: RetryOptions
   readonly wire: WireOptions
   readonly circuit: Circuit
@@ -53,6 +55,7 @@ export class HttpProvider implements ModelProvider {
 
   async *stream(request: EncodedRequest, signal: AbortSignal): AsyncGenerator<ModelEvent, void, undefined> {
     const { clock, ids } = this.#parts
+    if (this.#options.missingKey === true) throw noKey(this.name)
     for (let attempt = 1; ; attempt++) {
       signal.throwIfAborted()
       const context = this.#contextOf(request.model)
@@ -104,6 +107,11 @@ export class HttpProvider implements ModelProvider {
     const { name: provider, secrets, pricesOf } = this.#options
     return { provider, model, secrets, prices: pricesOf(model), ids: this.#parts.ids }
   }
+}
+
+function noKey(provider: string): GatewayError {
+  const message = `There is no API key for ${provider}. Set providers.${provider}.apiKey in the configuration.`
+  return new GatewayError('MODEL_AUTH', message, { provider })
 }
 
 function withAttempts(error: GatewayError, attempts: number, visible: boolean): GatewayError {

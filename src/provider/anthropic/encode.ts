@@ -1,8 +1,8 @@
 import { assertNever } from '../../base/assert-never.ts'
 import type { JsonObject, JsonValue } from '../../base/json.ts'
-import type { AssistantMessage, PreparedMessage, ThinkingBlock, ToolResultMessage } from '../../core/message.ts'
+import type { AssistantMessage, ThinkingBlock, ToolResultMessage } from '../../core/message.ts'
 import { mapToolIds, type WireIds } from '../../core/wire-ids.ts'
-import { isOwnAnswer, NO_OUTPUT, userBlocks, type EncodeOptions } from '../encoding.ts'
+import { isOwnAnswer, objectSchema, toolResultText, userBlocks, type EncodeOptions } from '../encoding.ts'
 import type { EncodedRequest, ModelRequest } from '../provider.ts'
 import { isBlank, isWellFormed, wellFormed, wellFormedJson, wireToolName } from '../wire-text.ts'
 import { anthropicThinking, type AnthropicMessage } from './thinking.ts'
@@ -26,28 +26,46 @@ export function encodeAnthropic(request: ModelRequest, options: EncodeOptions): 
 
 function toMessages(request: ModelRequest, options: EncodeOptions): readonly AnthropicMessage[] {
   const ids = mapToolIds(request.messages, 'strict')
-  const merged: { role: 'user' | 'assistant'; content: JsonObject[] }[] = []
+  const turns = new TurnList()
   request.messages.forEach((message, at) => {
-    const role = message.role === 'assistant' ? 'assistant' : 'user'
-    const content = toContent(message, at, ids, request.model, options)
-    if (content.length === 0) return
-    const last = merged.at(-1)
-    if (last?.role === role) last.content.push(...content)
-    else merged.push({ role, content: [...content] })
+    if (message.role === 'assistant') {
+      turns.add('assistant', assistantContent(message, at, ids, request.model, options))
+    } else if (message.role === 'user') {
+      turns.add('user', userBlocks(message.content).map(toUserBlock))
+    } else {
+      turns.addResult(toToolResult(message, ids.idOfResult(at)), imagesOfError(message))
+    }
   })
-  return merged
+  return turns.finish()
 }
 
-function toContent(
-  message: PreparedMessage,
-  at: number,
-  ids: WireIds,
-  model: string,
-  options: EncodeOptions,
-): readonly JsonObject[] {
-  if (message.role === 'assistant') return assistantContent(message, at, ids, model, options)
-  if (message.role === 'user') return userBlocks(message.content).map(toUserBlock)
-  return [toToolResult(message, ids.idOfResult(at))]
+/** Turns alternate; results stand first in theirs, so what cannot be inside one waits for the last of them. */
+class TurnList {
+  readonly #turns: { role: 'user' | 'assistant'; content: JsonObject[] }[] = []
+  #waiting: JsonObject[] = []
+
+  addResult(result: JsonObject, behind: readonly JsonObject[]): void {
+    this.#push('user', [result])
+    this.#waiting.push(...behind)
+  }
+
+  add(role: 'user' | 'assistant', content: readonly JsonObject[]): void {
+    this.#push('user', this.#waiting)
+    this.#waiting = []
+    this.#push(role, content)
+  }
+
+  finish(): readonly AnthropicMessage[] {
+    this.add('user', [])
+    return this.#turns
+  }
+
+  #push(role: 'user' | 'assistant', content: readonly JsonObject[]): void {
+    if (content.length === 0) return
+    const last = this.#turns.at(-1)
+    if (last?.role === role) last.content.push(...content)
+    else this.#turns.push({ role, content: [...content] })
+  }
 }
 
 function assistantContent(
@@ -58,7 +76,7 @@ function assistantContent(
   options: EncodeOptions,
 ): readonly JsonObject[] {
   const own = isOwnAnswer(message, 'anthropic-messages', options.provider, model)
-  return message.content.flatMap((block, position): readonly JsonObject[] => {
+  const content = message.content.flatMap((block, position): readonly JsonObject[] => {
     switch (block.type) {
       case 'text':
         return isBlank(block.text) ? [] : [{ type: 'text', text: wellFormed(block.text) }]
@@ -77,24 +95,38 @@ function assistantContent(
         return assertNever(block)
     }
   })
+  // An answer cut while it thought: its last block must not be thinking.
+  const end = content.findLastIndex((block) => block['type'] === 'text' || block['type'] === 'tool_use')
+  return content.slice(0, end + 1)
 }
+
+const SIGNATURE = /^[A-Za-z0-9+/_-]+={0,2}$/
 
 /** Signed text cannot be repaired: what would need it goes whole. */
 function toThinking(block: ThinkingBlock): readonly JsonObject[] {
   const signature = block.thinkingSignature ?? ''
-  if (signature === '' || !isWellFormed(signature)) return []
+  if (!SIGNATURE.test(signature)) return []
   if (block.redacted === true) return [{ type: 'redacted_thinking', data: signature }]
   return isWellFormed(block.thinking) ? [{ type: 'thinking', thinking: block.thinking, signature }] : []
 }
 
 function toToolResult(message: ToolResultMessage, id: string): JsonObject {
-  const content = userBlocks(message.content).map(toUserBlock)
+  const blocks = userBlocks(message.content).filter((block) => !message.isError || block.type === 'text')
+  const content = blocks.map(toUserBlock)
   return {
     type: 'tool_result',
     tool_use_id: id,
-    content: content.length === 0 ? [{ type: 'text', text: NO_OUTPUT }] : content,
+    content: content.length === 0 ? [{ type: 'text', text: toolResultText(message.content, false) }] : content,
     ...(message.isError ? { is_error: true } : {}),
   }
+}
+
+/** A result marked as an error holds text only; its images follow behind the results. */
+function imagesOfError(message: ToolResultMessage): readonly JsonObject[] {
+  if (!message.isError) return []
+  return userBlocks(message.content)
+    .filter((block) => block.type === 'image')
+    .map(toUserBlock)
 }
 
 function toUserBlock(block: ReturnType<typeof userBlocks>[number]): JsonObject {
@@ -109,7 +141,7 @@ function toUserBlock(block: ReturnType<typeof userBlocks>[number]): JsonObject {
 function toTools(request: ModelRequest, messages: readonly AnthropicMessage[]): JsonObject {
   if (request.tools.length > 0) {
     const tools = request.tools.map((tool): JsonObject => {
-      return { name: tool.name, description: tool.description, input_schema: wellFormedJson(tool.parameters) }
+      return { name: tool.name, description: tool.description, input_schema: objectSchema(tool.parameters) }
     })
     return { tools: tools.map((tool, i) => (i === tools.length - 1 ? { ...tool, ...CACHED } : tool)) }
   }

@@ -52,9 +52,16 @@ export function anthropicReasoningStyle(model: string): ReasoningStyle {
  * thinking was switched on, does not; the request goes without until the loop is over.
  */
 function continuesUnsignedLoop(messages: readonly AnthropicMessage[]): boolean {
-  if (messages.at(-1)?.content[0]?.['type'] !== 'tool_result') return false
-  const first = messages.findLast((message) => message.role === 'assistant')?.content[0]?.['type']
-  return first !== 'thinking' && first !== 'redacted_thinking'
+  const prompt = messages.findLastIndex(({ role, content }) => role === 'user' && !content.every(isResult))
+  const answers = messages.slice(prompt + 1).filter(({ role }) => role === 'assistant')
+  return answers.some(({ content }) => {
+    const first = content[0]?.['type']
+    return first !== 'thinking' && first !== 'redacted_thinking'
+  })
+}
+
+function isResult(block: JsonObject): boolean {
+  return block['type'] === 'tool_result'
 }
 
 function effortOf(model: string, level: ThinkingLevel): string {

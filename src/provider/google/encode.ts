@@ -2,7 +2,7 @@ import { assertNever } from '../../base/assert-never.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { AssistantMessage, ImageBlock, ToolResultMessage } from '../../core/message.ts'
 import { mapToolIds, type WireIds } from '../../core/wire-ids.ts'
-import { isOwnAnswer, toolResultText, userBlocks, type EncodeOptions } from '../encoding.ts'
+import { callNames, isOwnAnswer, toolResultText, userBlocks, type EncodeOptions } from '../encoding.ts'
 import type { EncodedRequest, ModelRequest } from '../provider.ts'
 import { isBlank, isWellFormed, wellFormed, wellFormedJson, wireToolName } from '../wire-text.ts'
 import { geminiGeneration, googleThinking } from './thinking.ts'
@@ -45,9 +45,10 @@ function toContents(request: ModelRequest, options: EncodeOptions): readonly Con
   }
   // Responses have to stand first in their turn, so images of older models' results wait for the last of them.
   let loose: JsonObject[] = []
+  const names = callNames(request, ids)
   request.messages.forEach((message, at) => {
     if (message.role === 'toolResult') {
-      const { response, images } = toResponse(message, ids.idOfResult(at), request.model)
+      const { response, images } = toResponse(message, { id: ids.idOfResult(at), names, model: request.model })
       loose.push(...images)
       return push('user', [response])
     }
@@ -101,17 +102,16 @@ function signed(signature: string | undefined): { readonly thoughtSignature?: st
 /** From Gemini 3 on images belong into the response itself; before, they follow it in the same turn. */
 function toResponse(
   message: ToolResultMessage,
-  id: string,
-  model: string,
+  call: { readonly id: string; readonly names: ReadonlyMap<string, string>; readonly model: string },
 ): { readonly response: JsonObject; readonly images: readonly JsonObject[] } {
   const text = toolResultText(message.content, false)
   const images = userBlocks(message.content)
     .filter((block): block is ImageBlock => block.type === 'image')
     .map(toPart)
-  const inside = geminiGeneration(model) >= 3
+  const inside = geminiGeneration(call.model) >= 3
   const functionResponse = {
-    id,
-    name: wireToolName(message.toolName),
+    id: call.id,
+    name: call.names.get(call.id) ?? wireToolName(message.toolName),
     response: message.isError ? { error: text } : { output: text },
     ...(inside && images.length > 0 ? { parts: images } : {}),
   }

@@ -1,7 +1,15 @@
 import type { JsonObject } from '../../base/json.ts'
 import type { AssistantMessage, ToolResultMessage, UserMessage } from '../../core/message.ts'
 import { mapToolIds, type WireIds } from '../../core/wire-ids.ts'
-import { dataUrl, isOwnAnswer, thinkingLevelOf, toolResultText, userBlocks, type EncodeOptions } from '../encoding.ts'
+import {
+  callNames,
+  dataUrl,
+  isOwnAnswer,
+  thinkingLevelOf,
+  toolResultText,
+  userBlocks,
+  type EncodeOptions,
+} from '../encoding.ts'
 import { toCall, toTool } from '../openai-completions/encode.ts'
 import { mergeTurns, type ChatMessage } from '../openai-completions/merge-turns.ts'
 import type { EncodedRequest, ModelRequest } from '../provider.ts'
@@ -31,13 +39,15 @@ function reasoningFields(request: ModelRequest, options: EncodeOptions): JsonObj
 
 function toMessages(request: ModelRequest, options: EncodeOptions): readonly ChatMessage[] {
   const ids = mapToolIds(request.messages, 'strict9')
+  const names = callNames(request, ids)
   const system: readonly ChatMessage[] = isBlank(request.system)
     ? []
     : [{ role: 'system', content: wellFormed(request.system) }]
   const messages = request.messages.flatMap((message, at): readonly ChatMessage[] => {
     if (message.role === 'user') return toUser(message)
     if (message.role === 'assistant') return toAssistant(message, at, ids, request.model, options)
-    return [toToolMessage(message, ids.idOfResult(at))]
+    const id = ids.idOfResult(at)
+    return [toToolMessage(message, id, names.get(id) ?? wireToolName(message.toolName))]
   })
   return [...system, ...messages]
 }
@@ -55,13 +65,13 @@ function toChunk(block: ReturnType<typeof userBlocks>[number]): JsonObject {
   return block.type === 'text' ? { type: 'text', text: block.text } : { type: 'image_url', image_url: dataUrl(block) }
 }
 
-function toToolMessage(message: ToolResultMessage, id: string): ChatMessage {
+function toToolMessage(message: ToolResultMessage, id: string, name: string): ChatMessage {
   const text = toolResultText(message.content, message.isError)
   const images = userBlocks(message.content).filter((block) => block.type === 'image')
   return {
     role: 'tool',
     tool_call_id: id,
-    name: wireToolName(message.toolName),
+    name,
     content: images.length === 0 ? text : [{ type: 'text', text }, ...images.map(toChunk)],
   }
 }

@@ -1,7 +1,15 @@
 import type { JsonObject } from '../../base/json.ts'
 import type { AssistantMessage, ToolCallBlock, UserMessage } from '../../core/message.ts'
 import { mapToolIds, type WireIds } from '../../core/wire-ids.ts'
-import { dataUrl, isOwnAnswer, thinkingLevelOf, toolResultText, userBlocks, type EncodeOptions } from '../encoding.ts'
+import {
+  dataUrl,
+  isOwnAnswer,
+  objectSchema,
+  thinkingLevelOf,
+  toolResultText,
+  userBlocks,
+  type EncodeOptions,
+} from '../encoding.ts'
 import { isOpenAiReasoningModel, openAiEffort } from '../openai-effort.ts'
 import type { EncodedRequest, ModelRequest } from '../provider.ts'
 import { isBlank, wellFormed, wellFormedJson, wireToolName } from '../wire-text.ts'
@@ -33,7 +41,7 @@ export function encodeOpenAiCompletions(request: ModelRequest, options: Completi
 
 export function toTool(tool: ModelRequest['tools'][number]): JsonObject {
   const { name, description, parameters } = tool
-  return { type: 'function', function: { name, description, parameters: wellFormedJson(parameters) } }
+  return { type: 'function', function: { name, description, parameters: objectSchema(parameters) } }
 }
 
 function reasoningFields(request: ModelRequest, options: CompletionsOptions): JsonObject {

@@ -154,8 +154,11 @@ export class ResponsesDecoder implements StreamDecoder {
 
   #takeUsage(usage: JsonObject): void {
     const input = count(usage['input_tokens'])
-    const cacheRead = Math.min(input, count(objectOf(usage['input_tokens_details'])['cached_tokens']))
-    const counts = { input: input - cacheRead, output: count(usage['output_tokens']), cacheRead, cacheWrite: 0 }
+    const details = objectOf(usage['input_tokens_details'])
+    const cacheRead = Math.min(input, count(details['cached_tokens']))
+    const cacheWrite = Math.min(input - cacheRead, count(details['cache_write_tokens']))
+    const fresh = input - cacheRead - cacheWrite
+    const counts = { input: fresh, output: count(usage['output_tokens']), cacheRead, cacheWrite }
     this.draft.usage = toUsage(counts, this.#context.prices)
   }
 }

@@ -2,7 +2,15 @@ import { assertNever } from '../../base/assert-never.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { AssistantMessage, TextBlock, ThinkingBlock, ToolResultMessage, UserBlock } from '../../core/message.ts'
 import { mapToolIds, type WireIds } from '../../core/wire-ids.ts'
-import { dataUrl, isOwnAnswer, thinkingLevelOf, toolResultText, userBlocks, type EncodeOptions } from '../encoding.ts'
+import {
+  dataUrl,
+  isOwnAnswer,
+  objectSchema,
+  thinkingLevelOf,
+  toolResultText,
+  userBlocks,
+  type EncodeOptions,
+} from '../encoding.ts'
 import { parseJsonObject } from '../json-object.ts'
 import { isOpenAiReasoningModel, openAiEffort } from '../openai-effort.ts'
 import type { EncodedRequest, ModelRequest } from '../provider.ts'
@@ -21,12 +29,13 @@ export function encodeOpenAiResponses(request: ModelRequest, options: EncodeOpti
     model: request.model,
     ...(isBlank(request.system) ? {} : { instructions: wellFormed(request.system) }),
     ...(request.tools.length === 0 ? {} : { tools: toTools(request) }),
-    max_output_tokens: request.maxOutputTokens,
+    // Less is refused.
+    max_output_tokens: Math.max(16, request.maxOutputTokens),
     ...reasoningFields(request, options),
     ...(request.cacheKey === undefined ? {} : { prompt_cache_key: request.cacheKey }),
     store: false,
     stream: true,
-    input,
+    input: onlyFollowedReasoning(input),
   }
   return { model: request.model, body: JSON.stringify(body) }
 }
@@ -49,7 +58,7 @@ function assistantItems(
   options: EncodeOptions,
 ): readonly JsonObject[] {
   const own = isOwnAnswer(message, 'openai-responses', options.provider, model)
-  const items = message.content.flatMap((block, position): readonly JsonObject[] => {
+  return message.content.flatMap((block, position): readonly JsonObject[] => {
     switch (block.type) {
       case 'thinking':
         return own ? toReasoningItem(block) : []
@@ -70,21 +79,32 @@ function assistantItems(
         return assertNever(block)
     }
   })
-  return dropTrailingReasoning(items)
 }
 
-/** "Reasoning was provided without its required following item": a cut answer may end in reasoning. */
-function dropTrailingReasoning(items: readonly JsonObject[]): readonly JsonObject[] {
-  const end = items.findLastIndex((item) => item['type'] !== 'reasoning')
-  return items.slice(0, end + 1)
+/**
+ * "Reasoning was provided without its required following item": a cut answer may end in reasoning. And one stored
+ * answer may stand in a history twice, but an item's id may not.
+ */
+function onlyFollowedReasoning(items: readonly JsonObject[]): readonly JsonObject[] {
+  const seen = new Set<unknown>()
+  return items.filter((item, at) => {
+    if (item['type'] !== 'reasoning') return true
+    const next = items[at + 1]
+    const follows = next?.['type'] === 'function_call' || (next?.['type'] === 'message' && next['role'] === 'assistant')
+    if (!follows || seen.has(item['id'])) return false
+    seen.add(item['id'])
+    return true
+  })
 }
 
+/** Whole or not at all. Without its encrypted content an item is a reference to something nobody stored. */
 function toReasoningItem(block: ThinkingBlock): readonly JsonObject[] {
   const signature = block.thinkingSignature ?? ''
   if (!signature.startsWith('{') || !isWellFormed(signature)) return []
   const item = parseJsonObject(signature)
   if (item?.['type'] !== 'reasoning' || JSON.stringify(item).includes('\\ud')) return []
-  return [item]
+  const { id, encrypted_content: content } = item
+  return typeof id === 'string' && /^rs_?[\w-]{1,61}$/.test(id) && typeof content === 'string' ? [item] : []
 }
 
 function toMessageItem(block: TextBlock): JsonObject {
@@ -124,7 +144,7 @@ function toTools(request: ModelRequest): readonly JsonObject[] {
       type: 'function',
       name: tool.name,
       description: tool.description,
-      parameters: wellFormedJson(tool.parameters),
+      parameters: objectSchema(tool.parameters),
       strict: false,
     }
   })
