@@ -1,7 +1,9 @@
-import type { Config } from '../config/config.ts'
+import type { Config, ProviderConfig } from '../config/config.ts'
 import type { SessionKey } from '../core/ids.ts'
 import type { SessionRecord } from '../core/inbound.ts'
+import type { ModelInfo, ModelOverride } from '../provider/catalogue.ts'
 import { createDemoProvider } from '../provider/demo/demo.ts'
+import type { ProviderConfig as ProviderSettings } from '../provider/provider-config.ts'
 import { createProviders, type Providers, type ResolvedModel } from '../provider/registry.ts'
 import { historyLimitOf } from '../session/history-limit.ts'
 import { createCalculatorTool } from '../tool/calculator/calculator.ts'
@@ -24,12 +26,15 @@ export interface Agent {
   close(): Promise<void>
 }
 
-export const DEMO_WINDOW = 128_000
-
 export async function openAgent(platform: Platform, config: Config, paths: HomePaths): Promise<Agent> {
   const { clock, ids, http, log } = platform
   const demo = { provider: createDemoProvider({ clock }), models: { demo: DEMO_INFO } }
-  const providers = createProviders(config.providers, { http, clock, ids, extra: [demo] })
+  const providers = createProviders(mapValues(config.providers, toProviderSettings), {
+    http,
+    clock,
+    ids,
+    extra: [demo],
+  })
   const registry = createToolRegistry(await builtInTools(platform, config, paths))
   const tools = createToolRunner({
     registry,
@@ -44,7 +49,10 @@ export async function openAgent(platform: Platform, config: Config, paths: HomeP
     tools,
     modelsFor(record) {
       const own = ownModel(record)
-      const models = own === undefined ? configured : [toTurnModel(providers.resolve(own), config), ...configured.filter(({ name }) => name !== own)]
+      const models =
+        own === undefined
+          ? configured
+          : [toTurnModel(providers.resolve(own), config), ...configured.filter(({ name }) => name !== own)]
       return models as [TurnModel, ...TurnModel[]]
     },
     settingsFor: (key, autoCleanup) => toSettings(key, autoCleanup, config),
@@ -52,18 +60,21 @@ export async function openAgent(platform: Platform, config: Config, paths: HomeP
   }
 }
 
-const DEMO_INFO = {
-  contextWindow: DEMO_WINDOW,
+const DEMO_INFO: ModelInfo = {
+  contextWindow: 128_000,
   maxOutputTokens: 8_192,
   images: false,
-  reasoning: false,
-  price: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+  thinking: false,
+  prices: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+  known: true,
 }
 
 /** The seed's fields for a session's own model. */
 function ownModel({ providerOverride, modelOverride }: SessionRecord): string | undefined {
   if (typeof modelOverride !== 'string' || modelOverride === '') return undefined
-  return typeof providerOverride === 'string' && providerOverride !== '' ? `${providerOverride}/${modelOverride}` : modelOverride
+  return typeof providerOverride === 'string' && providerOverride !== ''
+    ? `${providerOverride}/${modelOverride}`
+    : modelOverride
 }
 
 function toTurnModel({ ref, provider, model, info }: ResolvedModel, config: Config): TurnModel {
@@ -94,11 +105,47 @@ function toSettings(key: SessionKey, autoCleanup: boolean | undefined, config: C
   }
 }
 
-async function builtInTools({ clock, files, ids }: Platform, config: Config, paths: HomePaths): Promise<readonly Tool[]> {
+async function builtInTools(
+  { clock, files, ids }: Platform,
+  config: Config,
+  paths: HomePaths,
+): Promise<readonly Tool[]> {
   const known: Readonly<Record<string, () => Tool>> = {
     time: () => createTimeTool({ clock }),
     calculator: () => createCalculatorTool(),
-    files: () => createFilesTool({ files, ids, root: paths.workspace }),
+    files: () => createFilesTool({ files, ids, workspace: paths.workspace }),
   }
   return config.agent.tools.flatMap((name) => (known[name] === undefined ? [] : [known[name]()]))
+}
+
+/** The configuration's words into the provider room's. */
+function toProviderSettings({
+  type,
+  baseUrl,
+  apiKey,
+  headers,
+  models,
+  maxRetries,
+  ...timeouts
+}: ProviderConfig): ProviderSettings {
+  const { connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs } = timeouts
+  return {
+    type,
+    baseUrl,
+    apiKey,
+    headers,
+    models: mapValues(models, ({ contextWindow, maxOutputTokens, images, reasoning, price }): ModelOverride => ({
+      ...(contextWindow === undefined ? {} : { contextWindow }),
+      ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+      ...(images === undefined ? {} : { images }),
+      ...(reasoning === undefined ? {} : { thinking: reasoning }),
+      ...(price === undefined ? {} : { prices: price }),
+    })),
+    timeouts: { connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs },
+    retry: { maxAttempts: maxRetries + 1 },
+  }
+}
+
+function mapValues<A, B>(record: Readonly<Record<string, A>>, change: (value: A) => B): Readonly<Record<string, B>> {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]))
 }

@@ -97,20 +97,38 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
   const sessionsFile = new SessionsFile({ files, clock, log, path: paths.sessionsFile, journal, directory, history })
   const { adopted } = await sessionsFile.adopt()
   if (adopted > 0) log.info('took over sessions from sessions.json', { sessions: adopted })
-  const control = new SessionControl({ journal, directory, transcripts, maxArchivedPerSession: MAX_ARCHIVED_PER_SESSION })
+  const control = new SessionControl({
+    journal,
+    directory,
+    transcripts,
+    maxArchivedPerSession: MAX_ARCHIVED_PER_SESSION,
+  })
   return { journal, directory, delivery, sessionsFile, transcripts, control }
 }
 
 /** One gateway per home. The lock names its process, so one that was killed leaves nothing behind that counts. */
 async function lockHome({ files, clock, ids, processes, log }: Platform, paths: HomePaths): Promise<WriteLock> {
-  const lock = lockOf(paths.lock, { files, clock, ids, processes, log, timeoutMs: 0, staleMs: Number.POSITIVE_INFINITY, lingerMs: 0 })
+  const lock = lockOf(paths.lock, {
+    files,
+    clock,
+    ids,
+    processes,
+    log,
+    timeoutMs: 0,
+    staleMs: Number.POSITIVE_INFINITY,
+    lingerMs: 0,
+  })
   try {
     await lock.enter(new AbortController().signal)
     return lock
   } catch (error) {
     if (!(error instanceof GatewayError) || error.code !== 'SESSION_LOCKED') throw error
     const pid = error.facts['ownerPid']
-    throw new GatewayError('HOME_IN_USE', `another gateway (pid ${String(pid)}) already runs in ${paths.home}; stop it, or use another --home`, { pid })
+    throw new GatewayError(
+      'HOME_IN_USE',
+      `another gateway (pid ${String(pid)}) already runs in ${paths.home}; stop it, or use another --home`,
+      { pid },
+    )
   }
 }
 
@@ -120,10 +138,16 @@ async function releaseHome(lock: WriteLock): Promise<void> {
 
 function homeError(error: unknown, home: string): unknown {
   const code = errnoOf(error) ?? (error instanceof Error ? errnoOf(error.cause) : undefined)
-  if (code === 'ENOSPC' || code === 'EDQUOT') return new GatewayError('STORAGE_FULL', `no space left on the disk of ${home}`, { home }, { cause: error })
+  if (code === 'ENOSPC' || code === 'EDQUOT')
+    return new GatewayError('STORAGE_FULL', `no space left on the disk of ${home}`, { home }, { cause: error })
   if (error instanceof GatewayError) return error
   if (code !== undefined && UNWRITABLE.has(code)) {
-    return new GatewayError('HOME_UNWRITABLE', `cannot write in ${home} (${code}); choose another --home or fix its permissions`, { home, errno: code }, { cause: error })
+    return new GatewayError(
+      'HOME_UNWRITABLE',
+      `cannot write in ${home} (${code}); choose another --home or fix its permissions`,
+      { home, errno: code },
+      { cause: error },
+    )
   }
   return error
 }

@@ -137,6 +137,11 @@ export class Gateway implements Intake {
     }
   }
 
+  /** Runs something that must not overlap with a turn of this session; a running one is stopped first. */
+  exclusively<T>(key: SessionKey, task: () => Promise<T>): Promise<T> {
+    return this.#session(key).exclusive('reset', task)
+  }
+
   acknowledge(channel: string, account: string, seq: number): void {
     this.#own(this.#parts.delivery.acknowledge(channel, account, seq))
   }

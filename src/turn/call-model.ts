@@ -171,6 +171,7 @@ async function prepareRequest(
       budget,
       maxOutputTokens,
       thinkingLevel,
+      cacheKey: transcript.sessionId,
       tokens: { count: history.tokens.count, raw: history.tokens.raw, estimated: history.tokens.estimated },
     },
     history.report,

@@ -27,6 +27,7 @@ export interface RequestRecord {
   readonly acceptsImages: boolean
   readonly maxOutputTokens: number
   readonly thinkingLevel: string
+  readonly cacheKey: string
   readonly tokens: { readonly count: number; readonly raw: number; readonly estimated: boolean }
   readonly report: CompactReport
 }

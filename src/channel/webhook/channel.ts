@@ -64,6 +64,7 @@ export class WebhookChannel implements Channel {
   /** The text of the round being streamed, per run. */
   readonly #texts = new Map<string, { round: number; text: string }>()
   #intake: Intake | undefined
+  #hub: { status(): JsonObject } | undefined
 
   constructor(options: WebhookOptions) {
     this.#options = options
@@ -71,6 +72,11 @@ export class WebhookChannel implements Channel {
 
   get isFull(): boolean {
     return this.#connections.size >= this.#options.maxConnections
+  }
+
+  /** The connection to a hub that is kept for this channel, for the status. */
+  useHub(hub: { status(): JsonObject }): void {
+    this.#hub = hub
   }
 
   async start(intake: Intake): Promise<void> {
@@ -128,7 +134,11 @@ export class WebhookChannel implements Channel {
   }
 
   status(): JsonObject {
-    return { connections: this.#connections.size, accounts: this.#byAccount.size }
+    return {
+      connections: this.#connections.size,
+      accounts: this.#byAccount.size,
+      ...(this.#hub === undefined ? {} : { hub: this.#hub.status() }),
+    }
   }
 
   drain(): void {
