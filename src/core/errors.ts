@@ -33,6 +33,8 @@ export const ERRORS = {
   // the model
   MODEL_UNKNOWN: { kind: 'config', retry: 'never' },
   MODEL_FAILED: { kind: 'provider', retry: 'later' },
+  // hooks
+  HOOK_INVALID: { kind: 'config', retry: 'never' },
   // anything we did not foresee
   INTERNAL: { kind: 'defect', retry: 'never' },
 } as const satisfies Record<string, ErrorRule>
