@@ -57,6 +57,8 @@ export const ERRORS = {
   XIAOYI_LINK_DOWN: { kind: 'peer', retry: 'later' },
   XIAOYI_CERTIFICATE_CHANGED: { kind: 'config', retry: 'never' },
   XIAOYI_PUSH_FAILED: { kind: 'peer', retry: 'later' },
+  // hooks
+  HOOK_INVALID: { kind: 'config', retry: 'never' },
   // anything we did not foresee
   INTERNAL: { kind: 'defect', retry: 'never' },
 } as const satisfies Record<string, ErrorRule>
