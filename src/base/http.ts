@@ -50,7 +50,10 @@ export interface HttpListener {
   close(): Promise<void>
 }
 
-/** Outgoing HTTP. Streams both ways; never follows redirects by itself. */
+/**
+ * Outgoing HTTP. Streams both ways; never follows redirects by itself. Fails with an `HttpFailure`; an abort closes the
+ * connection and throws the signal's reason.
+ */
 export interface HttpClient {
   request(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse>
 }
@@ -74,4 +77,32 @@ export interface HttpResponse {
   readonly headers: Headers
   /** Ending the iteration early closes the connection. */
   readonly body: AsyncIterable<Uint8Array>
+}
+
+/**
+ * `connect`: no connection (DNS, refused, TLS) · `connect-timeout`, `first-byte-timeout`, `idle-timeout`: as in the
+ * request · `reset`: the connection ended before the answer did · `address-refused`: not public, see `publicOnly` ·
+ * `invalid`: the request cannot be sent, or the answer is not HTTP.
+ */
+export type HttpFailureKind =
+  | 'connect'
+  | 'connect-timeout'
+  | 'first-byte-timeout'
+  | 'idle-timeout'
+  | 'reset'
+  | 'address-refused'
+  | 'invalid'
+
+/** What went wrong between us and the peer. Its message holds no header and no part of a body. */
+export class HttpFailure extends Error {
+  readonly kind: HttpFailureKind
+  /** The system's code, `ECONNREFUSED`, `ENOTFOUND`, `CERT_HAS_EXPIRED` …, when there is one. */
+  readonly code: string | undefined
+
+  constructor(kind: HttpFailureKind, message: string, code?: string) {
+    super(message)
+    this.name = 'HttpFailure'
+    this.kind = kind
+    this.code = code
+  }
 }
