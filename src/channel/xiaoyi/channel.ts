@@ -287,8 +287,11 @@ export class XiaoyiChannel implements Channel {
     this.#state.closedRuns.set(task.run, task.address.sessionId)
     // Durable first: after a crash in between the phone waits a little longer, instead of getting two endings.
     await this.#state.save().catch((error: unknown) => this.#logStateFailure(error))
-    await task.finishPolitely(phoneText(sentence, this.#settings.language))
-    this.#tasks.end(task)
+    const fate = await task.finishPolitely(phoneText(sentence, this.#settings.language))
+    if (fate !== 'waiting') return this.#tasks.end(task)
+    // Nothing went out: its answer can still be its one ending.
+    this.#state.closedRuns.delete(task.run)
+    await this.#state.save().catch((error: unknown) => this.#logStateFailure(error))
   }
 
   async #pushInstead(reply: Reply): Promise<DeliveryFate> {
