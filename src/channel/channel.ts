@@ -42,12 +42,16 @@ export interface Intake {
   accept(message: InboundMessage): Promise<Acceptance>
   /** Takes effect, durably, before it resolves; never waits for a running turn to finish by itself. */
   control(command: ControlCommand): Promise<ControlResult>
-  /** The peer has confirmed every reply up to this number. */
+  /** The peer has confirmed the reply with this number. */
   acknowledge(channel: string, account: string, seq: number): void
   /** The account can be reached (again): its waiting replies are handed to `deliver`. */
   available(channel: string, account: string): void
+  /** A client without an identity has left for good. */
+  gone(channel: string, account: string): void
+  /** Sends the stored answer of a redelivered message again, to `replyTo`; while it is still being worked on, the answer will go there. */
+  resend(run: RunId, replyTo: JsonObject): Promise<void>
   /** Replies with a higher number, again, marked as redelivered. */
-  resume(channel: string, account: string, afterSeq: number): Promise<void>
+  resume(channel: string, account: string, afterSeq: number): void
   /** The next number for a frame to this account; also numbers previews. Survives restarts. */
   nextSeq(channel: string, account: string): Promise<number>
 }
@@ -55,7 +59,7 @@ export interface Intake {
 export interface Acceptance {
   readonly run: RunId
   readonly key: SessionKey
-  /** True for a redelivery: no new turn; the stored answer is delivered again if there is one and the channel wants it. */
+  /** True for a redelivery: there is no new turn. Channels that want the answer sent again call `resend`. */
   readonly duplicate: boolean
 }
 

@@ -33,6 +33,19 @@ export const ERRORS = {
   // the model
   MODEL_UNKNOWN: { kind: 'config', retry: 'never' },
   MODEL_FAILED: { kind: 'provider', retry: 'later' },
+  // the model, as the provider room tells its failures apart
+  MODEL_AUTH: { kind: 'config', retry: 'never' },
+  MODEL_QUOTA: { kind: 'config', retry: 'later' },
+  MODEL_RATE_LIMITED: { kind: 'provider', retry: 'later' },
+  MODEL_OVERLOADED: { kind: 'provider', retry: 'later' },
+  MODEL_CONTEXT_OVERFLOW: { kind: 'caller', retry: 'never' },
+  MODEL_REQUEST_INVALID: { kind: 'defect', retry: 'never' },
+  MODEL_CONTENT_FILTERED: { kind: 'caller', retry: 'never' },
+  MODEL_NETWORK: { kind: 'provider', retry: 'later' },
+  MODEL_TIMEOUT: { kind: 'provider', retry: 'later' },
+  MODEL_STREAM_CUT: { kind: 'provider', retry: 'later' },
+  MODEL_ANSWER_INVALID: { kind: 'provider', retry: 'later' },
+  MODEL_UNAVAILABLE: { kind: 'provider', retry: 'later' },
   // the XiaoYi channel
   XIAOYI_LINK_DOWN: { kind: 'peer', retry: 'later' },
   XIAOYI_CERTIFICATE_CHANGED: { kind: 'config', retry: 'never' },

@@ -12,7 +12,20 @@ export interface Tool {
   readonly parallel: boolean
   /** True when running it twice does the same as running it once: it may be repeated after a crash. */
   readonly repeatable: boolean
+  /** For tools with several actions: what holds for this call instead of the two flags above. Pure. */
+  traitsOf?(callArguments: JsonObject): CallTraits
+  /** Overrides the runner's time limit. */
+  readonly timeoutMs?: number
+  /** Overrides the runner's cap on the text of one result. */
+  readonly maxOutputChars?: number
+  /** Who offers it, for lists: `built-in`, `mcp:<server>` … */
+  readonly source?: string
   run(call: ToolCall, signal: AbortSignal): Promise<ToolResult>
+}
+
+export interface CallTraits {
+  readonly parallel: boolean
+  readonly repeatable: boolean
 }
 
 export interface ToolCall {
@@ -25,6 +38,15 @@ export interface ToolCall {
 export interface ToolResult {
   readonly content: readonly UserBlock[]
   readonly isError: boolean
-  /** Files written, commands run …: shown in the cleanup note, never sent to the model. */
+  /** Files written, commands run …: shown in the cleanup note, never sent to the model. See `EffectDetails`. */
   readonly details?: JsonObject
+}
+
+/** The fields of `details` that say what a call changed outside the conversation; tools add others of their own. */
+export interface EffectDetails extends JsonObject {
+  /** Relative to the workspace. */
+  readonly filesWritten?: readonly string[]
+  readonly filesRemoved?: readonly string[]
+  /** Program names, without arguments. */
+  readonly commandsRun?: readonly string[]
 }

@@ -1,0 +1,186 @@
+import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
+import type { Clock } from './clock.ts'
+import { checkUrl, FetchRefused, shownUrl, URL_POLICY, type UrlPolicy } from './fetch-policy.ts'
+import type { HttpClient, HttpResponse } from './http.ts'
+import { sniffMediaType } from './media-type.ts'
+
+export interface GuardedFetchOptions extends Partial<UrlPolicy> {
+  readonly clock: Clock
+  /** Sent to the first origin only; a redirect elsewhere does not get them. */
+  readonly headers?: Readonly<Record<string, string>>
+  readonly accept?: string
+  /** Of the body, unpacked. */
+  readonly maxBytes?: number
+  /** What happens beyond it: an error, or the beginning with `cut: true`. */
+  readonly oversize?: 'refuse' | 'cut'
+  /** For everything together: redirects, headers, body. */
+  readonly timeoutMs?: number
+  readonly maxRedirects?: number
+}
+
+export interface FetchedResource {
+  /** Where it was found after redirects, without query and fragment. */
+  readonly url: string
+  readonly status: number
+  readonly headers: Headers
+  readonly bytes: Uint8Array
+  /** From the content itself where it shows, else what the server declared. */
+  readonly mediaType: string
+  readonly cut: boolean
+  readonly redirects: number
+}
+
+const DEFAULTS = { maxBytes: 5 * 1024 * 1024, timeoutMs: 30_000, maxRedirects: 3, accept: '*/*' }
+const REDIRECTS = [301, 302, 303, 307, 308]
+
+/**
+ * The one way to fetch an address a user, a model or a web page named. Every hop is checked by its letters and, through
+ * `publicOnly`, at the socket. Fails with a `FetchRefused`; an abort throws the signal's reason. Other statuses than 2xx
+ * are answers, not failures.
+ */
+export async function guardedFetch(
+  http: HttpClient,
+  address: string,
+  options: GuardedFetchOptions,
+  signal: AbortSignal,
+): Promise<FetchedResource> {
+  const timeoutMs = options.timeoutMs ?? DEFAULTS.timeoutMs
+  const stop = new AbortController()
+  const onAbort = (): void => stop.abort(signal.reason)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort, { once: true })
+  const timer = options.clock.after(timeoutMs, () =>
+    stop.abort(new FetchRefused('timeout', `there was no complete answer within ${timeoutMs} ms`)),
+  )
+  try {
+    return await new Fetch(http, options, timeoutMs, stop.signal).run(address)
+  } catch (error) {
+    signal.throwIfAborted()
+    throw stop.signal.aborted ? stop.signal.reason : toRefusal(error)
+  } finally {
+    timer.cancel()
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+class Fetch {
+  readonly #http: HttpClient
+  readonly #options: GuardedFetchOptions
+  readonly #policy: UrlPolicy
+  readonly #timeoutMs: number
+  readonly #signal: AbortSignal
+
+  constructor(http: HttpClient, options: GuardedFetchOptions, timeoutMs: number, signal: AbortSignal) {
+    this.#http = http
+    this.#options = options
+    this.#policy = {
+      ports: options.ports ?? URL_POLICY.ports,
+      maxUrlChars: options.maxUrlChars ?? URL_POLICY.maxUrlChars,
+    }
+    this.#timeoutMs = timeoutMs
+    this.#signal = signal
+  }
+
+  async run(address: string): Promise<FetchedResource> {
+    const first = checkUrl(address, this.#policy)
+    const maxRedirects = this.#options.maxRedirects ?? DEFAULTS.maxRedirects
+    let url = first
+    for (let redirects = 0; ; redirects++) {
+      const response = await this.#request(url, url.origin === first.origin)
+      const location = REDIRECTS.includes(response.status) ? response.headers.get('location') : null
+      if (location === null) return await this.#finish(url, response, redirects)
+      await discard(response)
+      if (redirects >= maxRedirects) throw new FetchRefused('redirects', `more than ${maxRedirects} redirects`)
+      url = this.#next(url, location)
+    }
+  }
+
+  #request(url: URL, isFirstOrigin: boolean): Promise<HttpResponse> {
+    const { headers, accept = DEFAULTS.accept } = this.#options
+    return this.#http.request(
+      {
+        method: 'GET',
+        url: url.href,
+        headers: { ...(isFirstOrigin && headers), accept, 'accept-encoding': 'identity' },
+        connectTimeoutMs: this.#timeoutMs,
+        firstByteTimeoutMs: this.#timeoutMs,
+        idleTimeoutMs: this.#timeoutMs,
+        publicOnly: true,
+      },
+      this.#signal,
+    )
+  }
+
+  #next(from: URL, location: string): URL {
+    if (!URL.canParse(location, from.href))
+      throw new FetchRefused('invalid-url', 'it redirects to something that is no address')
+    const next = checkUrl(new URL(location, from).href, this.#policy)
+    if (from.protocol === 'https:' && next.protocol === 'http:') {
+      throw new FetchRefused('downgrade', 'it redirects from https to http')
+    }
+    return next
+  }
+
+  async #finish(url: URL, response: HttpResponse, redirects: number): Promise<FetchedResource> {
+    const { bytes, cut } = await this.#readBody(response)
+    const declared = response.headers.get('content-type') ?? undefined
+    return {
+      url: shownUrl(url),
+      status: response.status,
+      headers: response.headers,
+      bytes,
+      mediaType: sniffMediaType(bytes, declared),
+      cut,
+      redirects,
+    }
+  }
+
+  async #readBody(response: HttpResponse): Promise<{ readonly bytes: Uint8Array; readonly cut: boolean }> {
+    const { maxBytes = DEFAULTS.maxBytes, oversize = 'refuse' } = this.#options
+    const tooLarge = (): FetchRefused => new FetchRefused('too-large', `the answer has more than ${maxBytes} bytes`)
+    if (oversize === 'refuse' && Number(response.headers.get('content-length') ?? 0) > maxBytes) {
+      await discard(response)
+      throw tooLarge()
+    }
+    const pieces: Uint8Array[] = []
+    let total = 0
+    for await (const piece of response.body) {
+      pieces.push(piece)
+      total += piece.length
+      // Ending the iteration closes the connection: nothing more is downloaded.
+      if (total > maxBytes) break
+    }
+    const cut = total > maxBytes
+    if (cut && oversize === 'refuse') throw tooLarge()
+    const raw = Buffer.concat(pieces).subarray(0, maxBytes)
+    return { bytes: unpack(raw, response.headers.get('content-encoding'), maxBytes), cut }
+  }
+}
+
+/** Some servers pack although they were asked not to. The bound stops a small answer that unpacks to gigabytes. */
+function unpack(bytes: Uint8Array, encoding: string | null, maxOutputLength: number): Uint8Array {
+  const name = encoding?.trim().toLowerCase() ?? ''
+  if (name === '' || name === 'identity') return bytes
+  try {
+    if (name === 'gzip' || name === 'x-gzip') return gunzipSync(bytes, { maxOutputLength })
+    if (name === 'deflate') return inflateSync(bytes, { maxOutputLength })
+    if (name === 'br') return brotliDecompressSync(bytes, { maxOutputLength })
+  } catch {
+    throw new FetchRefused('too-large', `the packed answer is broken or unpacks to more than ${maxOutputLength} bytes`)
+  }
+  throw new FetchRefused('encoding', 'the answer is packed in an unknown way')
+}
+
+/** Ends the connection of an answer nobody will read. */
+async function discard(response: HttpResponse): Promise<void> {
+  await response.body[Symbol.asyncIterator]().return?.()
+}
+
+function toRefusal(error: unknown): FetchRefused {
+  if (error instanceof FetchRefused) return error
+  const kind = error instanceof Error && 'kind' in error ? error.kind : undefined
+  if (kind === 'address-refused') return new FetchRefused('address', 'the address is not on the public internet')
+  if (typeof kind === 'string' && kind.endsWith('timeout'))
+    return new FetchRefused('timeout', 'the server did not answer in time')
+  return new FetchRefused('network', 'the server could not be reached or broke off')
+}

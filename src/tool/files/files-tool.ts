@@ -1,0 +1,191 @@
+import { assertNever } from '../../base/assert-never.ts'
+import type { Files } from '../../base/files.ts'
+import { errnoOf } from '../../base/files.ts'
+import type { Ids } from '../../base/ids.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { errorResult, textResult } from '../results.ts'
+import type { Tool, ToolResult } from '../tool.ts'
+import { editText, listFolder, sliceLines } from './actions.ts'
+import { FILE_LIMITS, type FileLimits, readTextFile, writeTextFile } from './text-file.ts'
+import { PathRefused, resolveInWorkspace, type WorkspacePath } from './workspace.ts'
+
+export interface FilesToolOptions {
+  readonly files: Files
+  readonly ids: Ids
+  /** Absolute; created when it is missing. Nothing outside it is read or written. */
+  readonly workspace: string
+  readonly limits?: Partial<FileLimits>
+}
+
+type Action = 'read' | 'list' | 'write' | 'append' | 'edit' | 'move' | 'delete'
+
+const ACTIONS: readonly Action[] = ['read', 'list', 'write', 'append', 'edit', 'move', 'delete']
+
+const PARAMETERS: JsonObject = {
+  type: 'object',
+  properties: {
+    action: { type: 'string', enum: ACTIONS },
+    path: { type: 'string', description: 'Relative to the workspace, with "/" between names. "." is the workspace.' },
+    text: { type: 'string', description: 'write, append: the text. edit: the replacement.' },
+    find: { type: 'string', minLength: 1, description: 'edit: the exact text to replace; it must occur once.' },
+    to: { type: 'string', description: 'move: the new path.' },
+    offset: { type: 'integer', minimum: 1, description: 'read: the first line, counted from 1.' },
+    limit: { type: 'integer', minimum: 1, description: 'read: how many lines. list: how many names.' },
+  },
+  required: ['action', 'path'],
+  additionalProperties: false,
+}
+
+export function createFilesTool(options: FilesToolOptions): Tool {
+  const limits = { ...FILE_LIMITS, ...options.limits }
+  return {
+    name: 'files',
+    source: 'built-in',
+    description:
+      'Reads, lists, writes, appends to, edits, moves and deletes text files in the workspace. Missing folders are created.',
+    parameters: PARAMETERS,
+    parallel: false,
+    repeatable: false,
+    traitsOf: (callArguments) => {
+      const action = callArguments['action']
+      const reads = action === 'read' || action === 'list'
+      return { parallel: reads, repeatable: reads || action === 'write' || action === 'delete' }
+    },
+    maxOutputChars: limits.maxReadChars + 500,
+    run: async (call, signal) => {
+      signal.throwIfAborted()
+      try {
+        await options.files.makeDirectory(options.workspace)
+        return await new FileActions({ ...options, limits }, call.arguments).run()
+      } catch (error) {
+        if (error instanceof PathRefused) return errorResult(`Not done: ${error.message}.`)
+        const problem = ERRNO_PROBLEMS[errnoOf(error) ?? '']
+        if (problem === undefined) throw error
+        return errorResult(`Not done: ${problem}.`)
+      }
+    },
+  }
+}
+
+class FileActions {
+  readonly #parts: FilesToolOptions & { readonly limits: FileLimits }
+  readonly #arguments: JsonObject
+
+  constructor(parts: FilesToolOptions & { readonly limits: FileLimits }, callArguments: JsonObject) {
+    this.#parts = parts
+    this.#arguments = callArguments
+  }
+
+  async run(): Promise<ToolResult> {
+    const at = await this.#resolve('path')
+    const action = this.#action()
+    switch (action) {
+      case 'read':
+        return this.#read(at)
+      case 'list':
+        return this.#list(at)
+      case 'write':
+        return this.#store(at, this.#text('text'), 'Wrote')
+      case 'append':
+        return this.#append(at)
+      case 'edit':
+        return this.#store(
+          at,
+          editText(await this.#content(at), at.name, this.#text('find'), this.#text('text')),
+          'Edited',
+        )
+      case 'move':
+        return this.#move(at)
+      case 'delete':
+        return this.#delete(at)
+      default:
+        return assertNever(action)
+    }
+  }
+
+  async #read(at: WorkspacePath): Promise<ToolResult> {
+    const text = await this.#content(at)
+    return textResult(sliceLines(text, this.#number('offset') ?? 1, this.#number('limit'), this.#parts.limits))
+  }
+
+  async #list(at: WorkspacePath): Promise<ToolResult> {
+    const wanted = Math.min(this.#number('limit') ?? Number.POSITIVE_INFINITY, this.#parts.limits.maxListed)
+    return textResult(await listFolder(this.#parts.files, at, wanted))
+  }
+
+  async #append(at: WorkspacePath): Promise<ToolResult> {
+    const before = at.stat === undefined ? '' : await this.#content(at)
+    return this.#store(at, before + this.#text('text'), 'Appended to')
+  }
+
+  async #store(at: WorkspacePath, text: string, verb: string): Promise<ToolResult> {
+    await writeTextFile(this.#parts, at, text, this.#parts.limits)
+    return textResult(`${verb} ${at.name} (${Buffer.byteLength(text)} bytes).`, { filesWritten: [at.name] })
+  }
+
+  async #move(from: WorkspacePath): Promise<ToolResult> {
+    const to = await this.#resolve('to')
+    if (from.stat === undefined) throw new PathRefused(`"${from.name}" does not exist`)
+    if (from.name === '.' || to.name === '.') throw new PathRefused('the workspace itself cannot be moved')
+    if (to.stat !== undefined) throw new PathRefused(`"${to.name}" exists already`)
+    if (`${to.path}/`.startsWith(`${from.path}/`)) throw new PathRefused('a folder cannot be moved into itself')
+    const { files } = this.#parts
+    const directory = to.path.slice(0, to.path.lastIndexOf('/'))
+    await files.makeDirectory(directory)
+    await files.rename(from.path, to.path)
+    await files.syncDirectory(directory)
+    return textResult(`Moved ${from.name} to ${to.name}.`, { filesWritten: [to.name], filesRemoved: [from.name] })
+  }
+
+  async #delete(at: WorkspacePath): Promise<ToolResult> {
+    if (at.stat === undefined) return textResult(`${at.name} does not exist.`)
+    const { files } = this.#parts
+    if (at.name === '.') throw new PathRefused('the workspace itself cannot be deleted')
+    if (at.stat.kind === 'directory') {
+      if ((await files.list(at.path)).length > 0) throw new PathRefused(`the folder "${at.name}" is not empty`)
+      await files.removeDirectory(at.path)
+    } else await files.remove(at.path)
+    return textResult(`Deleted ${at.name}.`, { filesRemoved: [at.name] })
+  }
+
+  #content(at: WorkspacePath): Promise<string> {
+    return readTextFile(this.#parts.files, at, this.#parts.limits)
+  }
+
+  #resolve(argument: 'path' | 'to'): Promise<WorkspacePath> {
+    return resolveInWorkspace(this.#parts.files, this.#parts.workspace, this.#text(argument))
+  }
+
+  #text(argument: 'path' | 'to' | 'text' | 'find'): string {
+    const value = this.#arguments[argument]
+    if (typeof value === 'string') return value
+    throw new PathRefused(`the action "${this.#action()}" needs "${argument}"`)
+  }
+
+  #action(): Action {
+    const asked = this.#arguments['action']
+    const action = ACTIONS.find((known) => known === asked)
+    if (action === undefined) throw new PathRefused(`the action must be one of ${ACTIONS.join(', ')}`)
+    return action
+  }
+
+  #number(argument: 'offset' | 'limit'): number | undefined {
+    const value = this.#arguments[argument]
+    return typeof value === 'number' ? value : undefined
+  }
+}
+
+/** Other failures are not the model's to mend. */
+const ERRNO_PROBLEMS: Readonly<Record<string, string>> = {
+  EACCES: 'the system does not permit it',
+  EPERM: 'the system does not permit it',
+  EROFS: 'the system does not permit it',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk is full',
+  ENOENT: 'a part of the path does not exist',
+  ENOTDIR: 'a part of the path is not a folder',
+  EEXIST: 'something with this name exists already',
+  ENOTEMPTY: 'something with this name exists already',
+  ELOOP: 'the path has links that lead in a circle',
+  ENAMETOOLONG: 'the path is too long',
+}

@@ -1,0 +1,140 @@
+import { type Clock, sleep } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import { silentLog } from '../base/log.ts'
+import { capOutput, type OutputLimits } from './cap-output.ts'
+import type { RegisteredTool, ToolRegistry } from './registry.ts'
+import { errorResult } from './results.ts'
+import { safeErrorText } from './safe-error-text.ts'
+import type { ToolCall, ToolResult } from './tool.ts'
+
+/** A call as the model made it. */
+export interface NamedToolCall extends ToolCall {
+  readonly name: string
+}
+
+export interface RunToolParts {
+  readonly registry: ToolRegistry
+  readonly clock: Clock
+  readonly log?: Log
+  readonly limits?: Partial<ToolLimits>
+  /** Values that must not appear in an error the model reads. */
+  readonly secrets?: readonly string[]
+}
+
+export interface ToolLimits extends OutputLimits {
+  readonly timeoutMs: number
+  /** How long a call that was aborted or timed out is waited for, so that it does not go on behind the turn's back. */
+  readonly graceMs: number
+  readonly maxArgumentChars: number
+}
+
+export const TOOL_LIMITS: ToolLimits = {
+  timeoutMs: 60_000,
+  graceMs: 2_000,
+  maxChars: 100_000,
+  maxImages: 10,
+  maxImageChars: 8 * 1024 * 1024,
+  maxArgumentChars: 2 * 1024 * 1024,
+}
+
+/** Every way a call can go wrong is a result the model can read; only an abort throws (the signal's reason). */
+export async function runTool(call: NamedToolCall, parts: RunToolParts, signal: AbortSignal): Promise<ToolResult> {
+  signal.throwIfAborted()
+  const limits = { ...TOOL_LIMITS, ...parts.limits }
+  const found = parts.registry.find(call.name)
+  if (found === undefined) return unknownTool(call.name, parts.registry)
+  const problem = checkArguments(call, found, limits)
+  if (problem !== undefined) return errorResult(problem)
+  const timeoutMs = found.tool.timeoutMs ?? limits.timeoutMs
+  const result = await runBounded(call, found, { ...parts, limits: { ...limits, timeoutMs } }, signal)
+  return { ...result, content: capOutput(result.content, { ...limits, ...maxCharsOf(found) }) }
+}
+
+function unknownTool(name: string, registry: ToolRegistry): ToolResult {
+  const names = registry
+    .specs()
+    .map((spec) => spec.name)
+    .join(', ')
+  return errorResult(`There is no tool called "${name.slice(0, 80)}". Available tools: ${names || 'none'}.`)
+}
+
+function checkArguments(call: NamedToolCall, found: RegisteredTool, limits: ToolLimits): string | undefined {
+  const chars = JSON.stringify(call.arguments).length
+  if (chars > limits.maxArgumentChars) {
+    return `The arguments have ${chars} characters; at most ${limits.maxArgumentChars} are accepted.`
+  }
+  return found.check(call.arguments)
+}
+
+function maxCharsOf({ tool }: RegisteredTool): Partial<OutputLimits> {
+  return tool.maxOutputChars === undefined ? {} : { maxChars: tool.maxOutputChars }
+}
+
+async function runBounded(
+  call: NamedToolCall,
+  { tool }: RegisteredTool,
+  parts: RunToolParts & { readonly limits: ToolLimits },
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  const { clock, limits, log = silentLog } = parts
+  const stop = new AbortController()
+  const stopForTurn = (): void => stop.abort(signal.reason)
+  signal.addEventListener('abort', stopForTurn, { once: true })
+  let timedOut = false
+  const timer = clock.after(limits.timeoutMs, () => {
+    timedOut = true
+    stop.abort(new Error('the tool took too long'))
+  })
+  const running = start(() => tool.run(call, stop.signal))
+  try {
+    const ended = await endedOrStopped(running, stop.signal)
+    if (ended !== undefined) return ended
+    const late = await endedWithin(clock, limits.graceMs, running)
+    signal.throwIfAborted()
+    if (late !== undefined && !late.isError) return late
+    if (late === undefined) log.warn('a tool goes on after it was told to stop', { tool: tool.name })
+    return errorResult(
+      `"${tool.name}" did not finish within ${limits.timeoutMs} ms and was stopped; what it had begun may have had effects.`,
+    )
+  } catch (error) {
+    signal.throwIfAborted()
+    if (timedOut) {
+      return errorResult(`"${tool.name}" did not finish within ${limits.timeoutMs} ms and was stopped.`)
+    }
+    log.warn('a tool failed', { tool: tool.name, error: error instanceof Error ? error.name : typeof error })
+    return errorResult(`"${tool.name}" failed: ${safeErrorText(error, parts.secrets)}`)
+  } finally {
+    timer.cancel()
+    signal.removeEventListener('abort', stopForTurn)
+  }
+}
+
+/** A tool of the user's own may throw before it returns a promise. */
+async function start(run: () => Promise<ToolResult>): Promise<ToolResult> {
+  return run()
+}
+
+function endedOrStopped(running: Promise<ToolResult>, stop: AbortSignal): Promise<ToolResult | undefined> {
+  return new Promise((resolve, reject) => {
+    const stopped = (): void => resolve(undefined)
+    stop.addEventListener('abort', stopped, { once: true })
+    running.then(resolve, reject).finally(() => stop.removeEventListener('abort', stopped))
+  })
+}
+
+async function endedWithin(
+  clock: Clock,
+  graceMs: number,
+  running: Promise<ToolResult>,
+): Promise<ToolResult | undefined> {
+  const done = new AbortController()
+  const waited = sleep(clock, graceMs, done.signal).then(
+    () => undefined,
+    () => undefined,
+  )
+  try {
+    return await Promise.race([running, waited])
+  } finally {
+    done.abort()
+  }
+}

@@ -1,0 +1,80 @@
+import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { isRecord, type JsonObject } from '../base/json.ts'
+import { withoutPatterns } from './untrusted-schema.ts'
+
+/** Undefined when the arguments are valid, else a sentence that tells the model what to change. */
+export type CheckArguments = (callArguments: JsonObject) => string | undefined
+
+export interface CompileOptions {
+  /** The schema came from another program: its regular expressions are not run, its size is bounded. */
+  readonly untrusted?: boolean
+}
+
+const MAX_NAMED_PROBLEMS = 5
+const MAX_SCHEMA_CHARS = 256 * 1024
+
+const OPTIONS: Options = {
+  allErrors: true,
+  strict: false,
+  validateFormats: false,
+  logger: false,
+}
+
+/** Throws when the schema cannot be used: not an object schema, not compilable, too large. */
+export function compileArguments(schema: JsonObject, options: CompileOptions = {}): CheckArguments {
+  if (schema['type'] !== 'object') throw new Error('the schema does not describe an object')
+  if (options.untrusted === true && JSON.stringify(schema).length > MAX_SCHEMA_CHARS) {
+    throw new Error(`the schema is longer than ${MAX_SCHEMA_CHARS} characters`)
+  }
+  const validate = compile(options.untrusted === true ? withoutPatterns(schema) : schema)
+  return (callArguments) => {
+    if (isValid(validate, callArguments)) return undefined
+    return describeProblems(validate.errors ?? [], schema)
+  }
+}
+
+/** An instance for each: schemas may share an `$id`, and one that fails to compile leaves its instance in disorder. */
+function compile(schema: JsonObject): ValidateFunction {
+  const { $schema: dialect, ...body } = schema
+  const isDraft07 = typeof dialect === 'string' && dialect.includes('draft-07')
+  return (isDraft07 ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS)).compile(body)
+}
+
+/** A schema that refers to itself without end, or arguments nested too deep, exhaust the stack: that is not valid. */
+function isValid(validate: ValidateFunction, callArguments: JsonObject): boolean {
+  try {
+    return validate(callArguments)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    validate.errors = null
+    return false
+  }
+}
+
+function describeProblems(errors: readonly ErrorObject[], schema: JsonObject): string {
+  const problems = [...new Set(errors.map(describeProblem))]
+  const named = problems.slice(0, MAX_NAMED_PROBLEMS).join('; ') || 'they are nested too deeply'
+  const more = problems.length > MAX_NAMED_PROBLEMS ? `; and ${problems.length - MAX_NAMED_PROBLEMS} more` : ''
+  const properties = isRecord(schema['properties']) ? Object.keys(schema['properties']) : []
+  const known = properties.length > 0 ? ` Known arguments: ${properties.slice(0, 30).join(', ')}.` : ''
+  return `The arguments are not valid: ${named}${more}.${known}`
+}
+
+function describeProblem(error: ErrorObject): string {
+  const where = error.instancePath === '' ? '' : `"${error.instancePath.slice(1).replaceAll('/', '.')}" `
+  const params: Record<string, unknown> = error.params
+  switch (error.keyword) {
+    case 'required':
+      return `${where}is missing "${String(params['missingProperty'])}"`.trimStart()
+    case 'additionalProperties':
+    case 'unevaluatedProperties':
+      return `${where}has an unknown argument "${String(params['additionalProperty'] ?? params['unevaluatedProperty'])}"`.trimStart()
+    case 'enum':
+      return `${where}must be one of ${JSON.stringify(params['allowedValues'])}`
+    case 'const':
+      return `${where}must be ${JSON.stringify(params['allowedValue'])}`
+    default:
+      return `${where}${error.message ?? 'is not valid'}`
+  }
+}
