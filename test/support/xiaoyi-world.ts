@@ -12,7 +12,7 @@ import { ManualClock, settle } from '../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
-import { MemoryGateway } from './memory-gateway.ts'
+import { ScriptedGateway } from './scripted-gateway.ts'
 
 export const AGENT = { ak: 'ak-canary', sk: 'sk-canary', agentId: 'agent-1' } as const
 
@@ -21,7 +21,7 @@ export interface World {
   readonly network: MemoryNetwork
   readonly simulator: XiaoyiSimulator
   readonly files: MemoryFiles
-  readonly gateway: MemoryGateway
+  readonly gateway: ScriptedGateway
   readonly channel: XiaoyiChannel
   readonly logs: string[]
   readonly cleared: { readonly sessionId: string; readonly id: string }[]
@@ -53,7 +53,7 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
   const files = options.files ?? new MemoryFiles({ now: () => clock.now() })
   const logs: string[] = []
   const cleared: World['cleared'] = []
-  const gateway = new MemoryGateway(clock, () => channel)
+  const gateway = new ScriptedGateway(clock, () => channel)
   const channel: XiaoyiChannel = await XiaoyiChannel.open({
     settings: toXiaoyiSettings({
       ...AGENT,

@@ -297,12 +297,14 @@ export class XiaoyiChannel implements Channel {
   async #pushInstead(reply: Reply): Promise<DeliveryFate> {
     const sessionId = this.#state.closedRuns.get(reply.run) ?? ''
     const { content } = reply
-    if (content.kind === 'complete') {
+    const canPush = this.#settings.push !== undefined && this.#state.pushIds.has(sessionId)
+    if (!canPush) this.#parts.log.warn('a late XiaoYi answer stays in the transcript: no push', { run: reply.run })
+    if (canPush && content.kind === 'complete') {
       try {
         await this.push(sessionId, content.text, 'completed', this.#closing.signal)
       } catch (error) {
         this.#parts.log.warn('a late XiaoYi answer could not be pushed', { code: toGatewayError(error).code })
-        return 'unknown'
+        return 'waiting'
       }
     }
     this.#state.closedRuns.delete(reply.run)

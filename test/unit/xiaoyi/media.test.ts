@@ -95,8 +95,10 @@ describe('types', () => {
     [bytes('RIFF____WEBPVP8 '), [''], 'a', 'image/webp'],
     [bytes('a,b'), ['', 'text/csv; charset=utf-8'], 'a.bin', 'text/csv'],
     [bytes('hello'), ['application/octet-stream'], 'a.yaml', 'application/yaml'],
-    [bytes('no picture'), ['image/png'], 'a.png', 'application/octet-stream'],
-    [bytes('?'), [''], 'unknown', 'application/octet-stream'],
+    [bytes('no picture'), ['image/png'], 'a.png', 'text/plain'],
+    [bytes('?'), [''], 'unknown', 'text/plain'],
+    [Uint8Array.from([1, 0, 2]), ['text/plain'], 'a.txt', 'application/octet-stream'],
+    [Uint8Array.from([0xff, 0xfe, 0x41, 0]), [''], 'a.txt', 'text/plain'],
   ])('content decides, then what was declared, then the name: %#', (content, declared, name, expected) => {
     expect(mimeTypeOf(content, declared, name)).toBe(expected)
   })

@@ -24,7 +24,7 @@ interface Turn {
  * The gateway's promises without its machinery: accepts, runs one turn at a time per session, keeps replies until they
  * are delivered, cancels and resets before it confirms. What a channel needs to be tested alone.
  */
-export class MemoryGateway implements Intake {
+export class ScriptedGateway implements Intake {
   /** What each run was asked, newest last. */
   readonly accepted: AcceptedMessage[] = []
   readonly replies: Reply[] = []
@@ -115,7 +115,11 @@ export class MemoryGateway implements Intake {
     for (const reply of waiting) void this.#deliver(reply)
   }
 
-  async resume(): Promise<void> {}
+  gone(): void {}
+
+  async resend(): Promise<void> {}
+
+  resume(): void {}
 
   async nextSeq(): Promise<number> {
     return this.#next++
