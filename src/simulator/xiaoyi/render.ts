@@ -16,7 +16,7 @@ export function renderTask(task: PhoneTask): string {
   return lines.join('\n')
 }
 
-function footerOf(task: PhoneTask): string {
+export function footerOf(task: PhoneTask): string {
   switch (task.state) {
     case 'running':
       return '… running'
