@@ -50,8 +50,8 @@ export interface Intake {
   gone(channel: string, account: string): void
   /** Sends the stored answer of a redelivered message again, to `replyTo`; while it is still being worked on, the answer will go there. */
   resend(run: RunId, replyTo: JsonObject): Promise<void>
-  /** Replies with a higher number, again, marked as redelivered. */
-  resume(channel: string, account: string, afterSeq: number): void
+  /** Replies with a higher number, again, marked as redelivered, to where `redirect` points now. */
+  resume(channel: string, account: string, afterSeq: number, redirect: (replyTo: JsonObject) => JsonObject): void
   /** The next number for a frame to this account; also numbers previews. Survives restarts. */
   nextSeq(channel: string, account: string): Promise<number>
 }

@@ -103,7 +103,9 @@ export class WebhookChannel implements Channel {
     const siblings = this.#byAccount.get(connection.account) ?? new Set()
     this.#byAccount.set(connection.account, siblings.add(connection))
     connection.listen()
-    if (query.resume !== undefined) intake.resume(WEBHOOK, connection.account, query.resume)
+    if (query.resume !== undefined) {
+      intake.resume(WEBHOOK, connection.account, query.resume, (replyTo) => ({ ...replyTo, connection: id }))
+    }
     intake.available(WEBHOOK, connection.account)
     return connection
   }
