@@ -7,7 +7,7 @@ import { jsonSchema } from './validate.ts'
 
 /** The JSON Schema of `bridge.json`, with the meaning and default of every key: for editors and for `clew config schema`. */
 export function configSchema(): JsonObject {
-  return { ...jsonSchema(), $id: 'https://clew.invalid/bridge.schema.json' }
+  return jsonSchema()
 }
 
 /** The configuration as it holds, for people to read: every secret is replaced by a mark that it is set. */

@@ -12,8 +12,15 @@ export interface Finding {
   readonly message: string
 }
 
-/** The schema that editors get, and that error texts are made from. */
+let made: JsonObject | undefined
+
+/** The schema that editors get, and that error texts are made from. Made once: it costs some milliseconds. */
 export function jsonSchema(): JsonObject {
+  made ??= makeJsonSchema()
+  return made
+}
+
+function makeJsonSchema(): JsonObject {
   // Draft 7 is what editors understand everywhere.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library's type is wider than the plain JSON it builds
   return z.toJSONSchema(fileSchema, { io: 'input', target: 'draft-7' }) as unknown as JsonObject
