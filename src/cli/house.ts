@@ -95,6 +95,7 @@ export async function openHouse(platform: Platform, { config, paths }: HouseOpti
       queuedTotal: config.limits.queued_total,
       concurrentTurns: config.limits.concurrent_turns,
     },
+    queueMode: config.queue.mode,
     converse: (message, context) =>
       converse(message, context, {
         clock,

@@ -21,6 +21,7 @@ export interface GatewayOptions {
   /** Shared with simulators that the gateway is to reach. */
   readonly network?: MemoryNetwork
   readonly env?: Record<string, string>
+  readonly processes?: ScriptedProcesses
 }
 
 const HOME = '/home/clew'
@@ -32,13 +33,32 @@ export class MemoryGateway {
   readonly network: MemoryNetwork
   readonly house: House
   readonly serving: Serving
+  readonly options: GatewayOptions
+  readonly processes: ScriptedProcesses
 
-  private constructor(parts: Pick<MemoryGateway, 'files' | 'clock' | 'network' | 'house' | 'serving'>) {
+  private constructor(
+    parts: Pick<MemoryGateway, 'files' | 'clock' | 'network' | 'house' | 'serving' | 'options' | 'processes'>,
+  ) {
     this.files = parts.files
     this.clock = parts.clock
     this.network = parts.network
     this.house = parts.house
     this.serving = parts.serving
+    this.options = parts.options
+    this.processes = parts.processes
+  }
+
+  /** The next start after a power cut (or, with `kill`, after the process alone died): same home, a minute later. */
+  async restart(how: { readonly kill?: boolean; readonly random?: () => number } = {}): Promise<MemoryGateway> {
+    const processes = new ScriptedProcesses({ pid: this.processes.self.pid + 1 })
+    processes.die(this.processes.self)
+    return MemoryGateway.open({
+      ...this.options,
+      files: how.kill === true ? this.files.kill() : this.files.crash(how.random),
+      clock: new ManualClock(this.clock.now() + 60_000),
+      seed: (this.options.seed ?? 1) + 1,
+      processes,
+    })
   }
 
   static async open(options: GatewayOptions = {}): Promise<MemoryGateway> {
@@ -49,18 +69,27 @@ export class MemoryGateway {
     if (options.config !== undefined) files.plant(paths.config, JSON.stringify(options.config))
     const { config } = await loadConfig({ files, path: paths.config, env: options.env ?? {} })
     const ids = new SeededIds(options.seed ?? 1)
+    const processes = options.processes ?? new ScriptedProcesses({ pid: 1 })
     const platform: Platform = {
       files,
       clock,
       ids,
-      processes: new ScriptedProcesses({ pid: 1000 + (options.seed ?? 1) }),
+      processes,
       http: network,
       httpServers: network,
       dialer: network,
       log: silentLog,
     }
     const house = await openHouse(platform, { config, paths })
-    return new MemoryGateway({ files, clock, network, house, serving: await serve(house, platform) })
+    return new MemoryGateway({
+      files,
+      clock,
+      network,
+      house,
+      options,
+      processes,
+      serving: await serve(house, platform),
+    })
   }
 
   get url(): string {
