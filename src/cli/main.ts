@@ -47,7 +47,6 @@ function createProgram(): Command {
 
   addSessions(program)
   addConfig(program)
-  addTranscript(program)
   return program
 }
 
@@ -142,29 +141,6 @@ function addConfig(program: Command): void {
     .description('the JSON Schema of bridge.json, for your editor')
     .addHelpText('after', examples('clew config schema > bridge.schema.json'))
     .action(async () => (await import('./commands/config.ts')).printSchema())
-}
-
-function addTranscript(program: Command): void {
-  const transcript = program.command('transcript').description('check and repair transcript files')
-  const load = () => import('./commands/transcript.ts')
-  transcript
-    .command('check')
-    .argument('<file>', 'a .jsonl transcript')
-    .description('say what is damaged and what a repair would do; changes nothing')
-    .option('--json', 'machine-readable output')
-    .addHelpText('after', examples('clew transcript check ~/.openclaw/sessions/sess_1.jsonl'))
-    .action(async (file: string, _options, command: Command) =>
-      (await load()).checkFile(file, command.optsWithGlobals()),
-    )
-  transcript
-    .command('repair')
-    .argument('<file>', 'a .jsonl transcript')
-    .description('mend the file; what is removed is kept beside it')
-    .option('--json', 'machine-readable output')
-    .addHelpText('after', examples('clew transcript repair ~/.openclaw/sessions/sess_1.jsonl'))
-    .action(async (file: string, _options, command: Command) =>
-      (await load()).repairFile(file, command.optsWithGlobals()),
-    )
 }
 
 function homeOption(): Option {

@@ -30,6 +30,7 @@ export const ERRORS = {
   SESSION_LOCKED: { kind: 'storage', retry: 'later' },
   SESSION_LOCK_LOST: { kind: 'storage', retry: 'later' },
   TRANSCRIPT_CLOSED: { kind: 'defect', retry: 'never' },
+  TRANSCRIPT_NOT_FOUND: { kind: 'caller', retry: 'never' },
   ARCHIVE_NOT_FOUND: { kind: 'caller', retry: 'never' },
   // start-up
   CONFIG_INVALID: { kind: 'config', retry: 'never' },

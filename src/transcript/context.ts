@@ -119,5 +119,5 @@ function plainMessageOf(entry: Entry): Message | undefined {
 /** Content that is null, as some writers leave it, would be rejected by every reader further on. */
 function withContent(message: Message): Message {
   const isNull = 'content' in message && (message.content as unknown) === null
-  return isNull ? ({ ...message, content: [] } as unknown as Message) : message
+  return isNull ? { ...message, content: [] } : message
 }

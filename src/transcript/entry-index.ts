@@ -45,6 +45,11 @@ export class EntryIndex {
     return this.#count
   }
 
+  /** Without the entries that turned out not to be there. */
+  get liveCount(): number {
+    return this.#count - this.#dead.size
+  }
+
   get heldBytes(): number {
     return this.#offsets.length * 21 + this.ids.heldBytes
   }

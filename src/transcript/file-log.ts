@@ -213,9 +213,9 @@ export class FileLog implements EntryLog {
     if (loaded === undefined || (loaded.isSound && loaded.tornBytes === 0)) return
     await this.#closeHandle()
     const { maxBackups, maxLineBytes } = this.#context.limits
-    const rewritten = await makeSound({ ...this.#context, path: this.#path, loaded, maxBackups, maxLineBytes })
+    const { isRewritten } = await makeSound({ ...this.#context, path: this.#path, loaded, maxBackups, maxLineBytes })
     // The records of earlier appends name places in the old file; all of it is durable in the new one.
-    if (rewritten && journal !== undefined) await journal.journal.commit([goneRecord(this.#sessionId)])
+    if (isRewritten && journal !== undefined) await journal.journal.commit([goneRecord(this.#sessionId)])
     const handle = await files.open(this.#path, 'read')
     try {
       const { identity } = await handle.stat()

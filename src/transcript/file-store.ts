@@ -119,7 +119,7 @@ export class FileTranscriptStore implements TranscriptStore {
   async restore(sessionId: SessionId): Promise<void> {
     const path = this.#path(sessionId)
     const { files } = this.#options
-    const [latest] = (await this.#archivesOf(sessionId)).reverse()
+    const latest = (await this.#archivesOf(sessionId)).at(-1)
     if (latest === undefined) {
       throw new GatewayError('ARCHIVE_NOT_FOUND', 'no archived transcript of this session', { sessionId })
     }

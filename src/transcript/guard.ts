@@ -207,7 +207,7 @@ async function askHook<T>(
       throw new Error('the hook took too long')
     })
     const answer = await Promise.race([Promise.resolve(ask()), late.catch(rethrowUnlessAborted(timeout.signal))])
-    return isRecord(answer) ? (answer as T) : undefined
+    return isRecord(answer) ? answer : undefined
   } catch {
     log.warn('a hook failed; the message is stored without it', { hook })
     return undefined

@@ -41,14 +41,10 @@ export class IdTable {
 
   idAt(position: number): string {
     const low = this.#low[position] ?? 0
-    switch (this.#kinds[position]) {
-      case KIND_SHORT:
-        return hex8(low)
-      case KIND_LONG:
-        return hex8(this.#high[position] ?? 0) + hex8(low)
-      default:
-        return this.#otherNames[low] ?? ''
-    }
+    const kind = this.#kinds[position]
+    if (kind === KIND_SHORT) return hex8(low)
+    if (kind === KIND_LONG) return hex8(this.#high[position] ?? 0) + hex8(low)
+    return this.#otherNames[low] ?? ''
   }
 
   /** Gives a position another id: for the second of two entries with one id. */

@@ -1,5 +1,12 @@
 export { openFileStore, type FileStoreOptions, type FileTranscriptStore } from './file-store.ts'
 export { createMemoryStore, type MemoryStoreOptions } from './memory-store.ts'
+export {
+  checkTranscript,
+  repairTranscript,
+  type RepairPorts,
+  type RepairReport,
+  type TranscriptReport,
+} from './check.ts'
 export type { WriteHooks } from './guard.ts'
 export { DEFAULT_LIMITS, type TranscriptLimits } from './limits.ts'
 export type { BlobReference, CappedFields } from './cap-tool-result.ts'

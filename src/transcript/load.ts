@@ -26,12 +26,14 @@ export interface LoadOptions {
   readonly maxLineBytes: number
   /** Stands in for a header that is lost. */
   readonly fallbackHeader: SessionHeader
+  /** Parse every line, not only those of the active path. */
+  readonly verify?: boolean
 }
 
 /** Reads the whole file's structure; bodies only of the active path. */
 export async function loadByScan(options: LoadOptions): Promise<Loaded> {
-  const { handle, maxLineBytes, fallbackHeader } = options
-  const scan = await scanFile(handle, { maxLineBytes, verify: false })
+  const { handle, maxLineBytes, fallbackHeader, verify = false } = options
+  const scan = await scanFile(handle, { maxLineBytes, verify })
   const header = scan.header ?? fallbackHeader
   const { index } = scan
   const reader = new TreeReader(handle, index, header.version)
@@ -42,7 +44,7 @@ export async function loadByScan(options: LoadOptions): Promise<Loaded> {
     state: { header, leafId: leaf, active, repairs },
     size: scan.size,
     scan,
-    isSound: header.version >= FORMAT_VERSION && repairs.every((note) => note.kind === 'torn-tail'),
+    isSound: header.version >= FORMAT_VERSION && repairs.every(isHarmless),
     tornBytes: scan.tornBytes,
     endsWithNewline: scan.endsWithNewline,
   }
@@ -76,6 +78,11 @@ export function notesOf(scan: Scan, header: SessionHeader): readonly RepairNote[
   const notes = scan.index.notes.filter((note) => header.version >= 2 || note.kind !== 'relinked')
   if (scan.header === undefined && scan.size > 0) notes.unshift({ kind: 'header', line: 1, bytes: 0 })
   return [...notes].sort((a, b) => SEVERITY.indexOf(a.kind) - SEVERITY.indexOf(b.kind))
+}
+
+/** Nothing a rewrite would make better. */
+function isHarmless(note: RepairNote): boolean {
+  return note.kind === 'torn-tail' || note.kind === 'too-long'
 }
 
 const SEVERITY: readonly RepairNote['kind'][] = [

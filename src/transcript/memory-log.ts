@@ -48,7 +48,7 @@ export class MemoryLog implements EntryLog {
   async path(from: EntryId): Promise<readonly Entry[] | undefined> {
     const path: Entry[] = []
     for (let entry = this.#byId.get(from); entry !== undefined; entry = this.#parentOf(entry)) path.push(entry)
-    return path.length === 0 ? undefined : path.reverse()
+    return path.length === 0 ? undefined : path.toReversed()
   }
 
   async find(id: EntryId): Promise<Entry | undefined> {

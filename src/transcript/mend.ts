@@ -24,40 +24,42 @@ const MAX_NOTES = 50
 
 /**
  * A torn last line is set aside and cut off; anything worse, and any older format, is rewritten as a whole, with a copy
- * of the old file beside it. True when the file was rewritten.
+ * of the old file beside it.
  */
 export async function makeSound(
   options: MendOptions & { readonly loaded: Loaded; readonly maxBackups: number; readonly maxLineBytes: number },
-): Promise<boolean> {
+): Promise<{ readonly isRewritten: boolean; readonly backupPath: string }> {
   const { files, path, loaded, maxBackups } = options
-  if (loaded.isSound) await setTornTailAside(options)
-  else await rewriteWhole(options)
+  const backupPath = loaded.isSound ? await setTornTailAside(options) : await rewriteWhole(options)
   await dropOldBackups(files, path, maxBackups)
-  return !loaded.isSound
+  return { isRewritten: !loaded.isSound, backupPath }
 }
 
-async function setTornTailAside(options: MendOptions & { readonly loaded: Loaded }): Promise<void> {
+async function setTornTailAside(options: MendOptions & { readonly loaded: Loaded }): Promise<string> {
   const { files, path, ids, loaded, log } = options
+  const backupPath = backupName(options)
   const handle = await files.open(path, 'update')
   try {
     const start = loaded.size - loaded.tornBytes
     const torn = toBuffer(await handle.read(start, loaded.tornBytes))
-    await writeAtomically(files, backupName(options), torn, { temporary: `${path}.tmp-${ids.hex(8)}` })
+    await writeAtomically(files, backupPath, torn, { temporary: `${path}.tmp-${ids.hex(8)}` })
     await handle.truncate(start)
   } finally {
     await handle.close()
   }
   log.warn('a torn last line was set aside', { bytes: loaded.tornBytes })
+  return backupPath
 }
 
 async function rewriteWhole(
   options: MendOptions & { readonly loaded: Loaded; readonly maxLineBytes: number },
-): Promise<void> {
+): Promise<string> {
   const { files, path, ids, loaded, maxLineBytes, log } = options
   const { header, leafId, repairs } = loaded.state
   // Every body is looked at now: what does not parse must not be carried into the new file.
   const handle = await files.open(path, 'read')
-  const scan = await scanFile(handle, { maxLineBytes, verify: true }).finally(() => handle.close())
+  const scan = await scanFile(handle, { maxLineBytes, verify: true })
+  await handle.close()
   // The original of an older format is kept for good, repairs only for a while.
   const isOld = header.version < 3
   const backupPath = isOld ? `${path}.v${header.version}.bak` : backupName(options)
@@ -73,6 +75,7 @@ async function rewriteWhole(
     extraLines: [repairLine(options, parent, backupPath, header.version, repairs)],
   })
   log.warn('a transcript was rewritten', { notes: repairs.length, fromVersion: header.version })
+  return backupPath
 }
 
 function lastId(index: { last(): number; idAt(at: number): string }): string | null {

@@ -8,9 +8,9 @@ import type { EntryIndex } from './entry-index.ts'
 export function migrateRaw(raw: Record<string, unknown>, version: number, index: EntryIndex): Record<string, unknown> {
   if (version >= 3) return raw
   if (version < 2 && raw['type'] === 'compaction' && typeof raw['firstKeptEntryIndex'] === 'number') {
-    const { firstKeptEntryIndex: line, ...rest } = raw
+    const { firstKeptEntryIndex, ...rest } = raw
     // Counted over the lines with the header as 0.
-    const at = Number(line) - 1
+    const at = firstKeptEntryIndex - 1
     return at >= 0 && at < index.count ? { ...rest, firstKeptEntryId: index.idAt(at) } : rest
   }
   const { message } = raw

@@ -106,8 +106,8 @@ export function appendRecord(
   header: SessionHeader | undefined,
   batch: readonly EncodedEntry[],
 ): JournalRecord {
-  const data = { s: sessionId, o: offset, h: header, e: batch.map(({ entry }) => rawOf(entry)) }
-  return { topic: TRANSCRIPT_TOPIC, data: data as unknown as JsonValue }
+  const data = { s: sessionId, o: offset, h: header, e: batch.map(({ entry }) => rawOf(entry)) } as unknown as JsonValue
+  return { topic: TRANSCRIPT_TOPIC, data }
 }
 
 /** Earlier records of the session mean nothing any more: it was removed, or its file is durable and moves away. */

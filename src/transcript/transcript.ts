@@ -311,7 +311,7 @@ export class LogTranscript {
   #toEntry(draft: EntryDraft, parentId: EntryId | null, batch: readonly EncodedEntry[]): EncodedEntry {
     const id = this.#newId(batch)
     const timestamp = new Date(this.#options.clock.now()).toISOString()
-    const entry = freezeEntry({ ...draft, id, parentId, timestamp } as Entry)
+    const entry = freezeEntry({ ...draft, id, parentId, timestamp })
     const line = encodeEntry(entry)
     const { maxLineBytes } = this.#options
     // A UTF-16 unit is at most three bytes; the exact count is only needed near the limit.

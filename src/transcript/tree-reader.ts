@@ -51,7 +51,7 @@ export class TreeReader {
   /** The path from the root to this position, whole. */
   async path(at: number): Promise<readonly Entry[]> {
     for (;;) {
-      const positions = this.#positionsUp(this.#alive(at), () => false).reverse()
+      const positions = this.#positionsUp(this.#alive(at), () => false).toReversed()
       const entries = await this.#inPathOrder(positions)
       if (entries.length === positions.length) return entries
     }
@@ -74,7 +74,7 @@ export class TreeReader {
     const compaction = index.kindAt(top) === ENTRY_KINDS.compaction ? await this.readOne(top) : undefined
     if (compaction === undefined && index.isDead(top)) return undefined
     const kept = compaction?.type === 'compaction' ? this.#keptBefore(top, compaction.firstKeptEntryId) : []
-    const positions = [...toCompaction, ...kept].reverse()
+    const positions = [...toCompaction, ...kept].toReversed()
     const entries = await this.#inPathOrder(positions)
     if (entries.length < positions.length) return undefined
     return this.#withSettings(entries, positions[0] ?? leaf)

@@ -23,7 +23,7 @@ export const CONFIGS: Readonly<Record<Family, ProviderConfig>> = {
 }
 
 /** A recorded stream from `test/fixtures/provider`. */
-export function fixture(name: string): Uint8Array {
+export function fixture(name: string): Buffer {
   return readFileSync(new URL(`../fixtures/provider/${name}.sse`, import.meta.url))
 }
 

@@ -2,13 +2,8 @@ import assert from 'node:assert/strict'
 import type { Entry, EntryDraft } from '../../core/entry.ts'
 import type { EntryId, SessionId } from '../../core/ids.ts'
 import { NO_USAGE, textOf, type AssistantMessage, type Message, type ToolResultMessage } from '../../core/message.ts'
+import type { ContractRunner } from './runner.ts'
 import type { Transcript, TranscriptStore } from '../../transcript/store.ts'
-
-/** The part of vitest, or of any runner like it, that a suite needs. */
-export interface TestRunner {
-  describe(name: string, body: () => void): void
-  it(name: string, body: () => Promise<void>): void
-}
 
 export interface StoreUnderTest {
   readonly store: TranscriptStore
@@ -23,7 +18,7 @@ const never = new AbortController().signal
 /** What every `TranscriptStore` promises. Run it over your own: `describeTranscriptStore('mine', vitest, create)`. */
 export function describeTranscriptStore(
   name: string,
-  { describe, it }: TestRunner,
+  { describe, it }: ContractRunner,
   create: () => Promise<StoreUnderTest>,
 ): void {
   const withTranscript =
