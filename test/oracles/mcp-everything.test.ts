@@ -82,7 +82,7 @@ describe('the official everything server', () => {
     const port = await freePort()
     let server = await startHttpServer(port)
     try {
-      await open({ url: `http://127.0.0.1:${port}/mcp`, timeout_ms: 10_000 })
+      await open({ url: `http://127.0.0.1:${port}/mcp`, timeout_ms: 30_000 })
       await converse()
       await server.stop(1_000)
       expect((await call('echo', { message: 'gone' })).isError).toBe(true)

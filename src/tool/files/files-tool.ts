@@ -126,6 +126,7 @@ class FileActions {
   async #move(from: WorkspacePath): Promise<ToolResult> {
     const to = await this.#resolve('to')
     if (from.stat === undefined) throw new PathRefused(`"${from.name}" does not exist`)
+    if (from.isLinked) throw linkRefused(from)
     if (from.name === '.' || to.name === '.') throw new PathRefused('the workspace itself cannot be moved')
     if (to.stat !== undefined) throw new PathRefused(`"${to.name}" exists already`)
     if (`${to.path}/`.startsWith(`${from.path}/`)) throw new PathRefused('a folder cannot be moved into itself')
@@ -139,6 +140,7 @@ class FileActions {
 
   async #delete(at: WorkspacePath): Promise<ToolResult> {
     if (at.stat === undefined) return textResult(`${at.name} does not exist.`)
+    if (at.isLinked) throw linkRefused(at)
     const { files } = this.#parts
     if (at.name === '.') throw new PathRefused('the workspace itself cannot be deleted')
     if (at.stat.kind === 'directory') {
@@ -173,6 +175,11 @@ class FileActions {
     const value = this.#arguments[argument]
     return typeof value === 'number' ? value : undefined
   }
+}
+
+/** It would be the target that goes, under a name the model did not write. */
+function linkRefused(at: WorkspacePath): PathRefused {
+  return new PathRefused(`"${at.name}" is or goes through a link; name the file itself`)
 }
 
 /** Other failures are not the model's to mend. */
