@@ -1,6 +1,5 @@
 import { assertNever } from '../../base/assert-never.ts'
-import type { Files } from '../../base/files.ts'
-import { errnoOf } from '../../base/files.ts'
+import { directoryOf, errnoOf, type Files, makeDurableDirectory } from '../../base/files.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { errorResult, textResult } from '../results.ts'
@@ -38,6 +37,13 @@ const PARAMETERS: JsonObject = {
 
 export function createFilesTool(options: FilesToolOptions): Tool {
   const limits = { ...FILE_LIMITS, ...options.limits }
+  const { files, workspace } = options
+  let isDurable = false
+  const prepareWorkspace = async (): Promise<void> => {
+    if (isDurable && (await files.stat(workspace)) !== undefined) return
+    await makeDurableDirectory(files, workspace)
+    isDurable = true
+  }
   return {
     name: 'files',
     source: 'built-in',
@@ -55,7 +61,7 @@ export function createFilesTool(options: FilesToolOptions): Tool {
     run: async (call, signal) => {
       signal.throwIfAborted()
       try {
-        await options.files.makeDirectory(options.workspace)
+        await prepareWorkspace()
         return await new FileActions({ ...options, limits }, call.arguments).run()
       } catch (error) {
         if (error instanceof PathRefused) return errorResult(`Not done: ${error.message}.`)
@@ -131,10 +137,11 @@ class FileActions {
     if (to.stat !== undefined) throw new PathRefused(`"${to.name}" exists already`)
     if (`${to.path}/`.startsWith(`${from.path}/`)) throw new PathRefused('a folder cannot be moved into itself')
     const { files } = this.#parts
-    const directory = to.path.slice(0, to.path.lastIndexOf('/'))
-    await files.makeDirectory(directory)
+    await makeDurableDirectory(files, directoryOf(to.path))
     await files.rename(from.path, to.path)
-    await files.syncDirectory(directory)
+    // The new name first: between the two a power cut leaves both, never none.
+    await files.syncDirectory(directoryOf(to.path))
+    await files.syncDirectory(directoryOf(from.path))
     return textResult(`Moved ${from.name} to ${to.name}.`, { filesWritten: [to.name], filesRemoved: [from.name] })
   }
 
@@ -147,6 +154,7 @@ class FileActions {
       if ((await files.list(at.path)).length > 0) throw new PathRefused(`the folder "${at.name}" is not empty`)
       await files.removeDirectory(at.path)
     } else await files.remove(at.path)
+    await files.syncDirectory(directoryOf(at.path))
     return textResult(`Deleted ${at.name}.`, { filesRemoved: [at.name] })
   }
 
