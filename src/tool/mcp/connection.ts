@@ -51,7 +51,9 @@ export async function connectMcp(
 ): Promise<McpConnection> {
   const sdk = await import('@modelcontextprotocol/client')
   signal.throwIfAborted()
-  const timeoutMs = config.timeout_ms ?? MCP_DEFAULTS.timeoutMs
+  const startTimeoutMs = config.start_timeout_ms ?? MCP_DEFAULTS.startTimeoutMs
+  // Whoever calls has its own, exact limit; the SDK's only keeps requests from staying open for ever.
+  const timeoutMs = Math.max(startTimeoutMs, config.timeout_ms ?? MCP_DEFAULTS.timeoutMs) + 1_000
   const transport = 'url' in config ? httpTransport(sdk, config, ports, timeoutMs) : stdioTransport(config, ports)
   const client = new sdk.Client(
     { name: 'clew', version: ports.version },
@@ -125,7 +127,12 @@ function httpTransport(
   timeoutMs: number,
 ): Sdk.Transport {
   return new sdk.StreamableHTTPClientTransport(new URL(config.url), {
-    fetch: createHttpFetch({ http: ports.http, clock: ports.clock, timeoutMs }),
+    fetch: createHttpFetch({
+      http: ports.http,
+      clock: ports.clock,
+      timeoutMs,
+      maxAnswerBytes: MCP_DEFAULTS.maxMessageBytes,
+    }),
     requestInit: { headers: { ...config.headers } },
   })
 }
