@@ -62,7 +62,14 @@ export async function callModel(round: Round, parts: TurnParts, signal: AbortSig
       if (!(thrown instanceof ModelFailure)) throw thrown
       const next = parts.models[index + 1]
       if (next === undefined || thrown.partialText !== '' || !WORTH_ANOTHER.has(thrown.error.code)) {
-        await appendCutAnswer(thrown.request, thrown.partialText, `${thrown.error.code}: ${thrown.error.message}`, 'error', round, parts)
+        await appendCutAnswer(
+          thrown.request,
+          thrown.partialText,
+          `${thrown.error.code}: ${thrown.error.message}`,
+          'error',
+          round,
+          parts,
+        )
         throw thrown
       }
       await parts.emit({ type: 'model-retry', attempt: index + 1, delayMs: 0, code: thrown.error.code })
@@ -73,7 +80,12 @@ export async function callModel(round: Round, parts: TurnParts, signal: AbortSig
 }
 
 /** One model, with what can be done about a refusal of the shape or the size of a request. */
-async function callOne(model: TurnModel, round: Round, parts: TurnParts, signal: AbortSignal): Promise<AssistantMessage> {
+async function callOne(
+  model: TurnModel,
+  round: Round,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<AssistantMessage> {
   let options: RequestOptions = { tools: round.tools, systemPrompt: round.systemPrompt, projection: 'normal' }
   let overflow: OverflowState = { compactions: 0, truncated: false, compactionFailed: false, hasLargeResults: false }
   let request = await compactWhenDue(await prepareRequest(model, options, parts), options, parts, signal)
@@ -99,7 +111,12 @@ async function callOne(model: TurnModel, round: Round, parts: TurnParts, signal:
   }
 }
 
-async function compactWhenDue(request: PreparedRequest, options: RequestOptions, parts: TurnParts, signal: AbortSignal): Promise<PreparedRequest> {
+async function compactWhenDue(
+  request: PreparedRequest,
+  options: RequestOptions,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<PreparedRequest> {
   if (!shouldCompact(request.history.tokens, request.input.budget, parts.settings.compaction)) return request
   const { kind } = await compact(request.model, request.input, 'the history exceeds its share', parts, signal)
   return kind === 'compacted' ? prepareRequest(request.model, options, parts) : request
@@ -110,7 +127,12 @@ interface Recovered {
   readonly adjust: (budget: HistoryBudget) => HistoryBudget
 }
 
-async function recoverFromOverflow(request: PreparedRequest, before: OverflowState, parts: TurnParts, signal: AbortSignal): Promise<Recovered | undefined> {
+async function recoverFromOverflow(
+  request: PreparedRequest,
+  before: OverflowState,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<Recovered | undefined> {
   const { budget } = request.input
   const state = { ...before, hasLargeResults: hasLargeResults(request.history.messages, budget) }
   const step = planOverflowRecovery(state, budget)
@@ -121,19 +143,40 @@ async function recoverFromOverflow(request: PreparedRequest, before: OverflowSta
     case 'truncate':
       return { state: { ...state, truncated: true }, adjust: () => step.budget }
     case 'compact': {
-      const { kind } = await compact(request.model, { ...request.input, budget: step.budget }, 'the provider found it too long', parts, signal)
-      return { state: { ...state, compactions: state.compactions + 1, compactionFailed: kind !== 'compacted' }, adjust: () => step.budget }
+      const { kind } = await compact(
+        request.model,
+        { ...request.input, budget: step.budget },
+        'the provider found it too long',
+        parts,
+        signal,
+      )
+      return {
+        state: { ...state, compactions: state.compactions + 1, compactionFailed: kind !== 'compacted' },
+        adjust: () => step.budget,
+      }
     }
   }
 }
 
-async function send(request: PreparedRequest, round: Round, parts: TurnParts, signal: AbortSignal): Promise<AssistantMessage> {
+async function send(
+  request: PreparedRequest,
+  round: Round,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<AssistantMessage> {
   const { provider, model } = request.model
   const context = hookContext(parts, round.run)
   parts.spending.check()
   const { history, setup } = request
   await parts.hooks.llmInput(
-    { provider: provider.name, model, system: setup.system, messages: history.messages, tools: setup.tools.map(({ name }) => name), round: round.round },
+    {
+      provider: provider.name,
+      model,
+      system: setup.system,
+      messages: history.messages,
+      tools: setup.tools.map(({ name }) => name),
+      round: round.round,
+    },
     context,
     signal,
   )
@@ -156,7 +199,11 @@ async function send(request: PreparedRequest, round: Round, parts: TurnParts, si
           break
         case 'end': {
           const durationMs = parts.clock.now() - startedAt
-          await parts.hooks.llmOutput({ provider: provider.name, model, message: event.message, round: round.round, durationMs }, context, signal)
+          await parts.hooks.llmOutput(
+            { provider: provider.name, model, message: event.message, round: round.round, durationMs },
+            context,
+            signal,
+          )
           return await appendAnswer({ ...event.message, timestamp: parts.clock.now() }, request, round, parts)
         }
       }
@@ -167,16 +214,29 @@ async function send(request: PreparedRequest, round: Round, parts: TurnParts, si
       if (causeOf(signal) !== 'shutdown') await appendCutAnswer(request, shown, 'stopped', 'aborted', round, parts)
       throw signal.reason
     }
-    if (thrown instanceof GatewayError && thrown.code.startsWith('MODEL_')) throw new ModelFailure(thrown, shown, request)
+    if (thrown instanceof GatewayError && thrown.code.startsWith('MODEL_'))
+      throw new ModelFailure(thrown, shown, request)
     throw thrown
   }
-  throw new ModelFailure(new GatewayError('MODEL_FAILED', 'the model ended its answer without finishing it'), shown, request)
+  throw new ModelFailure(
+    new GatewayError('MODEL_FAILED', 'the model ended its answer without finishing it'),
+    shown,
+    request,
+  )
 }
 
-async function appendAnswer(message: AssistantMessage, request: PreparedRequest, round: Round, parts: TurnParts): Promise<AssistantMessage> {
-  const stored = await parts.transcript.append([requestDraft(request), { type: 'message', message, stepId: round.run, round: round.round }], {
-    alongside: parts.spending.record(message.usage),
-  })
+async function appendAnswer(
+  message: AssistantMessage,
+  request: PreparedRequest,
+  round: Round,
+  parts: TurnParts,
+): Promise<AssistantMessage> {
+  const stored = await parts.transcript.append(
+    [requestDraft(request), { type: 'message', message, stepId: round.run, round: round.round }],
+    {
+      alongside: parts.spending.record(message.usage),
+    },
+  )
   const entry = stored.at(-1)
   if (entry === undefined) throw new GatewayError('INTERNAL', 'the transcript stored nothing')
   await parts.emit({ type: 'round-end', round: round.round, entryId: entry.id, usage: message.usage })
@@ -205,7 +265,10 @@ async function appendCutAnswer(
     errorMessage,
     timestamp: parts.clock.now(),
   }
-  await parts.transcript.append([requestDraft(request), { type: 'message', message, stepId: round.run, round: round.round }])
+  await parts.transcript.append([
+    requestDraft(request),
+    { type: 'message', message, stepId: round.run, round: round.round },
+  ])
 }
 
 function requestDraft({ record }: PreparedRequest): EntryDraft {

@@ -13,13 +13,22 @@ import { createSetup, latestSetup } from './setup.ts'
  * Takes a finished step's middle out of the model's view by appending a record. Nothing is deleted; `undoLatestCleanup`
  * appends the inverse. A cleanup that fails is reported and never affects the turn.
  */
-export async function cleanStep(stepId: string, outcome: Outcome['kind'], parts: TurnParts): Promise<StepCleanupCompleted | undefined> {
+export async function cleanStep(
+  stepId: string,
+  outcome: Outcome['kind'],
+  parts: TurnParts,
+): Promise<StepCleanupCompleted | undefined> {
   const { transcript, settings, models, counter } = parts
   const { entries } = await transcript.context()
   const [model] = models
   const setup =
     latestSetup(entries) ??
-    createSetup({ system: settings.systemPrompt, tools: parts.tools.specs(), maxOutputTokens: model.maxOutputTokens, thinkingLevel: settings.thinkingLevel })
+    createSetup({
+      system: settings.systemPrompt,
+      tools: parts.tools.specs(),
+      maxOutputTokens: model.maxOutputTokens,
+      thinkingLevel: settings.thinkingLevel,
+    })
   const { entries: _, ...input } = historyInput(model, setup, entries, { projection: 'normal' }, parts)
   await counter.load()
   const plan = planCleanup(entries, {
@@ -30,14 +39,25 @@ export async function cleanStep(stepId: string, outcome: Outcome['kind'], parts:
     input,
     count: (messages) => counter.countMessages(messages, input.target),
   })
-  if (plan.kind === 'skipped') return plan.reason === 'nothing to hide' ? undefined : toEvent(stepId, plan.stats, plan.reason)
-  const mirrors = plan.record.hidden.map((targetId): EntryDraft => ({ type: 'context_edit', targetId, replacement: null, mirrors: 'cleanup' }))
+  if (plan.kind === 'skipped')
+    return plan.reason === 'nothing to hide' ? undefined : toEvent(stepId, plan.stats, plan.reason)
+  const mirrors = plan.record.hidden.map((targetId): EntryDraft => ({
+    type: 'context_edit',
+    targetId,
+    replacement: null,
+    mirrors: 'cleanup',
+  }))
   await transcript.append([{ type: 'custom', customType: CLEANUP_ENTRY_TYPE, data: plan.record }, ...mirrors])
   return toEvent(stepId, plan.stats, plan.reason)
 }
 
 /** After a step, when it is switched on: clean, tell everybody. */
-export async function cleanFinishedStep(stepId: string, outcome: Outcome, parts: TurnParts, signal: AbortSignal): Promise<void> {
+export async function cleanFinishedStep(
+  stepId: string,
+  outcome: Outcome,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<void> {
   if (!parts.settings.cleanup.enabled) return
   try {
     const event = await cleanStep(stepId, outcome.kind, parts)
@@ -46,7 +66,10 @@ export async function cleanFinishedStep(stepId: string, outcome: Outcome, parts:
     const { type: _, ...facts } = event
     await parts.hooks.stepCleanupCompleted(facts, hookContext(parts), signal)
   } catch (error) {
-    parts.log.error('a cleanup failed; the conversation is not affected', { stepId, reason: error instanceof Error ? error.name : 'unknown' })
+    parts.log.error('a cleanup failed; the conversation is not affected', {
+      stepId,
+      reason: error instanceof Error ? error.name : 'unknown',
+    })
   }
 }
 
@@ -70,7 +93,10 @@ export async function undoLatestCleanup(transcript: Transcript): Promise<string 
   if (latest === undefined) return undefined
   const hidden = new Set(latest.record.hidden)
   const originals = entries.filter((entry): entry is MessageEntry => entry.type === 'message' && hidden.has(entry.id))
-  await transcript.append([{ type: 'custom', customType: RESTORE_ENTRY_TYPE, data: { cleanup: latest.id } }, ...originals.flatMap(mirrorOf)])
+  await transcript.append([
+    { type: 'custom', customType: RESTORE_ENTRY_TYPE, data: { cleanup: latest.id } },
+    ...originals.flatMap(mirrorOf),
+  ])
   return latest.record.stepId
 }
 

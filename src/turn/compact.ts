@@ -14,11 +14,21 @@ export type Compaction =
 const MAX_SUMMARY_TOKENS = 4_096
 
 /** Summarises the older part of the history with the model itself. A failure leaves everything as it was. */
-export async function compact(model: TurnModel, input: HistoryInput, reason: string, parts: TurnParts, signal: AbortSignal): Promise<Compaction> {
+export async function compact(
+  model: TurnModel,
+  input: HistoryInput,
+  reason: string,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<Compaction> {
   const plan = planCompaction(input, parts.settings.compaction)
   if (plan === undefined) return { kind: 'nothing' }
   const { tokensBefore } = plan
-  await parts.hooks.beforeCompaction({ tokensBefore, messages: input.entries.length, reason }, hookContext(parts), signal)
+  await parts.hooks.beforeCompaction(
+    { tokensBefore, messages: input.entries.length, reason },
+    hookContext(parts),
+    signal,
+  )
   const result = await runCompaction(plan, input, (prompt, stop) => summarize(model, prompt, parts, stop), signal)
   if (result.kind === 'cancelled') {
     parts.log.warn('a compaction was cancelled; the history stays as it is', { reason: result.reason })
@@ -32,7 +42,12 @@ export async function compact(model: TurnModel, input: HistoryInput, reason: str
   return { kind: 'compacted', tokensBefore, tokensAfter }
 }
 
-async function summarize(model: TurnModel, prompt: SummaryPrompt, parts: TurnParts, signal: AbortSignal): Promise<string> {
+async function summarize(
+  model: TurnModel,
+  prompt: SummaryPrompt,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<string> {
   parts.spending.check()
   const encoded = model.provider.encode({
     model: model.model,

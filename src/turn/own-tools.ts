@@ -17,7 +17,9 @@ const RECALL_ROUNDS: ToolSpec = {
 }
 
 /** Tools that belong to the turn because they read its transcript: offered only when they have something to show. */
-export async function createOwnTools({ transcript }: Pick<TurnParts, 'transcript'>): Promise<{ readonly specs: readonly ToolSpec[]; readonly run: OwnTools }> {
+export async function createOwnTools({
+  transcript,
+}: Pick<TurnParts, 'transcript'>): Promise<{ readonly specs: readonly ToolSpec[]; readonly run: OwnTools }> {
   const { entries } = await transcript.context()
   if (!hasHiddenRounds(entries)) return { specs: [], run: new Map() }
   const run: OwnTools = new Map([
@@ -28,7 +30,10 @@ export async function createOwnTools({ transcript }: Pick<TurnParts, 'transcript
         const stepId = isRecord(given) && typeof given['stepId'] === 'string' ? given['stepId'] : undefined
         const { entries: now } = await transcript.context()
         const text = recallRounds(now, { maxChars: MAX_RECALLED_CHARS, ...(stepId === undefined ? {} : { stepId }) })
-        return { content: [{ type: 'text', text: text ?? 'No hidden rounds belong to that step.' }], isError: text === undefined }
+        return {
+          content: [{ type: 'text', text: text ?? 'No hidden rounds belong to that step.' }],
+          isError: text === undefined,
+        }
       },
     ],
   ])

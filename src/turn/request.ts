@@ -31,7 +31,11 @@ export interface RequestOptions {
  * Prepares the history for this model as the transcript is now. What it decides for good (sticky truncation, the system
  * prompt in force) is appended before the request is sent, so that the same bytes are sent again next time.
  */
-export async function prepareRequest(model: TurnModel, options: RequestOptions, parts: TurnParts): Promise<PreparedRequest> {
+export async function prepareRequest(
+  model: TurnModel,
+  options: RequestOptions,
+  parts: TurnParts,
+): Promise<PreparedRequest> {
   const { transcript, settings } = parts
   const setup = createSetup({
     system: options.systemPrompt,
@@ -58,7 +62,14 @@ export async function prepareRequest(model: TurnModel, options: RequestOptions, 
     cacheKey: parts.sessionId,
   })
   const n = (requestRecords(entries).at(-1)?.n ?? 0) + 1
-  return { model, setup, input, history, encoded, record: createRequestRecord({ n, input, prepared: history, body: encoded.body }) }
+  return {
+    model,
+    setup,
+    input,
+    history,
+    encoded,
+    record: createRequestRecord({ n, input, prepared: history, body: encoded.body }),
+  }
 }
 
 export function historyInput(
@@ -68,7 +79,12 @@ export function historyInput(
   { projection, adjust = (budget) => budget }: Pick<RequestOptions, 'projection' | 'adjust'>,
   { settings, clock }: Pick<TurnParts, 'settings' | 'clock'>,
 ): HistoryInput {
-  const target = { provider: model.provider.name, api: model.provider.api, model: model.model, acceptsImages: model.acceptsImages }
+  const target = {
+    provider: model.provider.name,
+    api: model.provider.api,
+    model: model.model,
+    acceptsImages: model.acceptsImages,
+  }
   const budget = createBudget({
     contextWindow: model.contextWindow,
     reservedTokens: Math.min(setup.maxOutputTokens, Math.floor(model.contextWindow / 4)),

@@ -16,13 +16,17 @@ export interface Setup {
 
 export function createSetup(parts: Omit<Setup, 'hash'>): Setup {
   const { system, tools, maxOutputTokens, thinkingLevel } = parts
-  const hash = createHash('sha256').update(JSON.stringify([system, tools, maxOutputTokens, thinkingLevel])).digest('hex')
+  const hash = createHash('sha256')
+    .update(JSON.stringify([system, tools, maxOutputTokens, thinkingLevel]))
+    .digest('hex')
   return { hash, system, tools, maxOutputTokens, thinkingLevel }
 }
 
 /** The entry to append when the latest one in view describes another setup. */
 export function setupDrafts(entries: readonly Entry[], setup: Setup): readonly EntryDraft[] {
-  return latestSetup(entries)?.hash === setup.hash ? [] : [{ type: 'custom', customType: SETUP_ENTRY_TYPE, data: setup }]
+  return latestSetup(entries)?.hash === setup.hash
+    ? []
+    : [{ type: 'custom', customType: SETUP_ENTRY_TYPE, data: setup }]
 }
 
 export function latestSetup(entries: readonly Entry[]): Setup | undefined {
@@ -34,5 +38,10 @@ export function latestSetup(entries: readonly Entry[]): Setup | undefined {
 }
 
 function isSetup(data: unknown): data is Setup {
-  return isRecord(data) && typeof data['hash'] === 'string' && typeof data['system'] === 'string' && Array.isArray(data['tools'])
+  return (
+    isRecord(data) &&
+    typeof data['hash'] === 'string' &&
+    typeof data['system'] === 'string' &&
+    Array.isArray(data['tools'])
+  )
 }

@@ -37,7 +37,8 @@ async function askBeforeStart(instruction: Instruction, parts: TurnParts, signal
   const { messages } = await parts.transcript.context()
   const event = { prompt: textOf(instruction.content), messages }
   const answer = await parts.hooks.beforeAgentStart(event, hookContext(parts, instruction.run), signal)
-  const content = answer.prependContext === undefined ? instruction.content : withContext(answer.prependContext, instruction.content)
+  const content =
+    answer.prependContext === undefined ? instruction.content : withContext(answer.prependContext, instruction.content)
   return {
     instruction: { ...instruction, content },
     parts: answer.model === undefined ? parts : { ...parts, models: chosenFirst(answer.model, parts) },
@@ -67,13 +68,19 @@ async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, sig
   let text = ''
   try {
     while (state.kind !== 'answered') {
-      const round: Round = { run: instruction.run, round: state.round, tools: [...own.specs, ...parts.tools.specs()], systemPrompt }
+      const round: Round = {
+        run: instruction.run,
+        round: state.round,
+        tools: [...own.specs, ...parts.tools.specs()],
+        systemPrompt,
+      }
       if (state.kind === 'open-calls') {
         await closeInterruptedCalls(state.calls, round, own.run, parts, signal)
         state = { kind: 'next-round', round: state.round + 1 }
         continue
       }
-      if (state.round >= maxRounds) return { kind: 'round-limit', rounds: maxRounds, text: roundLimitText(text, maxRounds) }
+      if (state.round >= maxRounds)
+        return { kind: 'round-limit', rounds: maxRounds, text: roundLimitText(text, maxRounds) }
       signal.throwIfAborted()
       await appendSteering(parts, instruction)
       const answer = await callModel(round, parts, signal)
@@ -88,7 +95,13 @@ async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, sig
 
 type Working = Exclude<StepState, { kind: 'new' }>
 
-async function afterAnswer(answer: AssistantMessage, round: Round, own: OwnTools, parts: TurnParts, signal: AbortSignal): Promise<Working> {
+async function afterAnswer(
+  answer: AssistantMessage,
+  round: Round,
+  own: OwnTools,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<Working> {
   const calls = toolCallsOf(answer)
   if (calls.length === 0) return { kind: 'answered', text: textOf(answer.content), rounds: round.round + 1 }
   await runTools(calls, round, own, parts, signal)
@@ -111,7 +124,12 @@ async function appendSteering(parts: TurnParts, instruction: Instruction): Promi
 function userDraft(message: Instruction, step: Instruction, parts: TurnParts): EntryDraft {
   return {
     type: 'message',
-    message: { role: 'user', content: message.content, timestamp: parts.clock.now(), provenance: { kind: 'external_user' } },
+    message: {
+      role: 'user',
+      content: message.content,
+      timestamp: parts.clock.now(),
+      provenance: { kind: 'external_user' },
+    },
     stepId: step.run,
   }
 }

@@ -1,3 +1,4 @@
+import { noResizer } from '../../src/base/image-resizer.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { homePaths } from '../../src/cli/home.ts'
 import { openHouse, type House } from '../../src/cli/house.ts'
@@ -78,6 +79,17 @@ export class MemoryGateway {
       http: network,
       httpServers: network,
       dialer: network,
+      commands: {
+        baseEnvironment: () => ({}),
+        start: () => {
+          throw new Error('no programs in this test')
+        },
+      },
+      modules: {
+        importModule: () => Promise.reject(new Error('no modules in this test')),
+        resolvePath: (directory, path) => `${directory}/${path}`,
+      },
+      resizer: noResizer,
       log: silentLog,
     }
     const house = await openHouse(platform, { config, paths })
