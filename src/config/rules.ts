@@ -23,7 +23,7 @@ function* listen({ listen }: FileConfig): Generator<RuleBreach> {
 }
 
 /** Only what surely stays on this machine; a name could resolve to anything. */
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   const plain = host.toLowerCase().replace(/^\[|\]$/g, '')
   return plain === 'localhost' || plain === '::1' || /^(::ffff:)?127(\.\d{1,3}){3}$/.test(plain)
 }

@@ -102,7 +102,7 @@ function toPath(path: readonly PropertyKey[]): KeyPath {
   return path.map((part) => (typeof part === 'symbol' ? String(part) : part))
 }
 
-export function valueAt(value: unknown, path: KeyPath): unknown {
+function valueAt(value: unknown, path: KeyPath): unknown {
   let current = value
   for (const part of path) {
     if (Array.isArray(current)) current = current[Number(part)]

@@ -34,7 +34,8 @@ export const ANTHROPIC_RULES = {
     date: '2026-11-10',
   },
   'block-role': {
-    demand: 'tool_use and thinking blocks stand in assistant messages; tool_result, image and document in user ones.',
+    demand:
+      'Blocks of type tool_use and thinking stand in assistant messages; tool_result, image and document in user ones.',
     source: TOOLS,
     date: '2026-11-10',
   },
@@ -106,14 +107,14 @@ export const ANTHROPIC_RULES = {
     date: '2026-03-19',
   },
   'tool-result-first': {
-    demand: 'tool_result blocks come before any other block of their message.',
+    demand: 'Blocks of type tool_result come before any other block of their message.',
     source: TOOLS,
     date: '2026-11-10',
   },
   'tool-result-error-text': {
     demand: 'A tool_result with is_error holds text only.',
-    source: 'github.com/anthropics/claude-code/issues/6464 and neighbours; ' + TOOLS,
-    date: '2026-11-10',
+    source: 'github.com/vellum-ai/vellum-assistant/pull/18387',
+    date: '2026-03-17',
   },
   'thinking-signature': {
     demand: 'A thinking block carries the signature it was issued with; its form is base64.',
@@ -190,8 +191,8 @@ export const ANTHROPIC_RULES = {
   'tool-names-unique': { demand: 'Tool names are unique.', source: TOOLS, date: '2026-11-10' },
   'tool-schema': {
     demand: 'An input schema has type object and no oneOf, allOf or anyOf at its top level.',
-    source: 'github.com/anthropics/claude-code/issues/10606',
-    date: '2025-10-29',
+    source: 'github.com/anthropics/claude-code/issues/40075',
+    date: '2026-03-28',
   },
   'tool-choice': {
     demand: '`tool_choice` stands only next to tools, and names one of them.',

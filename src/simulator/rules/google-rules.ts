@@ -129,9 +129,10 @@ export const GOOGLE_RULES = {
   'function-names-unique': { demand: 'Function names are unique.', source: FUNCTIONS, date: '2026-10-29' },
   'function-schema': {
     demand:
-      'Parameters use the Schema subset: known words, items for arrays, properties for objects, required ones defined.',
-    source: 'ai.google.dev/api/caching#Schema',
-    date: '2026-10-29',
+      'Parameters use the Schema subset: known words, items for arrays, properties for objects and only there, enum for strings.',
+    source:
+      'github.com/lobehub/lobehub/pull/5002; github.com/musistudio/llms/pull/20; github.com/anomalyco/opencode/pull/11888',
+    date: '2026-02-03',
   },
   'output-limit': { demand: '`maxOutputTokens` is at least 1.', source: REFERENCE, date: '2026-10-29' },
   'thinking-setting': {

@@ -1,6 +1,7 @@
 import { isRecord } from '../../base/json.ts'
 import { type GoogleContent, type GoogleFindings, type GooglePart, proto } from './google-shape.ts'
 import type { IssuedValues } from './rule.ts'
+import { asText } from './wire-text.ts'
 
 /** Values the documentation offers for calls whose signature is lost; they pass without being genuine. */
 const BYPASS = new Set(['skip_thought_signature_validator', 'context_engineering_is_the_way_to_go'])
@@ -32,7 +33,7 @@ export function checkGoogleTurns(
 function named(content: GoogleContent | undefined, key: 'functionCall' | 'functionResponse'): NamedPart[] {
   return (content?.parts ?? []).flatMap((part) => {
     const data = proto(part, key)
-    return isRecord(data) ? [{ name: String(data.name), id: typeof data.id === 'string' ? data.id : undefined }] : []
+    return isRecord(data) ? [{ name: asText(data.name), id: typeof data.id === 'string' ? data.id : undefined }] : []
   })
 }
 
@@ -118,7 +119,7 @@ function checkSignatures(
 
 function missingSignature(part: GooglePart, position: number): string {
   const call = proto(part, 'functionCall')
-  const name = isRecord(call) ? String(call.name) : ''
+  const name = isRecord(call) ? asText(call.name) : ''
   return (
     'Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing ' +
     `thought_signature may lead to degraded model performance. Additional data, function call \`default_api:${name}\` , position ${position}. ` +

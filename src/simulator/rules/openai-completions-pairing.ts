@@ -1,5 +1,6 @@
 import { isRecord } from '../../base/json.ts'
 import type { ChatFindings, ChatMessage } from './openai-completions.ts'
+import { asText } from './wire-text.ts'
 
 /** A message with calls, the tool messages directly behind it, and nothing in between. */
 export function checkChatPairing(findings: ChatFindings, messages: readonly ChatMessage[]): void {
@@ -23,13 +24,13 @@ interface Frame {
 
 function openFrame(message: ChatMessage): Frame | undefined {
   if (!Array.isArray(message.tool_calls) || message.tool_calls.length === 0) return undefined
-  const calls = new Set(message.tool_calls.flatMap((call) => (isRecord(call) ? [String(call.id)] : [])))
+  const calls = new Set(message.tool_calls.flatMap((call) => (isRecord(call) ? [asText(call.id)] : [])))
   return { message, calls, answered: new Set() }
 }
 
 function checkTool(findings: ChatFindings, message: ChatMessage, frame: Frame | undefined): void {
   const path = `messages.[${message.index}]`
-  const id = String(message.tool_call_id)
+  const id = asText(message.tool_call_id)
   if (frame === undefined) {
     const text =
       "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."

@@ -25,7 +25,7 @@ import {
   tooLong,
 } from './openai-shape.ts'
 import { type CheckOptions, Findings, type RuleViolation } from './rule.ts'
-import { exceedsBytes, wireFacts } from './wire-text.ts'
+import { asText, exceedsBytes, wireFacts } from './wire-text.ts'
 
 const MAX_BODY_BYTES = 50 * 1024 * 1024
 const MAX_TEXT_CHARS = 10_485_760
@@ -82,7 +82,7 @@ function knownParameters(body: Record<string, unknown>): Record<string, unknown>
 }
 
 function checkSettings(findings: ChatFindings, body: Record<string, unknown>, isCompatible: boolean): void {
-  const isReasoning = !isCompatible && isReasoningModel(String(body.model))
+  const isReasoning = !isCompatible && isReasoningModel(asText(body.model))
   const { max_tokens: old, max_completion_tokens: current } = body
   if (typeof old === 'number' && isReasoning) {
     const text =
@@ -157,8 +157,8 @@ function checkTools(findings: ChatFindings, body: Record<string, unknown>): void
   if (choice !== undefined && choice !== 'none' && tools.length === 0) {
     const text = "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified."
     findings.add('tool-choice', 'tool_choice', text)
-  } else if (isRecord(choice) && isRecord(choice.function) && !names.has(String(choice.function.name))) {
-    const text = `Invalid value for 'tool_choice': no function named '${String(choice.function.name)}' was specified in the 'tools' parameter.`
+  } else if (isRecord(choice) && isRecord(choice.function) && !names.has(asText(choice.function.name))) {
+    const text = `Invalid value for 'tool_choice': no function named '${asText(choice.function.name)}' was specified in the 'tools' parameter.`
     findings.add('tool-choice', 'tool_choice.function', text)
   }
   if (typeof body.parallel_tool_calls === 'boolean' && tools.length === 0) {
@@ -178,7 +178,7 @@ function readMessages(findings: ChatFindings, messages: unknown, isCompatible: b
       findings.add('field-type', path, `Invalid type for '${path}': expected an object.`)
       return []
     }
-    const role = String(message.role)
+    const role = asText(message.role)
     const allowed = CHAT_MESSAGES.get(role)
     if (allowed === undefined) {
       const values = [...CHAT_MESSAGES.keys()].map((known) => `'${known}'`).join(', ')
@@ -230,7 +230,7 @@ function checkPart(findings: ChatFindings, messagePath: string, path: string, ro
     findings.add('field-type', path, `Invalid type for '${path}': expected an object.`)
     return false
   }
-  const type = String(part.type)
+  const type = asText(part.type)
   const allowed = CHAT_PARTS_OF_ROLE.get(role) ?? []
   if (type === 'image_url' && role !== 'user') {
     const text =

@@ -2,6 +2,7 @@ import { isRecord } from '../../base/json.ts'
 import { type Field, type FieldKind, fieldProblems, type Fields, isKind } from './fields.ts'
 import { imageInfo, isBase64 } from './image-info.ts'
 import type { Findings, RuleTable } from './rule.ts'
+import { asText } from './wire-text.ts'
 
 /** The rules both OpenAI APIs have in common, so that shared checks can name them. */
 export type OpenAiFindings = Pick<Findings<RuleTable>, 'add'>
@@ -43,7 +44,7 @@ export function checkFields(
 function wrongValue(value: unknown, field: Field): string {
   const values = (field.values ?? []).map((known) => `'${known}'`)
   const list = values.length > 1 ? `${values.slice(0, -1).join(', ')}, and ${values.at(-1)}` : (values[0] ?? '')
-  return `Invalid value: '${String(value)}'. Supported values are: ${list}.`
+  return `Invalid value: '${asText(value)}'. Supported values are: ${list}.`
 }
 
 function wrongType(at: string, value: unknown, field: Field): string {
@@ -94,7 +95,7 @@ export function checkFunctions(findings: OpenAiFindings, tools: readonly Functio
       names.add(tool.name)
     }
     if (isRecord(tool.parameters)) {
-      checkSchema(findings, `${tool.path}.parameters`, String(tool.name), tool.parameters, tool.strict === true)
+      checkSchema(findings, `${tool.path}.parameters`, asText(tool.name), tool.parameters, tool.strict === true)
     }
   }
   return names

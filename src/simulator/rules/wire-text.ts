@@ -53,6 +53,11 @@ function pathOfLoneSurrogate(value: unknown, path: readonly (string | number)[])
   return undefined
 }
 
+/** What a value is called in a message. Total: `String` throws for objects whose `toString` came from outside. */
+export function asText(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined')
+}
+
 /** Exact size, computed only when the cheap bound does not already settle the question. */
 export function exceedsBytes(body: unknown, facts: WireFacts, limit: number, known: number | undefined): boolean {
   if (known !== undefined) return known > limit
