@@ -200,15 +200,21 @@ export class Delivery implements JournalTopic {
     }
   }
 
-  /** Every remembered answer with a higher number, again, in order. */
-  resume(channel: string, account: string, afterSeq: number): void {
+  /** Every remembered answer with a higher number, again, in order, to where `redirect` points. */
+  resume(channel: string, account: string, afterSeq: number, redirect: (replyTo: JsonObject) => JsonObject): void {
     const wanted = [...this.#runs.values()]
       .filter(
         ({ message, state, seq }) =>
           state !== 'open' && seq > afterSeq && message.channel === channel && message.account === account,
       )
       .sort((a, b) => a.seq - b.seq)
-    for (const { message } of wanted) this.#send(message.run, { redelivered: true })
+    for (const { message } of wanted) {
+      this.#replace(message.run, (run) => ({
+        ...run,
+        message: { ...run.message, replyTo: redirect(run.message.replyTo) },
+      }))
+      this.#send(message.run, { redelivered: true })
+    }
   }
 
   /** The peer confirmed this one reply; a lower number may still be on its way. */

@@ -25,6 +25,9 @@ export interface GatewayLimits {
   readonly concurrentTurns: number
 }
 
+/** What a new message does while its session's turn runs: wait, join it before its next round, or end it. */
+export type QueueMode = 'queue' | 'steer' | 'interrupt'
+
 export interface GatewayParts {
   readonly clock: Clock
   readonly ids: Ids
@@ -35,6 +38,7 @@ export interface GatewayParts {
   readonly control: SessionControl
   readonly route: RouteSettings
   readonly limits: GatewayLimits
+  readonly queueMode: QueueMode
   /**
    * Answers one message: opens its transcript, runs the turn. Resolves with what to reply, or with undefined when the
    * turn was interrupted by a shutdown and is to be resumed. Never throws for anything a conversation can survive.
@@ -85,18 +89,20 @@ export class Gateway implements Intake {
     this.#state = 'open'
   }
 
-  async accept(message: InboundMessage): Promise<Acceptance> {
+  async accept(message: InboundMessage, onDurable?: (acceptance: Acceptance) => void): Promise<Acceptance> {
     if (this.#state === 'closed') throw new GatewayError('SHUTTING_DOWN', 'the gateway is shutting down')
     const key = routeOf(message, this.#parts.route)
     const release = this.#reserveQueuePlace(key)
     try {
       const accepted: AcceptedMessage = { ...message, run: this.#newRunId(), key, acceptedAt: this.#parts.clock.now() }
-      const result = await this.#parts.delivery.accept(accepted, () => this.#indexRecords(accepted))
-      if (!result.duplicate) {
+      const { run, duplicate } = await this.#parts.delivery.accept(accepted, () => this.#indexRecords(accepted))
+      const acceptance = { run, key, duplicate }
+      onDurable?.(acceptance)
+      if (!duplicate) {
         this.#parts.onIndexChanged()
         if (this.#state === 'open') this.#dispatch(accepted)
       }
-      return { run: result.run, key, duplicate: result.duplicate }
+      return acceptance
     } finally {
       release()
     }
@@ -137,6 +143,11 @@ export class Gateway implements Intake {
     }
   }
 
+  /** Runs something that must not overlap with a turn of this session; a running one is stopped first. */
+  exclusively<T>(key: SessionKey, task: () => Promise<T>): Promise<T> {
+    return this.#session(key).exclusive('reset', task)
+  }
+
   acknowledge(channel: string, account: string, seq: number): void {
     this.#own(this.#parts.delivery.acknowledge(channel, account, seq))
   }
@@ -153,8 +164,8 @@ export class Gateway implements Intake {
     return this.#parts.delivery.resend(run, replyTo)
   }
 
-  resume(channel: string, account: string, afterSeq: number): void {
-    this.#parts.delivery.resume(channel, account, afterSeq)
+  resume(channel: string, account: string, afterSeq: number, redirect: (replyTo: JsonObject) => JsonObject): void {
+    this.#parts.delivery.resume(channel, account, afterSeq, redirect)
   }
 
   nextSeq(channel: string, account: string): Promise<number> {
@@ -201,8 +212,11 @@ export class Gateway implements Intake {
 
   #dispatch(message: AcceptedMessage): void {
     const slash = parseSlash(message.text)
-    if (isImmediate(slash)) this.#own(this.#answerCommand(message))
-    else this.#session(message.key).enqueue(message)
+    if (isImmediate(slash)) return this.#own(this.#answerCommand(message))
+    const session = this.#session(message.key)
+    const replaced = this.#parts.queueMode === 'interrupt' ? session.runningMessage : undefined
+    session.enqueue(message)
+    if (replaced !== undefined) this.#own(session.cancel('newer-message', replaced.run).then(() => undefined))
   }
 
   async #answerCommand(message: AcceptedMessage): Promise<void> {
@@ -224,16 +238,23 @@ export class Gateway implements Intake {
 
   async #runTurn(message: AcceptedMessage, signal: AbortSignal): Promise<void> {
     let content: ReplyContent | undefined
+    /** Messages that joined this turn: its answer is theirs too. */
+    const joined: AcceptedMessage[] = []
     try {
       content = await this.#parts.converse(message, {
         signal,
         emit: async (event) => this.#channels.get(message.channel)?.observe(event, message),
-        takeQueued: () => this.#sessions.get(message.key)?.takeQueued() ?? [],
+        takeQueued: () => {
+          const taken = this.#parts.queueMode === 'steer' ? (this.#sessions.get(message.key)?.takeQueued() ?? []) : []
+          joined.push(...taken)
+          return taken
+        },
       })
     } catch (thrown) {
       content = this.#contentOfFailure(thrown, signal)
     }
-    if (content !== undefined) await this.#answer(message, content)
+    if (content === undefined) return
+    for (const answered of [message, ...joined]) await this.#answer(answered, content)
   }
 
   #contentOfFailure(thrown: unknown, signal: AbortSignal): ReplyContent | undefined {

@@ -14,7 +14,10 @@ export interface ConverseParts {
   readonly directory: SessionDirectory
   readonly transcripts: TranscriptStore
   /** Everything a turn needs that depends on the session: its model, its limits, its tools. */
-  partsFor(message: AcceptedMessage, record: SessionRecord): Omit<TurnParts, 'session' | 'sessionId' | 'transcript' | 'clock' | 'emit' | 'takeSteering'>
+  partsFor(
+    message: AcceptedMessage,
+    record: SessionRecord,
+  ): Omit<TurnParts, 'session' | 'sessionId' | 'transcript' | 'clock' | 'emit' | 'takeSteering'>
 }
 
 export interface Conversation {
@@ -24,9 +27,14 @@ export interface Conversation {
 }
 
 /** Answers one accepted message. Undefined when a shutdown interrupted it: it is resumed at the next start. */
-export async function converse(message: AcceptedMessage, conversation: Conversation, parts: ConverseParts): Promise<ReplyContent | undefined> {
+export async function converse(
+  message: AcceptedMessage,
+  conversation: Conversation,
+  parts: ConverseParts,
+): Promise<ReplyContent | undefined> {
   const record = parts.directory.get(message.key)
-  if (record === undefined) throw new GatewayError('SESSION_NOT_FOUND', 'the session was deleted before this message was answered')
+  if (record === undefined)
+    throw new GatewayError('SESSION_NOT_FOUND', 'the session was deleted before this message was answered')
   const { sessionId } = record
   const transcript = await parts.transcripts.open(sessionId, conversation.signal)
   try {
@@ -38,7 +46,8 @@ export async function converse(message: AcceptedMessage, conversation: Conversat
         sessionId,
         transcript,
         clock: parts.clock,
-        emit: (event: TurnEvent) => conversation.emit({ session: message.key, sessionId, run: message.run, at: parts.clock.now(), event }),
+        emit: (event: TurnEvent) =>
+          conversation.emit({ session: message.key, sessionId, run: message.run, at: parts.clock.now(), event }),
         takeSteering: () => conversation.takeQueued().map(toInstruction),
       },
       conversation.signal,

@@ -10,7 +10,10 @@ export interface ChannelHistoryLimits {
  * How many user turns of this conversation the model sees; 0 for all. Keys look like
  * `agent:{agent}:{channel}:{kind}:{peer}[:topic:…|:thread:…]`, ids percent-encoded; other keys have no limit.
  */
-export function historyLimitOf(key: SessionKey, channels: Readonly<Record<string, ChannelHistoryLimits | undefined>>): number {
+export function historyLimitOf(
+  key: SessionKey,
+  channels: Readonly<Record<string, ChannelHistoryLimits | undefined>>,
+): number {
   const [prefix, , channel, kind, peer] = key.split(':')
   if (prefix !== 'agent' || channel === undefined || peer === undefined) return 0
   const limits = channels[channel]

@@ -32,6 +32,8 @@ export interface Connection {
 export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
   /** The certificate every TLS listener shows. */
   fingerprint = 'AA:'.repeat(31) + 'AA'
+  /** How far the servers' clocks are ahead of ours, as their refusals tell. */
+  peerClockOffsetMs = 0
   /** How many connections were tried, refused ones included: a reconnect storm shows here. */
   readonly attempts: { readonly url: string; readonly at: number }[] = []
   readonly #clock: Clock
@@ -78,7 +80,7 @@ export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
     signal.throwIfAborted()
     if (url.startsWith('wss:')) options.tls?.checkFingerprint?.(this.fingerprint)
     const decision = host.options.upgrade(upgradeRequest(url, options))
-    if (!decision.accept) throw new SocketRefused(decision.status, this.#clock.now())
+    if (!decision.accept) throw new SocketRefused(decision.status, this.#clock.now() + this.peerClockOffsetMs)
     const [client, server] = linkedSockets({ clock: this.#clock })
     const connection: Connection = { url, client, server }
     host.open.add(connection)

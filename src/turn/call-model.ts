@@ -53,12 +53,18 @@ function isWorthAnotherModel(error: GatewayError): boolean {
   return error.code.startsWith('MODEL_')
 }
 
-async function callOne(model: TurnModel, round: Round, parts: TurnParts, signal: AbortSignal): Promise<AssistantMessage> {
+async function callOne(
+  model: TurnModel,
+  round: Round,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<AssistantMessage> {
   try {
     return await request(model, 'normal', round, parts, signal)
   } catch (thrown) {
     // A refusal of the shape is ours, not the provider's: once more with everything left out that could offend.
-    const isShapeError = thrown instanceof ModelFailure && thrown.error.code === 'MODEL_REQUEST_INVALID' && thrown.partialText === ''
+    const isShapeError =
+      thrown instanceof ModelFailure && thrown.error.code === 'MODEL_REQUEST_INVALID' && thrown.partialText === ''
     if (!isShapeError || signal.aborted) throw thrown
     parts.log.warn('the provider refused the request; trying the safest form', { model: model.name })
     return request(model, 'safest', round, parts, signal)
@@ -106,14 +112,24 @@ async function request(
   throw new GatewayError('MODEL_FAILED', 'the model ended its answer without finishing it')
 }
 
-async function prepareRequest(model: TurnModel, projection: 'normal' | 'safest', round: Round, parts: TurnParts): Promise<Sent> {
+async function prepareRequest(
+  model: TurnModel,
+  projection: 'normal' | 'safest',
+  round: Round,
+  parts: TurnParts,
+): Promise<Sent> {
   const { transcript, settings, clock } = parts
   const setup = createSetup(settings.systemPrompt, round.tools)
   const before = await transcript.context()
   const missing = setupDrafts(before.entries, setup)
   if (missing.length > 0) await transcript.append(missing)
   const { entries } = missing.length === 0 ? before : await transcript.context()
-  const target = { provider: model.provider.name, api: model.provider.api, model: model.model, acceptsImages: model.acceptsImages }
+  const target = {
+    provider: model.provider.name,
+    api: model.provider.api,
+    model: model.model,
+    acceptsImages: model.acceptsImages,
+  }
   const budget = createBudget({
     contextWindow: model.contextWindow,
     reservedTokens: Math.min(model.maxOutputTokens, Math.floor(model.contextWindow / 4)),
@@ -121,7 +137,14 @@ async function prepareRequest(model: TurnModel, projection: 'normal' | 'safest',
     pruning: settings.pruning,
   })
   const now = clock.now()
-  const history: PreparedHistory = prepareHistory({ entries, target, budget, historyLimit: settings.historyLimit, now, projection })
+  const history: PreparedHistory = prepareHistory({
+    entries,
+    target,
+    budget,
+    historyLimit: settings.historyLimit,
+    now,
+    projection,
+  })
   if (history.decisions.length > 0) {
     await transcript.append([{ type: 'custom', customType: VIEW_ENTRY_TYPE, data: stickyEntryData(history.decisions) }])
   }
@@ -148,6 +171,7 @@ async function prepareRequest(model: TurnModel, projection: 'normal' | 'safest',
       budget,
       maxOutputTokens,
       thinkingLevel,
+      cacheKey: transcript.sessionId,
       tokens: { count: history.tokens.count, raw: history.tokens.raw, estimated: history.tokens.estimated },
     },
     history.report,
@@ -155,8 +179,16 @@ async function prepareRequest(model: TurnModel, projection: 'normal' | 'safest',
   return { encoded, record }
 }
 
-async function appendAnswer(message: AssistantMessage, sent: Sent, round: Round, parts: TurnParts): Promise<AssistantMessage> {
-  const stored = await parts.transcript.append([sent.record, { type: 'message', message, stepId: round.run, round: round.round }])
+async function appendAnswer(
+  message: AssistantMessage,
+  sent: Sent,
+  round: Round,
+  parts: TurnParts,
+): Promise<AssistantMessage> {
+  const stored = await parts.transcript.append([
+    sent.record,
+    { type: 'message', message, stepId: round.run, round: round.round },
+  ])
   const entry = stored.at(-1)
   if (entry === undefined) throw new GatewayError('INTERNAL', 'the transcript stored nothing')
   await parts.emit({ type: 'round-end', round: round.round, entryId: entry.id, usage: message.usage })
@@ -184,7 +216,11 @@ async function appendCutAnswer(
     model: model.model,
     usage: NO_USAGE,
     stopReason: signal.aborted ? 'aborted' : 'error',
-    errorMessage: signal.aborted ? 'stopped' : thrown instanceof GatewayError ? `${thrown.code}: ${thrown.message}` : 'INTERNAL',
+    errorMessage: signal.aborted
+      ? 'stopped'
+      : thrown instanceof GatewayError
+        ? `${thrown.code}: ${thrown.message}`
+        : 'INTERNAL',
     timestamp: parts.clock.now(),
   }
   await parts.transcript.append([sent.record, { type: 'message', message, stepId: round.run, round: round.round }])

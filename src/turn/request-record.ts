@@ -27,6 +27,7 @@ export interface RequestRecord {
   readonly acceptsImages: boolean
   readonly maxOutputTokens: number
   readonly thinkingLevel: string
+  readonly cacheKey: string
   readonly tokens: { readonly count: number; readonly raw: number; readonly estimated: boolean }
   readonly report: CompactReport
 }
@@ -65,7 +66,13 @@ export function nextRequestNumber(entries: readonly Entry[]): number {
 }
 
 export function isRequestRecord(data: unknown): data is RequestRecord {
-  return isRecord(data) && typeof data['n'] === 'number' && typeof data['hash'] === 'string' && typeof data['setup'] === 'string' && isRecord(data['budget'])
+  return (
+    isRecord(data) &&
+    typeof data['n'] === 'number' &&
+    typeof data['hash'] === 'string' &&
+    typeof data['setup'] === 'string' &&
+    isRecord(data['budget'])
+  )
 }
 
 function sha256(text: string): string {

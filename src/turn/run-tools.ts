@@ -20,10 +20,18 @@ export async function runTools(
   await tools.runAll(
     named,
     {
-      onStart: (call) => emit({ type: 'tool-start', round: round.round, callId: call.id, tool: call.name, arguments: call.arguments }),
+      onStart: (call) =>
+        emit({ type: 'tool-start', round: round.round, callId: call.id, tool: call.name, arguments: call.arguments }),
       onResult: async ({ call, result, durationMs }) => {
         await appendResult(call, result, round, parts)
-        await emit({ type: 'tool-end', round: round.round, callId: call.id, tool: call.name, failed: result.isError, durationMs })
+        await emit({
+          type: 'tool-end',
+          round: round.round,
+          callId: call.id,
+          tool: call.name,
+          failed: result.isError,
+          durationMs,
+        })
       },
       run: (call, stop) => own.get(call.name)?.(call) ?? tools.run(call, stop),
     },
@@ -42,15 +50,27 @@ export async function closeInterruptedCalls(
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<void> {
-  const isRepeatable = (call: ToolCallBlock): boolean => own.has(call.name) || parts.tools.isRepeatable(call.name, call.arguments)
+  const isRepeatable = (call: ToolCallBlock): boolean =>
+    own.has(call.name) || parts.tools.isRepeatable(call.name, call.arguments)
   for (const call of calls.filter((each) => !isRepeatable(each))) {
-    const text = 'The program was restarted while this call was running. It may or may not have taken effect: check before repeating it.'
-    await appendResult(call, { content: [{ type: 'text', text }], isError: true, details: { interrupted: true } }, round, parts)
+    const text =
+      'The program was restarted while this call was running. It may or may not have taken effect: check before repeating it.'
+    await appendResult(
+      call,
+      { content: [{ type: 'text', text }], isError: true, details: { interrupted: true } },
+      round,
+      parts,
+    )
   }
   await runTools(calls.filter(isRepeatable), round, own, parts, signal)
 }
 
-async function appendResult(call: { readonly id: string; readonly name: string }, result: ToolResult, round: Round, parts: TurnParts): Promise<void> {
+async function appendResult(
+  call: { readonly id: string; readonly name: string },
+  result: ToolResult,
+  round: Round,
+  parts: TurnParts,
+): Promise<void> {
   const message: ToolResultMessage = {
     role: 'toolResult',
     toolCallId: call.id,

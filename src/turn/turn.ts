@@ -34,7 +34,8 @@ async function runRounds(instruction: Instruction, parts: TurnParts, signal: Abo
         state = { kind: 'next-round', round: state.round + 1 }
         continue
       }
-      if (state.round >= maxRounds) return { kind: 'round-limit', rounds: maxRounds, text: roundLimitText(text, maxRounds) }
+      if (state.round >= maxRounds)
+        return { kind: 'round-limit', rounds: maxRounds, text: roundLimitText(text, maxRounds) }
       signal.throwIfAborted()
       await appendSteering(parts, instruction)
       const answer = await callModel(round, parts, signal)
@@ -78,7 +79,12 @@ async function appendSteering(parts: TurnParts, instruction: Instruction): Promi
 function userDraft(message: Instruction, step: Instruction, parts: TurnParts): EntryDraft {
   return {
     type: 'message',
-    message: { role: 'user', content: message.content, timestamp: parts.clock.now(), provenance: { kind: 'external_user' } },
+    message: {
+      role: 'user',
+      content: message.content,
+      timestamp: parts.clock.now(),
+      provenance: { kind: 'external_user' },
+    },
     stepId: step.run,
   }
 }

@@ -9,10 +9,11 @@ import {
   ephemeralAccount,
   isEphemeralAccount,
   type AcceptedMessage,
+  type InboundMessage,
   type DeliveryFate,
   type Reply,
 } from '../../core/inbound.ts'
-import type { Channel, Intake } from '../channel.ts'
+import type { Acceptance, Channel, Intake } from '../channel.ts'
 import type { HeartbeatOptions } from '../heartbeat.ts'
 import {
   decodeFrame,
@@ -23,6 +24,7 @@ import {
   encodeProgress,
   encodeRefusal,
   encodeReply,
+  isShown,
   FrameRefused,
   type InboundFrame,
   type WebhookReplyTo,
@@ -64,6 +66,7 @@ export class WebhookChannel implements Channel {
   /** The text of the round being streamed, per run. */
   readonly #texts = new Map<string, { round: number; text: string }>()
   #intake: Intake | undefined
+  #hub: { status(): JsonObject } | undefined
 
   constructor(options: WebhookOptions) {
     this.#options = options
@@ -71,6 +74,11 @@ export class WebhookChannel implements Channel {
 
   get isFull(): boolean {
     return this.#connections.size >= this.#options.maxConnections
+  }
+
+  /** The connection to a hub that is kept for this channel, for the status. */
+  useHub(hub: { status(): JsonObject }): void {
+    this.#hub = hub
   }
 
   async start(intake: Intake): Promise<void> {
@@ -97,7 +105,9 @@ export class WebhookChannel implements Channel {
     const siblings = this.#byAccount.get(connection.account) ?? new Set()
     this.#byAccount.set(connection.account, siblings.add(connection))
     connection.listen()
-    if (query.resume !== undefined) intake.resume(WEBHOOK, connection.account, query.resume)
+    if (query.resume !== undefined) {
+      intake.resume(WEBHOOK, connection.account, query.resume, (replyTo) => ({ ...replyTo, connection: id }))
+    }
     intake.available(WEBHOOK, connection.account)
     return connection
   }
@@ -114,12 +124,9 @@ export class WebhookChannel implements Channel {
       connection.showProgress(message.run, async () => encodeProgress(text, { ...about, seq: await nextSeq() }))
       return
     }
-    if (encodeEvent(event, { ...about, seq: 0 }) === undefined) return
-    // A preview: when the journal can no longer give a number there is nothing worth showing either.
-    void nextSeq().then(
-      (seq) => connection.send(encodeEvent(event, { ...about, seq }) ?? ''),
-      () => false,
-    )
+    if (!isShown(event)) return
+    connection.flushProgress(message.run)
+    void connection.post(async () => encodeEvent(event, { ...about, seq: await nextSeq() }))
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {
@@ -128,7 +135,11 @@ export class WebhookChannel implements Channel {
   }
 
   status(): JsonObject {
-    return { connections: this.#connections.size, accounts: this.#byAccount.size }
+    return {
+      connections: this.#connections.size,
+      accounts: this.#byAccount.size,
+      ...(this.#hub === undefined ? {} : { hub: this.#hub.status() }),
+    }
   }
 
   drain(): void {
@@ -168,24 +179,27 @@ export class WebhookChannel implements Channel {
     const id = frame.id ?? this.#options.ids.uuid()
     const stream = frame.stream || connection.stream
     const replyTo: WebhookReplyTo = { connection: connection.id, messageId: id, stream }
-    let acceptance: Awaited<ReturnType<Intake['accept']>>
+    const message: InboundMessage = {
+      channel: WEBHOOK,
+      account: connection.account,
+      messageId: String(id).trim(),
+      text: frame.content,
+      attachments: [],
+      route: frame.route,
+      replyTo,
+      ...(frame.autoCleanup === undefined ? {} : { autoCleanup: frame.autoCleanup }),
+    }
+    const acknowledge = ({ key, run }: Acceptance): void => {
+      const about = { session: key, messageId: id, runId: run }
+      void connection.post(async () =>
+        encodeAccepted({ ...about, seq: await intake.nextSeq(WEBHOOK, connection.account) }),
+      )
+    }
+    let acceptance: Acceptance
     try {
-      acceptance = await intake.accept({
-        channel: WEBHOOK,
-        account: connection.account,
-        messageId: String(id).trim(),
-        text: frame.content,
-        attachments: [],
-        route: frame.route,
-        replyTo,
-        ...(frame.autoCleanup === undefined ? {} : { autoCleanup: frame.autoCleanup }),
-      })
+      acceptance = await intake.accept(message, frame.ack || stream ? acknowledge : undefined)
     } catch (thrown) {
       return this.#refuse(connection, toGatewayError(thrown), id)
-    }
-    if (frame.ack || stream) {
-      const seq = await intake.nextSeq(WEBHOOK, connection.account)
-      await connection.send(encodeAccepted({ session: acceptance.key, messageId: id, runId: acceptance.run, seq }))
     }
     if (acceptance.duplicate) await intake.resend(acceptance.run, replyTo)
   }
@@ -214,8 +228,10 @@ export class WebhookChannel implements Channel {
   }
 
   async #refuse(connection: Connection, error: GatewayError, messageId?: string | number): Promise<void> {
-    const seq = await this.#requireIntake().nextSeq(WEBHOOK, connection.account)
-    await connection.send(encodeRefusal(error, seq, messageId))
+    const intake = this.#requireIntake()
+    await connection.post(async () =>
+      encodeRefusal(error, await intake.nextSeq(WEBHOOK, connection.account), messageId),
+    )
   }
 
   #visible(thrown: unknown): GatewayError {

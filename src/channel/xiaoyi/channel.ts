@@ -287,19 +287,24 @@ export class XiaoyiChannel implements Channel {
     this.#state.closedRuns.set(task.run, task.address.sessionId)
     // Durable first: after a crash in between the phone waits a little longer, instead of getting two endings.
     await this.#state.save().catch((error: unknown) => this.#logStateFailure(error))
-    await task.finishPolitely(phoneText(sentence, this.#settings.language))
-    this.#tasks.end(task)
+    const fate = await task.finishPolitely(phoneText(sentence, this.#settings.language))
+    if (fate !== 'waiting') return this.#tasks.end(task)
+    // Nothing went out: its answer can still be its one ending.
+    this.#state.closedRuns.delete(task.run)
+    await this.#state.save().catch((error: unknown) => this.#logStateFailure(error))
   }
 
   async #pushInstead(reply: Reply): Promise<DeliveryFate> {
     const sessionId = this.#state.closedRuns.get(reply.run) ?? ''
     const { content } = reply
-    if (content.kind === 'complete') {
+    const canPush = this.#settings.push !== undefined && this.#state.pushIds.has(sessionId)
+    if (!canPush) this.#parts.log.warn('a late XiaoYi answer stays in the transcript: no push', { run: reply.run })
+    if (canPush && content.kind === 'complete') {
       try {
         await this.push(sessionId, content.text, 'completed', this.#closing.signal)
       } catch (error) {
         this.#parts.log.warn('a late XiaoYi answer could not be pushed', { code: toGatewayError(error).code })
-        return 'unknown'
+        return 'waiting'
       }
     }
     this.#state.closedRuns.delete(reply.run)
