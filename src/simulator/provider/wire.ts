@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonValue } from '../../base/json.ts'
 import type { CheckOptions, RuleViolation } from '../rules/rule.ts'
+import type { CachedTokens } from './prompt-cache.ts'
 import type { RefusalKind, ScriptedAnswer, SimulatedApi } from './script.ts'
 import type { Seals } from './seals.ts'
 
@@ -62,8 +63,9 @@ export interface Exchange {
   readonly ids: Ids
   readonly seals: Seals
   readonly body: unknown
-  /** Estimated tokens of the request. */
+  /** Estimated tokens of the request, what came from the cache included. */
   readonly inputTokens: number
+  readonly cached: CachedTokens
   readonly contextTokens: number
   readonly requestId: string
   readonly dialect: 'openai' | 'compatible'
@@ -107,8 +109,8 @@ export function tokensOf(answer: ScriptedAnswer, exchange: Exchange): Tokens {
   return {
     input: usage?.input ?? exchange.inputTokens,
     output: usage?.output ?? Math.max(1, Math.ceil(spoken / 4)),
-    cacheRead: usage?.cacheRead ?? 0,
-    cacheWrite: usage?.cacheWrite ?? 0,
+    cacheRead: usage === undefined ? exchange.cached.read : (usage.cacheRead ?? 0),
+    cacheWrite: usage === undefined ? exchange.cached.write : (usage.cacheWrite ?? 0),
     reasoning: usage?.reasoning ?? Math.ceil(thought / 4),
   }
 }
