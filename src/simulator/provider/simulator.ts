@@ -13,7 +13,14 @@ import { mistralWire } from './mistral-wire.ts'
 import { isJsonObject } from './parsed.ts'
 import { estimateTokens, PromptCache } from './prompt-cache.ts'
 import { responsesWire } from './responses-wire.ts'
-import { isRefusal, type Script, type ScriptedAnswer, type ScriptedReply, type SimulatedApi } from './script.ts'
+import {
+  type Delivery,
+  isRefusal,
+  type Script,
+  type ScriptedAnswer,
+  type ScriptedReply,
+  type SimulatedApi,
+} from './script.ts'
 import { Seals } from './seals.ts'
 import { redactedHeaders, redactedPath, type RequestOutcome, type SeenRequest } from './seen-request.ts'
 import type { ApiWire, Exchange, Refusal, Route } from './wire.ts'
@@ -36,6 +43,8 @@ export interface SimulatorOptions {
   readonly ids: Ids
   /** What to answer. A list is used up in order; then, or without a script, a deterministic model answers. */
   readonly script?: Script | readonly ScriptedReply[]
+  /** How answers are delivered that do not say it themselves. */
+  readonly delivery?: Delivery
   /** The only key accepted. Absent: any key, but there has to be one (except in the compatible dialect). */
   readonly apiKey?: string
   /** Which rules refuse a request; what the service refuses today when absent. */
@@ -237,11 +246,11 @@ class Simulator implements ProviderSimulator {
     const { clock, ids } = this.#options
     seen.status = 200
     const body = deliver(wire.frames(answer, route, exchange), {
-      delivery: answer.delivery ?? {},
+      delivery: { ...this.#options.delivery, ...answer.delivery },
       clock,
       ids,
       ping: wire.api === 'anthropic-messages' ? ANTHROPIC_PING : undefined,
-      errorFrame: (kind) => wire.errorFrame(kind, exchange),
+      errorFrame: (kind, events) => wire.errorFrame(kind, exchange, events),
       ended: (how) => this.#end(seen, how, 200),
     })
     const type = route.asArray === true ? 'application/json; charset=UTF-8' : 'text/event-stream; charset=utf-8'

@@ -17,8 +17,8 @@ export interface ApiWire {
   /** A header the service insists on, apart from the key. */
   missingHeader?(headers: Headers): string | undefined
   refuse(refusal: Refusal, route: Route | undefined, exchange: Exchange): Refused
-  /** The error event that ends a stream the service gives up on. */
-  errorFrame(kind: RefusalKind, exchange: Exchange): string
+  /** The error event that ends a stream the service gives up on, after so many other events. */
+  errorFrame(kind: RefusalKind, exchange: Exchange, events: number): string
   frames(answer: ScriptedAnswer, route: Route, exchange: Exchange): Iterable<Frame>
   complete(answer: ScriptedAnswer, route: Route, exchange: Exchange): JsonValue
   countTokens(tokens: number): JsonValue
@@ -37,7 +37,7 @@ export interface Route {
   readonly asArray?: boolean
 }
 
-/** A piece of the stream that belongs together. `isDelta` pieces may be separated by pings. */
+/** One event of the stream; pings and errors come between two of them. */
 export interface Frame {
   readonly text: string
 }
@@ -84,7 +84,7 @@ export function fragments(text: string, size: number): string[] {
   return Array.from({ length: count }, (_, index) => characters.slice(index * size, (index + 1) * size).join(''))
 }
 
-export const DEFAULT_DELTA_CHARS = 12
+const DEFAULT_DELTA_CHARS = 12
 
 export function deltaChars(answer: ScriptedAnswer): number {
   return Math.max(1, answer.delivery?.deltaChars ?? DEFAULT_DELTA_CHARS)

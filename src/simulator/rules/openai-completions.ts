@@ -268,7 +268,7 @@ function checkCalls(findings: ChatFindings, path: string, calls: unknown): void 
   })
 }
 
-export function checkCallId(findings: ChatFindings, at: string, id: string): void {
+function checkCallId(findings: ChatFindings, at: string, id: string): void {
   if (id === '') {
     const text = `Invalid '${at}': empty string. Expected a string with minimum length 1, but got an empty string instead.`
     findings.add('tool-call-id', at, text)
