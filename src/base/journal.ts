@@ -1,4 +1,3 @@
-import type { JsonValue } from './json.ts'
 import type { FileHandle, Files } from './files.ts'
 import { errnoOf, makeDurableDirectory } from './files.ts'
 import type { Log } from './log.ts'
@@ -24,7 +23,8 @@ export interface Journal {
 
 export interface JournalRecord {
   readonly topic: string
-  readonly data: JsonValue
+  /** JSON-serialisable. */
+  readonly data: unknown
 }
 
 export interface JournalTopic {
@@ -32,7 +32,7 @@ export interface JournalTopic {
   /** Must be idempotent when a run of records is applied again in order: snapshots may already contain some of them. */
   apply(data: unknown): void
   /** The whole state as records; read in slices while later records are being applied. */
-  snapshot(): Iterable<JsonValue>
+  snapshot(): Iterable<unknown>
   /** Makes what `apply` caused elsewhere durable there, before the records that describe it are removed. */
   settle?(): Promise<void>
 }

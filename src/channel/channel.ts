@@ -37,17 +37,22 @@ export interface Channel {
 export interface Intake {
   /**
    * Resolves once the message is durable: only then may the channel acknowledge it. Rejects with a `GatewayError`
-   * (`QUEUE_FULL`, `FIELD_INVALID`, `STORAGE_FULL` …) that the channel shows its peer.
+   * (`QUEUE_FULL`, `FIELD_INVALID`, `STORAGE_FULL` …) that the channel shows its peer. `onDurable` is called before the
+   * message can cause anything visible: what it sends comes first.
    */
-  accept(message: InboundMessage): Promise<Acceptance>
+  accept(message: InboundMessage, onDurable?: (acceptance: Acceptance) => void): Promise<Acceptance>
   /** Takes effect, durably, before it resolves; never waits for a running turn to finish by itself. */
   control(command: ControlCommand): Promise<ControlResult>
-  /** The peer has confirmed every reply up to this number. */
+  /** The peer has confirmed the reply with this number. */
   acknowledge(channel: string, account: string, seq: number): void
   /** The account can be reached (again): its waiting replies are handed to `deliver`. */
   available(channel: string, account: string): void
-  /** Replies with a higher number, again, marked as redelivered. */
-  resume(channel: string, account: string, afterSeq: number): Promise<void>
+  /** A client without an identity has left for good. */
+  gone(channel: string, account: string): void
+  /** Sends the stored answer of a redelivered message again, to `replyTo`; while it is still being worked on, the answer will go there. */
+  resend(run: RunId, replyTo: JsonObject): Promise<void>
+  /** Replies with a higher number, again, marked as redelivered, to where `redirect` points now. */
+  resume(channel: string, account: string, afterSeq: number, redirect: (replyTo: JsonObject) => JsonObject): void
   /** The next number for a frame to this account; also numbers previews. Survives restarts. */
   nextSeq(channel: string, account: string): Promise<number>
 }
@@ -55,7 +60,7 @@ export interface Intake {
 export interface Acceptance {
   readonly run: RunId
   readonly key: SessionKey
-  /** True for a redelivery: no new turn; the stored answer is delivered again if there is one and the channel wants it. */
+  /** True for a redelivery: there is no new turn. Channels that want the answer sent again call `resend`. */
   readonly duplicate: boolean
 }
 

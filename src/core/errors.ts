@@ -24,6 +24,14 @@ export const ERRORS = {
   STORAGE_FULL: { kind: 'storage', retry: 'later' },
   HOME_UNWRITABLE: { kind: 'config', retry: 'never' },
   HOME_IN_USE: { kind: 'config', retry: 'later' },
+  // transcripts
+  ENTRY_NOT_FOUND: { kind: 'caller', retry: 'never' },
+  ENTRY_TOO_LARGE: { kind: 'caller', retry: 'never' },
+  SESSION_LOCKED: { kind: 'storage', retry: 'later' },
+  SESSION_LOCK_LOST: { kind: 'storage', retry: 'later' },
+  TRANSCRIPT_CLOSED: { kind: 'defect', retry: 'never' },
+  TRANSCRIPT_NOT_FOUND: { kind: 'caller', retry: 'never' },
+  ARCHIVE_NOT_FOUND: { kind: 'caller', retry: 'never' },
   // start-up
   CONFIG_INVALID: { kind: 'config', retry: 'never' },
   PORT_IN_USE: { kind: 'config', retry: 'later' },
@@ -33,6 +41,23 @@ export const ERRORS = {
   // the model
   MODEL_UNKNOWN: { kind: 'config', retry: 'never' },
   MODEL_FAILED: { kind: 'provider', retry: 'later' },
+  // the model, as the provider room tells its failures apart
+  MODEL_AUTH: { kind: 'config', retry: 'never' },
+  MODEL_QUOTA: { kind: 'config', retry: 'later' },
+  MODEL_RATE_LIMITED: { kind: 'provider', retry: 'later' },
+  MODEL_OVERLOADED: { kind: 'provider', retry: 'later' },
+  MODEL_CONTEXT_OVERFLOW: { kind: 'caller', retry: 'never' },
+  MODEL_REQUEST_INVALID: { kind: 'defect', retry: 'never' },
+  MODEL_CONTENT_FILTERED: { kind: 'caller', retry: 'never' },
+  MODEL_NETWORK: { kind: 'provider', retry: 'later' },
+  MODEL_TIMEOUT: { kind: 'provider', retry: 'later' },
+  MODEL_STREAM_CUT: { kind: 'provider', retry: 'later' },
+  MODEL_ANSWER_INVALID: { kind: 'provider', retry: 'later' },
+  MODEL_UNAVAILABLE: { kind: 'provider', retry: 'later' },
+  // the XiaoYi channel
+  XIAOYI_LINK_DOWN: { kind: 'peer', retry: 'later' },
+  XIAOYI_CERTIFICATE_CHANGED: { kind: 'config', retry: 'never' },
+  XIAOYI_PUSH_FAILED: { kind: 'peer', retry: 'later' },
   // hooks
   HOOK_INVALID: { kind: 'config', retry: 'never' },
   // anything we did not foresee

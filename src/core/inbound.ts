@@ -19,6 +19,18 @@ export interface InboundMessage {
   readonly autoCleanup?: boolean
 }
 
+const EPHEMERAL = 'anon-'
+
+/** The account of a connection that gave no identity: it ends with the connection. */
+export function ephemeralAccount(unique: string): string {
+  return `${EPHEMERAL}${unique}`
+}
+
+/** Also for an account behind its channel's name. */
+export function isEphemeralAccount(account: string): boolean {
+  return account.slice(account.indexOf('\n') + 1).startsWith(EPHEMERAL)
+}
+
 export interface Attachment {
   readonly name: string
   readonly mimeType: string

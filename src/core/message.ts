@@ -23,6 +23,8 @@ export interface TextBlock {
   readonly type: 'text'
   readonly text: string
   readonly textSignature?: string
+  /** What the provider sent with this block and we do not interpret. */
+  readonly raw?: JsonObject
 }
 
 export interface ImageBlock {
@@ -38,6 +40,7 @@ export interface ThinkingBlock {
   /** Opaque: replayed byte for byte or dropped with its block, never edited. */
   readonly thinkingSignature?: string
   readonly redacted?: boolean
+  readonly raw?: JsonObject
 }
 
 export interface ToolCallBlock {
@@ -47,6 +50,9 @@ export interface ToolCallBlock {
   readonly arguments: JsonObject
   /** Opaque, Google's. */
   readonly thoughtSignature?: string
+  /** The model's arguments when they are not a JSON object; `arguments` is empty then, and the call must not be run. */
+  readonly invalidArguments?: string
+  readonly raw?: JsonObject
 }
 
 export type UserBlock = TextBlock | ImageBlock
@@ -79,6 +85,8 @@ export interface AssistantMessage {
   readonly stopReason: StopReason
   readonly errorMessage?: string
   readonly timestamp: number
+  /** What the provider sent with the answer and we do not interpret; `stopReason` in its own word among it. */
+  readonly raw?: JsonObject
 }
 
 export type StopReason = 'stop' | 'length' | 'toolUse' | 'error' | 'aborted'

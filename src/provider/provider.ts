@@ -33,7 +33,10 @@ export interface ModelRequest {
   readonly messages: readonly PreparedMessage[]
   readonly tools: readonly ToolSpec[]
   readonly maxOutputTokens: number
+  /** `off`, `minimal`, `low`, `medium`, `high` or `xhigh`; anything else counts as `off`. */
   readonly thinkingLevel: string
+  /** Stays the same for one conversation; lets a provider find its prompt cache. Must not name a person. */
+  readonly cacheKey?: string
 }
 
 export interface ToolSpec {
@@ -53,6 +56,7 @@ export type ModelEvent =
   | { readonly type: 'text-delta'; readonly delta: string }
   | { readonly type: 'thinking-delta'; readonly delta: string }
   | { readonly type: 'tool-call-start'; readonly index: number; readonly name: string }
+  /** The request starts over. Never after a `text-delta`; previews of thinking and of tool calls are void. */
   | { readonly type: 'retry'; readonly attempt: number; readonly delayMs: number; readonly code: string }
   /** The finished answer. Its `timestamp` is set by the caller's clock when it is stored. */
   | { readonly type: 'end'; readonly message: Omit<AssistantMessage, 'timestamp'> }

@@ -1,0 +1,272 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Ids } from '../../base/ids.ts'
+import type { JsonObject } from '../../base/json.ts'
+import type { Log } from '../../base/log.ts'
+import type { Socket } from '../../base/sockets.ts'
+import { GatewayError, toGatewayError } from '../../core/errors.ts'
+import type { SessionEvent } from '../../core/event.ts'
+import {
+  ephemeralAccount,
+  isEphemeralAccount,
+  type AcceptedMessage,
+  type InboundMessage,
+  type DeliveryFate,
+  type Reply,
+} from '../../core/inbound.ts'
+import type { Acceptance, Channel, Intake } from '../channel.ts'
+import type { HeartbeatOptions } from '../heartbeat.ts'
+import {
+  decodeFrame,
+  encodeAccepted,
+  encodeControlFailure,
+  encodeControlReply,
+  encodeEvent,
+  encodeProgress,
+  encodeRefusal,
+  encodeReply,
+  isShown,
+  FrameRefused,
+  type InboundFrame,
+  type WebhookReplyTo,
+} from './codec.ts'
+import { Connection, type ConnectionLimits } from './connection.ts'
+
+export const WEBHOOK = 'webhook'
+
+export interface WebhookOptions {
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly maxFrameBytes: number
+  readonly maxConnections: number
+  readonly limits: ConnectionLimits
+  readonly heartbeat: HeartbeatOptions
+}
+
+export interface ConnectQuery {
+  /** The client's stable identity; without one it is known only as long as its socket lives. */
+  readonly uid?: string
+  readonly stream?: boolean
+  readonly resume?: number
+}
+
+const GOING_AWAY = 1001
+const TOO_BIG = 1009
+
+type MessageFrame = Extract<InboundFrame, { kind: 'message' }>
+type ControlFrame = Extract<InboundFrame, { kind: 'control' }>
+
+/** The webhook protocol over sockets that somebody else opened: the HTTP server's, or a hub's that we dialled. */
+export class WebhookChannel implements Channel {
+  readonly name = WEBHOOK
+  readonly #options: WebhookOptions
+  readonly #connections = new Map<string, Connection>()
+  /** Per account, oldest first. */
+  readonly #byAccount = new Map<string, Set<Connection>>()
+  /** The text of the round being streamed, per run. */
+  readonly #texts = new Map<string, { round: number; text: string }>()
+  #intake: Intake | undefined
+  #hub: { status(): JsonObject } | undefined
+
+  constructor(options: WebhookOptions) {
+    this.#options = options
+  }
+
+  get isFull(): boolean {
+    return this.#connections.size >= this.#options.maxConnections
+  }
+
+  /** The connection to a hub that is kept for this channel, for the status. */
+  useHub(hub: { status(): JsonObject }): void {
+    this.#hub = hub
+  }
+
+  async start(intake: Intake): Promise<void> {
+    this.#intake = intake
+  }
+
+  /** Takes over an open socket. Undelivered replies of its account follow at once. */
+  connect(socket: Socket, query: ConnectQuery): Connection {
+    const intake = this.#requireIntake()
+    const { clock, ids, limits, heartbeat } = this.#options
+    const id = ids.hex(16)
+    const connection = new Connection(socket, {
+      id,
+      account: query.uid ?? ephemeralAccount(id),
+      stream: query.stream ?? false,
+      clock,
+      limits,
+      heartbeat,
+      onFrame: (from, text) => this.#onFrame(from, text),
+      onRateLimited: (from) => this.#refuse(from, new GatewayError('RATE_LIMITED', 'too many frames; slow down')),
+      onClose: (closed) => this.#forget(closed),
+    })
+    this.#connections.set(id, connection)
+    const siblings = this.#byAccount.get(connection.account) ?? new Set()
+    this.#byAccount.set(connection.account, siblings.add(connection))
+    connection.listen()
+    if (query.resume !== undefined) {
+      intake.resume(WEBHOOK, connection.account, query.resume, (replyTo) => ({ ...replyTo, connection: id }))
+    }
+    intake.available(WEBHOOK, connection.account)
+    return connection
+  }
+
+  observe(event: SessionEvent, message: AcceptedMessage): void {
+    const replyTo = message.replyTo as WebhookReplyTo
+    const connection = this.#connectionFor(replyTo, message.account)
+    if (event.event.type === 'turn-end') this.#texts.delete(message.run)
+    if (connection === undefined || !(replyTo.stream || connection.stream)) return
+    const about = { session: message.key, messageId: replyTo.messageId, runId: message.run }
+    const nextSeq = (): Promise<number> => this.#requireIntake().nextSeq(WEBHOOK, message.account)
+    if (event.event.type === 'text-delta') {
+      const text = this.#textSoFar(message.run, event.event.round, event.event.delta)
+      connection.showProgress(message.run, async () => encodeProgress(text, { ...about, seq: await nextSeq() }))
+      return
+    }
+    if (!isShown(event)) return
+    connection.flushProgress(message.run)
+    void connection.post(async () => encodeEvent(event, { ...about, seq: await nextSeq() }))
+  }
+
+  async deliver(reply: Reply): Promise<DeliveryFate> {
+    const connection = this.#connectionFor(reply.replyTo as WebhookReplyTo, reply.account)
+    return connection === undefined ? 'waiting' : connection.sendReply(encodeReply(reply), reply.seq, reply.run)
+  }
+
+  status(): JsonObject {
+    return {
+      connections: this.#connections.size,
+      accounts: this.#byAccount.size,
+      ...(this.#hub === undefined ? {} : { hub: this.#hub.status() }),
+    }
+  }
+
+  drain(): void {
+    // Sockets stay open: what arrives while draining is stored, and running answers still go out.
+  }
+
+  async close(): Promise<void> {
+    const open = [...this.#connections.values()]
+    for (const connection of open) connection.close(GOING_AWAY, 'the gateway is stopping')
+    // A peer that does not answer the closing handshake must not hold up the stop.
+    const timer = this.#options.clock.after(1_000, () => open.forEach((connection) => connection.terminate()))
+    await Promise.all(open.map((connection) => connection.ended))
+    timer.cancel()
+  }
+
+  async #onFrame(connection: Connection, text: string): Promise<void> {
+    try {
+      const frame = decodeFrame(text, this.#options.maxFrameBytes)
+      switch (frame.kind) {
+        case 'message':
+          return await this.#onMessage(connection, frame)
+        case 'control':
+          return await this.#onControl(connection, frame)
+        case 'ack':
+          connection.confirm(frame.seq)
+          return this.#requireIntake().acknowledge(WEBHOOK, connection.account, frame.seq)
+        case 'echo':
+          return
+      }
+    } catch (thrown) {
+      await this.#refuseFrame(connection, thrown)
+    }
+  }
+
+  async #onMessage(connection: Connection, frame: MessageFrame): Promise<void> {
+    const intake = this.#requireIntake()
+    const id = frame.id ?? this.#options.ids.uuid()
+    const stream = frame.stream || connection.stream
+    const replyTo: WebhookReplyTo = { connection: connection.id, messageId: id, stream }
+    const message: InboundMessage = {
+      channel: WEBHOOK,
+      account: connection.account,
+      messageId: String(id).trim(),
+      text: frame.content,
+      attachments: [],
+      route: frame.route,
+      replyTo,
+      ...(frame.autoCleanup === undefined ? {} : { autoCleanup: frame.autoCleanup }),
+    }
+    const acknowledge = ({ key, run }: Acceptance): void => {
+      const about = { session: key, messageId: id, runId: run }
+      void connection.post(async () =>
+        encodeAccepted({ ...about, seq: await intake.nextSeq(WEBHOOK, connection.account) }),
+      )
+    }
+    let acceptance: Acceptance
+    try {
+      acceptance = await intake.accept(message, frame.ack || stream ? acknowledge : undefined)
+    } catch (thrown) {
+      return this.#refuse(connection, toGatewayError(thrown), id)
+    }
+    if (acceptance.duplicate) await intake.resend(acceptance.run, replyTo)
+  }
+
+  async #onControl(connection: Connection, frame: ControlFrame): Promise<void> {
+    const { type, command, requestId } = frame
+    let reply: string
+    try {
+      reply = encodeControlReply(type, await this.#requireIntake().control(command), requestId)
+    } catch (thrown) {
+      const key = 'key' in command ? command.key : 'sessionId' in command ? command.sessionId : undefined
+      reply = encodeControlFailure(type, this.#visible(thrown), key, requestId)
+    }
+    await connection.send(reply)
+  }
+
+  async #refuseFrame(connection: Connection, thrown: unknown): Promise<void> {
+    const error = this.#visible(thrown)
+    if (error instanceof FrameRefused && error.control !== undefined) {
+      const { type, key, requestId } = error.control
+      await connection.send(encodeControlFailure(type, error, key, requestId))
+      return
+    }
+    await this.#refuse(connection, error, error instanceof FrameRefused ? error.messageId : undefined)
+    if (error.code === 'FRAME_TOO_LARGE') connection.close(TOO_BIG, 'frame too large')
+  }
+
+  async #refuse(connection: Connection, error: GatewayError, messageId?: string | number): Promise<void> {
+    const intake = this.#requireIntake()
+    await connection.post(async () =>
+      encodeRefusal(error, await intake.nextSeq(WEBHOOK, connection.account), messageId),
+    )
+  }
+
+  #visible(thrown: unknown): GatewayError {
+    const error = toGatewayError(thrown)
+    if (error.code === 'INTERNAL') {
+      const cause = error.cause instanceof Error ? error.cause.name : typeof error.cause
+      this.#options.log.error('a frame could not be handled', { cause })
+    }
+    return error
+  }
+
+  /** The socket the message came from, else the newest one of the same account. */
+  #connectionFor(replyTo: WebhookReplyTo, account: string): Connection | undefined {
+    const origin = this.#connections.get(replyTo.connection)
+    if (origin?.isOpen === true) return origin
+    return [...(this.#byAccount.get(account) ?? [])].findLast((connection) => connection.isOpen)
+  }
+
+  #textSoFar(run: string, round: number, delta: string): string {
+    const known = this.#texts.get(run)
+    const text = known?.round === round ? known.text + delta : delta
+    this.#texts.set(run, { round, text })
+    return text
+  }
+
+  #forget(connection: Connection): void {
+    this.#connections.delete(connection.id)
+    const siblings = this.#byAccount.get(connection.account)
+    siblings?.delete(connection)
+    if (siblings?.size === 0) this.#byAccount.delete(connection.account)
+    if (isEphemeralAccount(connection.account)) this.#intake?.gone(WEBHOOK, connection.account)
+  }
+
+  #requireIntake(): Intake {
+    if (this.#intake === undefined) throw new GatewayError('SHUTTING_DOWN', 'the gateway is not ready yet')
+    return this.#intake
+  }
+}

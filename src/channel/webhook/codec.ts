@@ -1,0 +1,381 @@
+import { isRecord, parseJson, type JsonObject, type JsonValue } from '../../base/json.ts'
+import { GatewayError, type ErrorCode } from '../../core/errors.ts'
+import type { SessionEvent, TurnEvent } from '../../core/event.ts'
+import type { SessionKey } from '../../core/ids.ts'
+import type { ControlCommand, Reply, RouteFields, SessionRecord } from '../../core/inbound.ts'
+import { assertNever } from '../../base/assert-never.ts'
+import type { ControlResult } from '../channel.ts'
+
+/** A frame a client sent, understood. */
+export type InboundFrame =
+  | {
+      readonly kind: 'message'
+      /** As it was sent, to be echoed; absent when the client gave none. */
+      readonly id?: string | number
+      readonly content: string
+      readonly route: RouteFields
+      readonly stream: boolean
+      readonly ack: boolean
+      readonly autoCleanup?: boolean
+    }
+  | {
+      readonly kind: 'control'
+      readonly type: ControlType
+      readonly command: ControlCommand
+      readonly requestId?: JsonValue
+    }
+  | { readonly kind: 'ack'; readonly seq: number }
+  /** A frame of our own kind that came back, from a hub that echoes. */
+  | { readonly kind: 'echo' }
+
+export const CONTROL_TYPES = [
+  'session.reset',
+  'session.delete',
+  'session.get',
+  'session.list',
+  'session.cancel',
+] as const
+export type ControlType = (typeof CONTROL_TYPES)[number]
+
+const OWN_TYPES = new Set(['progress', 'complete', 'error', 'accepted', 'event', 'connected'])
+const MAX_LIST = 1_000
+
+/** What could be read of a frame that is refused, so that the error can be matched to its cause. */
+export class FrameRefused extends GatewayError {
+  readonly messageId: string | number | undefined
+  readonly control: { readonly type: ControlType; readonly key?: string; readonly requestId?: JsonValue } | undefined
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    about: {
+      readonly field?: string
+      readonly messageId?: string | number
+      readonly control?: FrameRefused['control']
+    } = {},
+  ) {
+    super(code, message, about.field === undefined ? {} : { field: about.field })
+    this.messageId = about.messageId
+    this.control = about.control
+  }
+}
+
+export function decodeFrame(text: string, maxFrameBytes: number): InboundFrame {
+  const bytes = Buffer.byteLength(text)
+  if (bytes > maxFrameBytes)
+    throw new FrameRefused('FRAME_TOO_LARGE', `the frame has ${bytes} bytes; the limit is ${maxFrameBytes}`)
+  const frame = parseJson(text)
+  if (frame === undefined) throw new FrameRefused('FRAME_MALFORMED', 'the frame is not valid JSON')
+  if (!isRecord(frame)) throw new FrameRefused('FRAME_MALFORMED', 'the frame is not a JSON object')
+  const { type } = frame
+  if (type === undefined || type === null || type === '') return decodeMessage(frame)
+  if (typeof type !== 'string') throw new FrameRefused('FRAME_MALFORMED', '"type" is not a string')
+  if (type === 'ack') return { kind: 'ack', seq: requireSeq(frame['seq']) }
+  if (isControlType(type)) return 'data' in frame ? { kind: 'echo' } : decodeControl(type, frame)
+  if (OWN_TYPES.has(type)) return { kind: 'echo' }
+  throw new FrameRefused('FRAME_MALFORMED', `there is no frame type "${type.slice(0, 40)}"`)
+}
+
+function decodeMessage(frame: Record<string, unknown>): InboundFrame {
+  const id = frame['id']
+  if (id !== undefined && id !== null && !isId(id))
+    throw new FrameRefused('FIELD_INVALID', '"id" must be a string or a number', { field: 'id' })
+  const about = isId(id) ? { messageId: id } : {}
+  const content = frame['content']
+  if (typeof content !== 'string') {
+    throw new FrameRefused('FIELD_INVALID', '"content" must be a string', { ...about, field: 'content' })
+  }
+  if (content.trim() === '')
+    throw new FrameRefused('FIELD_INVALID', '"content" is empty', { ...about, field: 'content' })
+  const autoCleanup = optionalBoolean(frame, 'auto_cleanup_enabled', about)
+  return {
+    kind: 'message',
+    ...(isId(id) && String(id).trim() !== '' ? { id } : {}),
+    content,
+    route: decodeRoute(frame, about),
+    stream: optionalBoolean(frame, 'stream', about) ?? false,
+    ack: optionalBoolean(frame, 'ack', about) ?? false,
+    ...(autoCleanup === undefined ? {} : { autoCleanup }),
+  }
+}
+
+const ROUTE_FIELDS = ['session', 'peerKind', 'peerId', 'chatType', 'chatId', 'senderId', 'topicId', 'threadId'] as const
+
+function decodeRoute(frame: Record<string, unknown>, about: { readonly messageId?: string | number }): RouteFields {
+  const route: { -readonly [F in keyof RouteFields]: RouteFields[F] } = {}
+  for (const field of ROUTE_FIELDS) {
+    const value = frame[field]
+    if (value === undefined || value === null) continue
+    if (!isId(value))
+      throw new FrameRefused('FIELD_INVALID', `"${field}" must be a string or a number`, { ...about, field })
+    route[field] = String(value)
+  }
+  return route
+}
+
+function decodeControl(type: ControlType, frame: Record<string, unknown>): InboundFrame {
+  const requestId = frame['requestId'] as JsonValue | undefined
+  const key = frame['key']
+  const control = {
+    type,
+    ...(isId(key) ? { key: String(key) } : {}),
+    ...(requestId === undefined ? {} : { requestId }),
+  }
+  const base = { kind: 'control', type, ...(requestId === undefined ? {} : { requestId }) } as const
+  const refuse = (field: string, message: string): never => {
+    throw new FrameRefused('FIELD_INVALID', message, { field, control })
+  }
+  if (type === 'session.list') return { ...base, command: decodeList(frame, refuse) }
+  const id = frame['id']
+  if (type === 'session.get' && !isPresent(key) && isId(id))
+    return { ...base, command: { type: 'get', sessionId: String(id) } }
+  if (!isId(key) || String(key).trim() === '') return refuse('key', '"key" must be a non-empty string')
+  const command = type.slice('session.'.length) as 'reset' | 'delete' | 'get' | 'cancel'
+  return { ...base, command: { type: command, key: String(key) } }
+}
+
+function decodeList(frame: Record<string, unknown>, refuse: (field: string, message: string) => never): ControlCommand {
+  const { limit, cursor, prefix } = frame
+  if (isPresent(limit) && !(typeof limit === 'number' && Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIST)) {
+    refuse('limit', `"limit" must be a whole number from 1 to ${MAX_LIST}`)
+  }
+  if (isPresent(cursor) && typeof cursor !== 'string') refuse('cursor', '"cursor" must be a string')
+  if (isPresent(prefix) && typeof prefix !== 'string') refuse('prefix', '"prefix" must be a string')
+  return {
+    type: 'list',
+    ...(typeof limit === 'number' ? { limit } : {}),
+    ...(typeof cursor === 'string' ? { cursor } : {}),
+    ...(typeof prefix === 'string' ? { prefix } : {}),
+  }
+}
+
+export function isControlType(type: string): type is ControlType {
+  return (CONTROL_TYPES as readonly string[]).includes(type)
+}
+
+function requireSeq(seq: unknown): number {
+  if (typeof seq === 'number' && Number.isSafeInteger(seq) && seq >= 0) return seq
+  throw new FrameRefused('FIELD_INVALID', '"seq" must be a whole number', { field: 'seq' })
+}
+
+function isId(value: unknown): value is string | number {
+  return typeof value === 'string' || (typeof value === 'number' && Number.isFinite(value))
+}
+
+function isPresent(value: unknown): boolean {
+  return value !== undefined && value !== null
+}
+
+function optionalBoolean(
+  frame: Record<string, unknown>,
+  field: string,
+  about: { readonly messageId?: string | number },
+): boolean | undefined {
+  const value = frame[field]
+  if (value === undefined || value === null) return undefined
+  if (typeof value === 'boolean') return value
+  throw new FrameRefused('FIELD_INVALID', `"${field}" must be true or false`, { ...about, field })
+}
+
+/** What the webhook channel stores with a message to answer it. */
+export interface WebhookReplyTo extends JsonObject {
+  readonly connection: string
+  readonly messageId: string | number
+  readonly stream: boolean
+}
+
+export interface FrameAbout {
+  readonly session: SessionKey
+  readonly messageId: string | number
+  readonly runId: string
+  readonly seq: number
+}
+
+export function encodeReply(reply: Reply): string {
+  const { messageId } = reply.replyTo as WebhookReplyTo
+  const about = {
+    session: reply.key,
+    messageId,
+    runId: reply.run,
+    seq: reply.seq,
+    ...(reply.redelivered ? { redelivered: true } : {}),
+  }
+  const { content } = reply
+  switch (content.kind) {
+    case 'complete':
+      return JSON.stringify({ type: 'complete', content: content.text, ...about })
+    case 'error':
+      return JSON.stringify({
+        type: 'error',
+        error: content.message,
+        code: content.code,
+        ...(content.partialText === '' ? {} : { content: content.partialText }),
+        ...about,
+      })
+    case 'cancelled':
+      return JSON.stringify({
+        type: 'error',
+        error: CANCEL_TEXTS[content.by],
+        code: 'TURN_CANCELLED',
+        reason: content.by,
+        ...about,
+      })
+    default:
+      return assertNever(content)
+  }
+}
+
+const CANCEL_TEXTS = {
+  user: 'the answer was stopped',
+  reset: 'the conversation was reset before this message was answered',
+  delete: 'the conversation was deleted before this message was answered',
+  'newer-message': 'a newer message took the place of this one',
+  shutdown: 'the gateway is shutting down',
+} as const
+
+export function encodeProgress(content: string, about: FrameAbout): string {
+  return JSON.stringify({ type: 'progress', content, ...about })
+}
+
+export function encodeAccepted(about: FrameAbout): string {
+  return JSON.stringify({ type: 'accepted', ...about })
+}
+
+export function encodeRefusal(
+  error: GatewayError,
+  seq: number,
+  messageId?: string | number,
+  session?: SessionKey,
+): string {
+  return JSON.stringify({
+    type: 'error',
+    error: error.message,
+    code: error.code,
+    ...(typeof error.facts['field'] === 'string' ? { field: error.facts['field'] } : {}),
+    ...(session === undefined ? {} : { session }),
+    ...(messageId === undefined ? {} : { messageId }),
+    seq,
+  })
+}
+
+export function isShown({ event }: SessionEvent): boolean {
+  return eventData(event) !== undefined
+}
+
+/** Undefined for events that streaming clients see in another form (progress, the terminal frame) or not at all. */
+export function encodeEvent({ event }: SessionEvent, about: FrameAbout): string | undefined {
+  const data = eventData(event)
+  return data === undefined ? undefined : JSON.stringify({ type: 'event', ...data, ...about })
+}
+
+function eventData(event: TurnEvent): { readonly event: string; readonly data: JsonObject } | undefined {
+  switch (event.type) {
+    case 'tool-start':
+      return {
+        event: 'tool_start',
+        data: { callId: event.callId, tool: event.tool, arguments: event.arguments, round: event.round },
+      }
+    case 'tool-end':
+      return {
+        event: 'tool_end',
+        data: {
+          callId: event.callId,
+          tool: event.tool,
+          failed: event.failed,
+          duration_ms: event.durationMs,
+          round: event.round,
+        },
+      }
+    case 'model-retry':
+      return { event: 'model_retry', data: { attempt: event.attempt, delay_ms: event.delayMs, code: event.code } }
+    case 'compaction-end':
+      return {
+        event: 'compaction_completed',
+        data: { tokens_before: event.tokensBefore, tokens_after: event.tokensAfter },
+      }
+    case 'step-cleanup-completed':
+      return {
+        event: 'step_cleanup_completed',
+        data: {
+          stepId: event.stepId,
+          cleaned_messages: event.cleanedMessages,
+          remaining_messages: event.remainingMessages,
+          tokens_saved: event.tokensSaved,
+          tokens_remaining: event.tokensRemaining,
+          tokens_before: event.tokensBefore,
+          estimated: event.estimated,
+          ...(event.reason === undefined ? {} : { reason: event.reason }),
+        },
+      }
+    case 'step-completed':
+      return { event: 'step_completed', data: { stepId: event.stepId, rounds: event.rounds } }
+    case 'thinking-delta':
+      return { event: 'thinking_delta', data: { delta: event.delta, round: event.round } }
+    case 'turn-start':
+      return { event: 'turn_start', data: { model: event.model } }
+    case 'round-end':
+      return {
+        event: 'round_end',
+        data: {
+          round: event.round,
+          usage: {
+            input: event.usage.input,
+            output: event.usage.output,
+            cache_read: event.usage.cacheRead,
+            cache_write: event.usage.cacheWrite,
+          },
+        },
+      }
+    case 'text-delta':
+    case 'turn-end':
+      return undefined
+    default:
+      return assertNever(event)
+  }
+}
+
+export function encodeControlReply(type: ControlType, result: ControlResult, requestId?: JsonValue): string {
+  return JSON.stringify({ type, data: controlData(result), ...(requestId === undefined ? {} : { requestId }) })
+}
+
+export function encodeControlFailure(
+  type: ControlType,
+  error: GatewayError,
+  key: string | undefined,
+  requestId?: JsonValue,
+): string {
+  const data = { success: false, error: error.message, code: error.code, ...(key === undefined ? {} : { key }) }
+  return JSON.stringify({ type, data, ...(requestId === undefined ? {} : { requestId }) })
+}
+
+function controlData(result: ControlResult): JsonObject {
+  switch (result.type) {
+    case 'reset':
+    case 'delete':
+      return { success: true, key: result.key }
+    case 'cancel':
+      return { success: true, key: result.key, cancelled: result.cancelled }
+    case 'get':
+      return sessionView(result.key, result.record)
+    case 'list':
+      return {
+        sessions: result.sessions.map(({ key, record }) => sessionView(key, record)),
+        count: result.sessions.length,
+        ...(result.nextCursor === undefined ? {} : { nextCursor: result.nextCursor }),
+      }
+    default:
+      return assertNever(result)
+  }
+}
+
+function sessionView(key: SessionKey, record: SessionRecord): JsonObject {
+  const { sessionId, updatedAt, deliveryContext, lastChannel, lastTo } = record
+  return {
+    key,
+    sessionId,
+    updatedAt,
+    ...(deliveryContext === undefined ? {} : { deliveryContext: { ...deliveryContext } }),
+    ...(lastChannel === undefined ? {} : { lastChannel }),
+    ...(lastTo === undefined ? {} : { lastTo }),
+  }
+}

@@ -1,0 +1,210 @@
+import type { Clock, Timer } from '../../base/clock.ts'
+import { deferred, type Deferred } from '../../base/deferred.ts'
+import type { Socket } from '../../base/sockets.ts'
+import type { DeliveryFate } from '../../core/inbound.ts'
+import { Heartbeat, type HeartbeatOptions } from '../heartbeat.ts'
+import { RateLimit } from '../rate-limit.ts'
+
+export interface ConnectionLimits {
+  readonly framesPerSecond: number
+  readonly frameBurst: number
+  /** Frames of one connection being worked on; beyond it the socket is no longer read. */
+  readonly framesInWork: number
+  readonly replyBufferBytes: number
+  /** Shortest time between two progress frames of one message. */
+  readonly progressEveryMs: number
+}
+
+export interface ConnectionOptions {
+  readonly id: string
+  readonly account: string
+  /** Progress frames for everything on this socket. */
+  readonly stream: boolean
+  readonly clock: Clock
+  readonly limits: ConnectionLimits
+  readonly heartbeat: HeartbeatOptions
+  onFrame(connection: Connection, text: string): Promise<void>
+  onRateLimited(connection: Connection): Promise<void>
+  onClose(connection: Connection): void
+}
+
+const BUSY_TRY_LATER = 1013
+
+/** The newest progress of one message; older text that was not sent in time is never sent. */
+interface Progress {
+  latest: MakeFrame | undefined
+  timer: Timer | undefined
+  /** A place in the outgoing order is taken; whatever is newest when it comes up is sent. */
+  posted: boolean
+}
+
+/** Makes a frame when its turn has come; undefined when there is nothing to send any more. */
+export type MakeFrame = () => Promise<string | undefined>
+
+/** One client's socket: reads within its limits, writes within its buffer, knows which replies were confirmed. */
+export class Connection {
+  readonly id: string
+  readonly account: string
+  readonly stream: boolean
+  readonly #socket: Socket
+  readonly #options: ConnectionOptions
+  readonly #rate: RateLimit
+  readonly #heartbeat: Heartbeat
+  readonly #progress = new Map<string, Progress>()
+  readonly #unconfirmed = new Map<number, Deferred<DeliveryFate>>()
+  readonly #ended = deferred()
+  #order: Promise<void> = Promise.resolve()
+  #inWork = 0
+  #confirms = false
+  #closed = false
+
+  constructor(socket: Socket, options: ConnectionOptions) {
+    this.id = options.id
+    this.account = options.account
+    this.stream = options.stream
+    this.#socket = socket
+    this.#options = options
+    const { clock, limits, heartbeat } = options
+    this.#rate = new RateLimit(clock, { perSecond: limits.framesPerSecond, burst: limits.frameBurst })
+    this.#heartbeat = new Heartbeat(clock, socket, heartbeat)
+  }
+
+  get isOpen(): boolean {
+    return !this.#closed && this.#socket.isOpen
+  }
+
+  /** Resolves when the socket is gone and the frames being worked on are done. */
+  get ended(): Promise<void> {
+    return this.#ended.promise
+  }
+
+  listen(): void {
+    this.#socket.listen({
+      onText: (text) => this.#read(text),
+      onPong: () => this.#heartbeat.sawLife(),
+      onClose: () => this.#onClose(),
+    })
+  }
+
+  /**
+   * Frames leave in the order of these calls, whatever their making has to wait for. Resolves when the frame is written:
+   * false when it was not, because the socket is gone, or its reader so slow that we let it go.
+   */
+  post(make: MakeFrame): Promise<boolean> {
+    const made = this.#order.then(make).catch(() => undefined)
+    const written = made.then((frame) => (frame === undefined ? false : this.#write(frame)))
+    this.#order = made.then(() => undefined)
+    return written
+  }
+
+  send(frame: string): Promise<boolean> {
+    return this.post(async () => frame)
+  }
+
+  /**
+   * Sends a terminal frame. Delivered once written, or, for a client that has confirmed a frame before, once confirmed.
+   */
+  async sendReply(frame: string, seq: number, messageId: string): Promise<DeliveryFate> {
+    this.#endProgress(messageId)
+    if (!this.isOpen) return 'waiting'
+    const written = await this.send(frame)
+    if (!written) return 'unknown'
+    if (!this.#confirms) return 'delivered'
+    const confirmation = this.#unconfirmed.get(seq) ?? deferred<DeliveryFate>()
+    this.#unconfirmed.set(seq, confirmation)
+    if (this.#closed) confirmation.resolve('unknown')
+    return confirmation.promise
+  }
+
+  confirm(seq: number): void {
+    this.#confirms = true
+    this.#unconfirmed.get(seq)?.resolve('delivered')
+    this.#unconfirmed.delete(seq)
+  }
+
+  /** Shows the newest state of an answer in the making. Never more often than the limit says, never to a full buffer. */
+  showProgress(messageId: string, make: MakeFrame): void {
+    const progress = this.#progress.get(messageId) ?? { latest: undefined, timer: undefined, posted: false }
+    this.#progress.set(messageId, progress)
+    progress.latest = make
+    if (progress.timer === undefined) this.#postProgress(progress)
+  }
+
+  /** Puts out what is not shown yet, because something is about to follow it. */
+  flushProgress(messageId: string): void {
+    const progress = this.#progress.get(messageId)
+    if (progress !== undefined) this.#postProgress(progress)
+  }
+
+  close(code: number, reason: string): void {
+    this.#socket.close(code, reason)
+  }
+
+  terminate(): void {
+    this.#socket.terminate()
+  }
+
+  #postProgress(progress: Progress): void {
+    if (progress.posted || progress.latest === undefined) return
+    progress.posted = true
+    progress.timer?.cancel()
+    progress.timer = this.#options.clock.after(this.#options.limits.progressEveryMs, () => {
+      progress.timer = undefined
+      this.#postProgress(progress)
+    })
+    void this.post(async () => {
+      const { latest } = progress
+      progress.posted = false
+      progress.latest = undefined
+      const hasRoom = this.#socket.bufferedBytes <= this.#options.limits.replyBufferBytes / 2
+      return hasRoom ? latest?.() : undefined
+    })
+  }
+
+  #endProgress(messageId: string): void {
+    const progress = this.#progress.get(messageId)
+    if (progress === undefined) return
+    progress.latest = undefined
+    progress.timer?.cancel()
+    this.#progress.delete(messageId)
+  }
+
+  async #write(frame: string): Promise<boolean> {
+    if (!this.isOpen) return false
+    if (this.#socket.bufferedBytes > this.#options.limits.replyBufferBytes) {
+      this.close(BUSY_TRY_LATER, 'the client reads too slowly')
+      return false
+    }
+    try {
+      await this.#socket.send(frame)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  #read(text: string): void {
+    this.#heartbeat.sawLife()
+    const work = this.#rate.take() ? this.#options.onFrame(this, text) : this.#options.onRateLimited(this)
+    this.#inWork++
+    if (this.#inWork === this.#options.limits.framesInWork) this.#socket.pause()
+    // A frame whose handling fails unforeseen (the journal is gone, for instance) must not be taken for handled.
+    void work
+      .catch(() => this.terminate())
+      .finally(() => {
+        this.#inWork--
+        if (this.#inWork === this.#options.limits.framesInWork - 1) this.#socket.resume()
+        if (this.#closed && this.#inWork === 0) this.#ended.resolve()
+      })
+  }
+
+  #onClose(): void {
+    this.#closed = true
+    this.#heartbeat.stop()
+    for (const messageId of [...this.#progress.keys()]) this.#endProgress(messageId)
+    for (const confirmation of this.#unconfirmed.values()) confirmation.resolve('unknown')
+    this.#unconfirmed.clear()
+    this.#options.onClose(this)
+    if (this.#inWork === 0) this.#ended.resolve()
+  }
+}

@@ -1,0 +1,120 @@
+import { backoffDelay, type BackoffOptions } from '../../base/backoff.ts'
+import { sleep, type Clock } from '../../base/clock.ts'
+import type { Ids } from '../../base/ids.ts'
+import type { JsonObject } from '../../base/json.ts'
+import type { Log } from '../../base/log.ts'
+import { SocketRefused, type SocketDialer } from '../../base/sockets.ts'
+import type { WebhookChannel } from './channel.ts'
+
+export interface HubLinkOptions {
+  readonly dialer: SocketDialer
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  /** The hub's address as configured; our uid is added. */
+  readonly url: string
+  readonly uid: string
+  readonly maxFrameBytes: number
+  readonly connectTimeoutMs: number
+  readonly backoff: BackoffOptions
+  /** After this long the connection counts as healthy and the next loss starts with the first delay again. */
+  readonly healthyAfterMs: number
+}
+
+export const HUB_BACKOFF: BackoffOptions = { firstMs: 2_000, maxMs: 60_000, jitter: 0.2 }
+
+/** Keeps one connection to a hub, for ever, until closed. Replies wait in the outbox while it is down. */
+export class HubLink {
+  readonly #options: HubLinkOptions
+  readonly #channel: WebhookChannel
+  readonly #stop = new AbortController()
+  #state: 'connecting' | 'up' | 'waiting' | 'closed' = 'connecting'
+  #attempts = 0
+  #lastError = ''
+  #running: Promise<void> | undefined
+
+  constructor(channel: WebhookChannel, options: HubLinkOptions) {
+    this.#channel = channel
+    this.#options = options
+  }
+
+  start(): void {
+    this.#running = this.#run()
+  }
+
+  status(): JsonObject {
+    return {
+      url: withoutQuery(this.#options.url),
+      state: this.#state,
+      attempts: this.#attempts,
+      lastError: this.#lastError,
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort(new Error('closed'))
+    await this.#running
+    this.#state = 'closed'
+  }
+
+  async #run(): Promise<void> {
+    const { clock, ids, backoff, log } = this.#options
+    while (!this.#stop.signal.aborted) {
+      await this.#connectOnce()
+      if (this.#stop.signal.aborted) return
+      const delayMs = backoffDelay(this.#attempts, backoff, ids)
+      this.#attempts++
+      this.#state = 'waiting'
+      log.warn('the hub is not reachable; trying again', { attempt: this.#attempts, delayMs, reason: this.#lastError })
+      await sleep(clock, delayMs, this.#stop.signal).catch(() => undefined)
+    }
+  }
+
+  async #connectOnce(): Promise<void> {
+    const { dialer, clock, uid, maxFrameBytes, connectTimeoutMs, healthyAfterMs, log } = this.#options
+    this.#state = 'connecting'
+    try {
+      const socket = await dialer.dial(
+        this.#address(),
+        { maxFrameBytes, timeoutMs: connectTimeoutMs },
+        this.#stop.signal,
+      )
+      const connection = this.#channel.connect(socket, { uid })
+      this.#state = 'up'
+      log.info('connected to the hub', { attempt: this.#attempts })
+      const healthy = clock.after(healthyAfterMs, () => {
+        this.#attempts = 0
+      })
+      const onStop = (): void => connection.close(1000, 'stopping')
+      this.#stop.signal.addEventListener('abort', onStop, { once: true })
+      await connection.ended
+      this.#stop.signal.removeEventListener('abort', onStop)
+      healthy.cancel()
+      this.#lastError = 'the connection ended'
+    } catch (error) {
+      this.#lastError = error instanceof SocketRefused ? `refused with status ${error.status}` : 'no connection'
+    }
+  }
+
+  #address(): string {
+    const url = new URL(this.#options.url)
+    url.searchParams.set('uid', this.#options.uid)
+    return url.href
+  }
+}
+
+function withoutQuery(address: string): string {
+  const url = new URL(address)
+  return `${url.origin}${url.pathname}`
+}
+
+/** True when the address is the one we listen on ourselves: then there is nothing to dial. */
+export function isOwnAddress(address: string, listen: { readonly host: string; readonly port: number }): boolean {
+  if (!URL.canParse(address)) return false
+  const url = new URL(address)
+  const port = url.port === '' ? (url.protocol === 'wss:' ? 443 : 80) : Number(url.port)
+  if (port !== listen.port || url.pathname !== '/ws') return false
+  const names = new Set(['localhost', '127.0.0.1', '[::1]'])
+  const listensEverywhere = listen.host === '0.0.0.0' || listen.host === '::'
+  return url.hostname === listen.host || (names.has(url.hostname) && (names.has(listen.host) || listensEverywhere))
+}

@@ -1,0 +1,421 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Files } from '../../base/files.ts'
+import type { HttpClient } from '../../base/http.ts'
+import type { Ids } from '../../base/ids.ts'
+import type { JsonObject } from '../../base/json.ts'
+import type { Log } from '../../base/log.ts'
+import type { SocketDialer } from '../../base/sockets.ts'
+import { assertNever } from '../../base/assert-never.ts'
+import type { SessionEvent } from '../../core/event.ts'
+import type { AcceptedMessage, DeliveryFate, InboundMessage, Reply, RouteFields } from '../../core/inbound.ts'
+import { GatewayError, toGatewayError } from '../../core/errors.ts'
+import type { Channel, Intake } from '../channel.ts'
+import type { Arrival } from './arrivals.ts'
+import { Arrivals } from './arrivals.ts'
+import type { MessageRequest, XiaoyiRequest } from './codec.ts'
+import { decodeRequest, INVALID_PARAMS, pushIdOf } from './codec.ts'
+import { Controls } from './controls.ts'
+import type { TextName } from './errors.ts'
+import { phoneText, reasonFor, toWireError } from './errors.ts'
+import type { ReplyAddress, WireError } from './frames.ts'
+import { encodeArtifact, encodeError, encodeStatus } from './frames.ts'
+import type { Link } from './link.ts'
+import { Links } from './links.ts'
+import type { Content, FetchMedia } from './media.ts'
+import { readContent } from './media.ts'
+import { Pins } from './pins.ts'
+import { sendPush } from './push.ts'
+import { Remembered } from './remembered.ts'
+import type { XiaoyiSettings } from './settings.ts'
+import { XiaoyiState } from './state.ts'
+import type { Task } from './task.ts'
+import { Tasks, toReplyTo } from './tasks.ts'
+
+export interface XiaoyiChannelParts {
+  readonly settings: XiaoyiSettings
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly files: Files
+  /** `<home>`: files of messages go below `media/`, the channel's own state to `xiaoyi.json`. */
+  readonly home: string
+  readonly dialer: SocketDialer
+  readonly http: HttpClient
+  readonly fetchMedia: FetchMedia
+  /** The gateway's one key function: what a control command calls the conversation of these fields. */
+  keyFor(route: RouteFields): string
+  /** Told after a context was really cleared. */
+  readonly onClear?: (event: { readonly sessionId: string; readonly id: string }) => void
+}
+
+export const XIAOYI = 'xiaoyi'
+const MALFORMED_LOG_EVERY = 1_000
+
+/** Huawei XiaoYi phones, over the service's WebSocket dialect of A2A. */
+export class XiaoyiChannel implements Channel {
+  readonly name = XIAOYI
+  readonly #parts: XiaoyiChannelParts
+  readonly #settings: XiaoyiSettings
+  readonly #state: XiaoyiState
+  readonly #pins: Pins
+  readonly #links: Links
+  readonly #tasks: Tasks
+  readonly #arrivals: Arrivals
+  readonly #controls: Controls
+  /** Session id → link that spoke for it last. */
+  readonly #bindings: Remembered<number>
+  readonly #closing = new AbortController()
+  #intake: Intake | undefined
+  #draining = false
+  #malformed = 0
+  #foreign = 0
+  #peerError: string | undefined
+
+  static async open(parts: XiaoyiChannelParts): Promise<XiaoyiChannel> {
+    const { files, home, log, settings } = parts
+    const maxEntries = settings.limits.maxRemembered
+    const state = await XiaoyiState.open({ files, path: `${home}/xiaoyi.json`, maxEntries, log })
+    return new XiaoyiChannel(parts, state)
+  }
+
+  private constructor(parts: XiaoyiChannelParts, state: XiaoyiState) {
+    const { settings, clock, log, ids } = parts
+    this.#parts = parts
+    this.#settings = settings
+    this.#state = state
+    this.#pins = new Pins(state, log)
+    this.#bindings = new Remembered(settings.limits.maxRemembered)
+    this.#links = new Links(
+      { ...parts, checkFingerprint: (link, seen) => this.#pins.check(link.url, seen) },
+      { onText: (link, text) => this.#read(link, text), onRoutes: () => this.#routesChanged() },
+    )
+    this.#tasks = new Tasks({
+      clock,
+      ids,
+      settings,
+      route: (preferred, sessionId) => this.#links.route(preferred, this.#bindings.get(sessionId)),
+      indexOf: (url) => this.#links.indexOf(url),
+      onLimit: (task) => void this.#closeEarly(task, settings.push === undefined ? 'limit' : 'limitPush'),
+    })
+    this.#arrivals = new Arrivals({
+      clock,
+      limits: settings.limits,
+      readContent: (list, signal) => readContent(list, this.#media(), signal),
+      accept: (arrival, content) => this.#accept(arrival, content),
+      onAborted: (arrival) => this.#abortArrival(arrival),
+    })
+    this.#controls = new Controls({
+      clock,
+      log,
+      settings,
+      arrivals: this.#arrivals,
+      tasks: this.#tasks,
+      resolve: (sessionId) => this.#resolve(sessionId),
+      control: (command) => this.#startedIntake().control(command),
+      onCleared: (request, sessionId) => this.#cleared(request.id, sessionId),
+    })
+  }
+
+  async start(intake: Intake): Promise<void> {
+    this.#intake = intake
+    this.#links.start()
+  }
+
+  observe(event: SessionEvent, message: AcceptedMessage): void {
+    if (this.#state.closedRuns.has(event.run)) return
+    this.#openTask(message.run, message.replyTo)?.observe(event.event)
+  }
+
+  async deliver(reply: Reply): Promise<DeliveryFate> {
+    if (this.#state.closedRuns.has(reply.run)) return this.#pushInstead(reply)
+    const task = this.#tasks.open(reply.run, reply.replyTo)
+    // Nothing can follow a terminal frame; without an address there is nobody to tell.
+    if (task === undefined) return 'delivered'
+    const fate = await task.finish(reply.content)
+    if (fate === 'delivered') this.#tasks.end(task)
+    if (fate === 'unknown') this.#tasks.forget(task)
+    return fate
+  }
+
+  status(): JsonObject {
+    const { links, ...rest } = this.#links.status()
+    const pinned = this.#pins.status()
+    const list = Array.isArray(links) ? (links as readonly JsonObject[]) : []
+    return {
+      agentId: this.#settings.agentId,
+      links: list.map((link, index) => ({ ...link, pinned: pinned[this.#settings.servers[index]?.url ?? ''] ?? null })),
+      ...rest,
+      streamMode: this.#settings.streamMode,
+      openTasks: this.#tasks.size,
+      malformedFrames: this.#malformed,
+      foreignFrames: this.#foreign,
+      lastPeerError: this.#peerError ?? null,
+      draining: this.#draining,
+    }
+  }
+
+  drain(): void {
+    this.#draining = true
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return
+    this.#draining = true
+    this.#closing.abort(new GatewayError('SHUTTING_DOWN', 'the channel is closing'))
+    await this.#arrivals.abort(() => true)
+    const sentence = this.#settings.push === undefined ? 'restarting' : 'restartingPush'
+    // A task that only waits in the queue stays open on the phone: its answer comes after the restart.
+    const begun = this.#tasks.all().filter((task) => task.isOpen && task.hasStarted)
+    await Promise.all(begun.map((task) => this.#closeEarly(task, sentence)))
+    for (const task of this.#tasks.all()) task.abandon()
+    await this.#links.stop()
+  }
+
+  /** Accepts the certificates that were refused because they changed; tells how many. */
+  async trust(): Promise<number> {
+    const accepted = await this.#pins.trustSeen()
+    this.#links.retryNow()
+    return accepted
+  }
+
+  /** Notifies the person behind a session. Throws `XIAOYI_PUSH_FAILED` when that is not possible. */
+  async push(sessionId: string, text: string, state: 'completed' | 'canceled' | 'failed', signal: AbortSignal) {
+    const pushId = this.#state.pushIds.get(sessionId)
+    const { push } = this.#settings
+    if (push === undefined || pushId === undefined) {
+      throw new GatewayError('XIAOYI_PUSH_FAILED', 'no push address is known for this session', {
+        configured: push !== undefined,
+      })
+    }
+    await sendPush({ pushId, sessionId, text, state }, { ...this.#parts, settings: push }, signal)
+  }
+
+  #read(link: Link, raw: string): void {
+    let request: XiaoyiRequest
+    try {
+      request = decodeRequest(raw, this.#settings.agentId, this.#settings.limits)
+    } catch (error) {
+      return this.#countMalformed(link, toGatewayError(error).code)
+    }
+    this.#handle(link, request)
+  }
+
+  #handle(link: Link, request: XiaoyiRequest): void {
+    switch (request.kind) {
+      case 'message':
+        return this.#takeMessage(link, request)
+      case 'event':
+        return this.#learn(link, request, pushIdOf(request.parts))
+      case 'clear':
+      case 'cancel':
+        this.#bindings.set(request.sessionId, link.index)
+        return void this.#controls.answer(request).then((frame) => this.#links.post(link.index, frame))
+      case 'rejected':
+        return this.#reject(link, request)
+      case 'peer-error':
+        this.#peerError = request.code
+        return this.#parts.log.warn('the XiaoYi service reported an error', { code: request.code, link: link.index })
+      case 'foreign':
+        this.#foreign++
+        return
+      case 'heartbeat':
+        return
+      default:
+        return assertNever(request)
+    }
+  }
+
+  #takeMessage(link: Link, request: MessageRequest): void {
+    this.#learn(link, request, pushIdOf(request.parts))
+    const arrival = { request, link: link.index, sessionId: request.sessionId }
+    if (this.#closing.signal.aborted) return this.#endUnaccepted(arrival, 'SHUTTING_DOWN')
+    const taken = this.#arrivals.take(arrival)
+    if (taken === 'full') this.#endUnaccepted(arrival, 'QUEUE_FULL')
+    if (taken === 'duplicate') {
+      const same = this.#tasks.ofSession(request.sessionId).find((task) => task.address.taskId === request.taskId)
+      same?.rebind(link.index)
+    }
+  }
+
+  /** Durable before the acknowledgement, and so is everything needed to find the conversation again. */
+  async #accept(arrival: Arrival, content: Content): Promise<'accepted' | 'refused'> {
+    const { request } = arrival
+    const text = [content.text, ...content.notes].filter((line) => line !== '').join('\n')
+    if (content.text === '' && content.attachments.length === 0) {
+      this.#endWithText(arrival, content.notes.length > 0 ? text : phoneText('empty', this.#settings.language))
+      return 'accepted'
+    }
+    try {
+      await this.#state.settled()
+      const message = this.#inbound(arrival, text, content)
+      const { run, duplicate } = await this.#startedIntake().accept(message)
+      if (!duplicate) this.#openTask(run, message.replyTo)
+      return 'accepted'
+    } catch (error) {
+      const { code } = toGatewayError(error)
+      this.#parts.log.warn('a XiaoYi message was not accepted', { code, link: arrival.link, taskId: request.taskId })
+      this.#endUnaccepted(arrival, code)
+      return 'refused'
+    }
+  }
+
+  #inbound({ request, link }: Arrival, text: string, content: Content): InboundMessage {
+    const { id, taskId } = request
+    const url = this.#settings.servers[link]?.url ?? ''
+    return {
+      channel: XIAOYI,
+      account: this.#settings.agentId,
+      messageId: id === taskId ? id : `${taskId} ${id}`,
+      text,
+      attachments: content.attachments,
+      route: routeOf(request.sessionId),
+      replyTo: toReplyTo(addressOf(request), url),
+    }
+  }
+
+  /** Acknowledged once, whoever hears of the run first. */
+  #openTask(run: Reply['run'], replyTo: JsonObject): Task | undefined {
+    const known = this.#tasks.get(run)
+    if (known !== undefined) return known
+    const task = this.#tasks.open(run, replyTo)
+    task?.acknowledge()
+    return task
+  }
+
+  /** Ends the task on the phone before its answer is there; the answer itself goes out as a notification, if at all. */
+  async #closeEarly(task: Task, sentence: TextName): Promise<void> {
+    this.#state.closedRuns.set(task.run, task.address.sessionId)
+    // Durable first: after a crash in between the phone waits a little longer, instead of getting two endings.
+    await this.#state.save().catch((error: unknown) => this.#logStateFailure(error))
+    const fate = await task.finishPolitely(phoneText(sentence, this.#settings.language))
+    if (fate !== 'waiting') return this.#tasks.end(task)
+    // Nothing went out: its answer can still be its one ending.
+    this.#state.closedRuns.delete(task.run)
+    await this.#state.save().catch((error: unknown) => this.#logStateFailure(error))
+  }
+
+  async #pushInstead(reply: Reply): Promise<DeliveryFate> {
+    const sessionId = this.#state.closedRuns.get(reply.run) ?? ''
+    const { content } = reply
+    const canPush = this.#settings.push !== undefined && this.#state.pushIds.has(sessionId)
+    if (!canPush) this.#parts.log.warn('a late XiaoYi answer stays in the transcript: no push', { run: reply.run })
+    if (canPush && content.kind === 'complete') {
+      try {
+        await this.push(sessionId, content.text, 'completed', this.#closing.signal)
+      } catch (error) {
+        this.#parts.log.warn('a late XiaoYi answer could not be pushed', { code: toGatewayError(error).code })
+        return 'waiting'
+      }
+    }
+    this.#state.closedRuns.delete(reply.run)
+    this.#saveState()
+    return 'delivered'
+  }
+
+  #abortArrival(arrival: Arrival): void {
+    if (this.#closing.signal.aborted) return this.#endUnaccepted(arrival, 'SHUTTING_DOWN')
+    const canceled = { state: 'canceled', final: true } as const
+    this.#links.post(arrival.link, encodeStatus(this.#settings.agentId, addressOf(arrival.request), canceled))
+  }
+
+  #endUnaccepted(arrival: Arrival, code: GatewayError['code']): void {
+    this.#endWithText(arrival, phoneText(reasonFor(code), this.#settings.language), toWireError(code))
+  }
+
+  #endWithText(arrival: Arrival, text: string, error?: WireError): void {
+    this.#links.post(arrival.link, this.#finalText(addressOf(arrival.request), text, error))
+  }
+
+  #reject(link: Link, request: Extract<XiaoyiRequest, { kind: 'rejected' }>): void {
+    const { agentId, language } = this.#settings
+    const { id, sessionId, taskId, code, reason } = request
+    const address = { sessionId, requestId: id, taskId: taskId ?? id }
+    const error = { code, message: reason }
+    // An error object alone has never been seen to end a task on the phone, so a task gets a sentence with it.
+    const ends = code === INVALID_PARAMS && taskId !== undefined
+    const frame = ends
+      ? this.#finalText(address, phoneText('badRequest', language), error)
+      : encodeError(agentId, address, error)
+    this.#links.post(link.index, frame)
+  }
+
+  #finalText(address: ReplyAddress, text: string, error?: WireError): string {
+    return encodeArtifact(this.#settings.agentId, address, {
+      artifactId: this.#parts.ids.uuid(),
+      append: false,
+      lastChunk: true,
+      final: true,
+      part: { text },
+      ...(error === undefined ? {} : { error }),
+    })
+  }
+
+  /** Every frame binds its session to its link; some also tell another name of it, or where to push. */
+  #learn(
+    link: Link,
+    request: { readonly sessionId: string; readonly topSessionId?: string },
+    pushId: string | undefined,
+  ): void {
+    const { sessionId, topSessionId } = request
+    const { aliases, pushIds } = this.#state
+    this.#bindings.set(sessionId, link.index)
+    let changed = false
+    if (topSessionId !== undefined && topSessionId !== sessionId && aliases.get(topSessionId) !== sessionId) {
+      aliases.set(topSessionId, sessionId)
+      changed = true
+    }
+    if (pushId !== undefined && pushIds.get(sessionId) !== pushId) {
+      pushIds.set(sessionId, pushId)
+      changed = true
+    }
+    if (changed) this.#saveState()
+  }
+
+  #resolve(sessionId: string): { sessionId: string; key: string } {
+    const named = this.#state.aliases.get(sessionId) ?? sessionId
+    return { sessionId: named, key: this.#parts.keyFor(routeOf(named)) }
+  }
+
+  #cleared(id: string, sessionId: string): void {
+    this.#bindings.delete(sessionId)
+    this.#parts.onClear?.({ sessionId, id })
+  }
+
+  #routesChanged(): void {
+    for (const task of this.#tasks.all()) task.flush()
+    if (this.#links.anyOpen) this.#intake?.available(XIAOYI, this.#settings.agentId)
+  }
+
+  #media() {
+    const { files, home, ids, log, fetchMedia } = this.#parts
+    const { media: settings, language } = this.#settings
+    return { files, directory: `${home}/media`, ids, log, fetchMedia, settings, language }
+  }
+
+  #startedIntake(): Intake {
+    if (this.#intake === undefined) throw new GatewayError('INTERNAL', 'the XiaoYi channel was not started')
+    return this.#intake
+  }
+
+  #countMalformed(link: Link, code: string): void {
+    // A peer that sends nothing but garbage must not fill the log as well.
+    if (this.#malformed++ % MALFORMED_LOG_EVERY !== 0) return
+    this.#parts.log.warn('XiaoYi frames could not be read', { link: link.index, code, count: this.#malformed })
+  }
+
+  #saveState(): void {
+    this.#state.save().catch((error: unknown) => this.#logStateFailure(error))
+  }
+
+  #logStateFailure(error: unknown): void {
+    this.#parts.log.error('the XiaoYi state could not be saved', { code: toGatewayError(error).code })
+  }
+}
+
+function routeOf(sessionId: string): RouteFields {
+  return { peerKind: 'dm', peerId: sessionId, preserveCase: true }
+}
+
+function addressOf(request: MessageRequest): ReplyAddress {
+  return { sessionId: request.sessionId, taskId: request.taskId, requestId: request.id }
+}

@@ -1,0 +1,112 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import type { ControlCommand } from '../../core/inbound.ts'
+import { toGatewayError } from '../../core/errors.ts'
+import type { Arrivals } from './arrivals.ts'
+import type { XiaoyiRequest } from './codec.ts'
+import { encodeCanceled, encodeCleared } from './frames.ts'
+import { Remembered } from './remembered.ts'
+import type { XiaoyiSettings } from './settings.ts'
+import type { Task } from './task.ts'
+import type { Tasks } from './tasks.ts'
+
+export type ClearRequest = Extract<XiaoyiRequest, { kind: 'clear' }>
+export type CancelRequest = Extract<XiaoyiRequest, { kind: 'cancel' }>
+
+export interface ControlsParts {
+  readonly clock: Clock
+  readonly log: Log
+  readonly settings: XiaoyiSettings
+  readonly arrivals: Arrivals
+  readonly tasks: Tasks
+  /** The conversation an id stands for, and its key in the gateway. */
+  resolve(sessionId: string): { readonly sessionId: string; readonly key: string }
+  control(command: ControlCommand): Promise<unknown>
+  onCleared(request: ClearRequest, sessionId: string): void
+}
+
+/**
+ * clearContext and tasks/cancel. The effect comes first, then the answer; the model is never involved. The gateway
+ * closes every task it stops (through `deliver`) before `control` resolves, so the phone sees the end of the task before
+ * the answer to its command.
+ */
+export class Controls {
+  readonly #parts: ControlsParts
+  readonly #answers: Remembered<Promise<string>>
+
+  constructor(parts: ControlsParts) {
+    this.#parts = parts
+    const { maxRemembered, rememberMs } = parts.settings.limits
+    this.#answers = new Remembered(maxRemembered, { clock: parts.clock, maxMs: rememberMs })
+  }
+
+  /** The frame to answer with. A repeated request is carried out once and answered every time. */
+  answer(request: ClearRequest | CancelRequest): Promise<string> {
+    const key = JSON.stringify([request.kind, request.sessionId, request.id])
+    const known = request.id === '' ? undefined : this.#answers.get(key)
+    if (known !== undefined) return known
+    const answer = request.kind === 'clear' ? this.#clear(request) : this.#cancel(request)
+    this.#answers.set(key, answer)
+    return answer
+  }
+
+  async #clear(request: ClearRequest): Promise<string> {
+    const { settings, tasks } = this.#parts
+    const { sessionId, key } = this.#parts.resolve(request.sessionId)
+    const done = await this.#quietly(tasks.ofSession(sessionId), async () => {
+      await this.#endArrivals(sessionId)
+      await this.#parts.control({ type: 'reset', key })
+    })
+    if (done) this.#parts.onCleared(request, sessionId)
+    return encodeCleared(settings.agentId, request, done ? 'cleared' : 'failed')
+  }
+
+  async #cancel(request: CancelRequest): Promise<string> {
+    const { settings } = this.#parts
+    const { sessionId, key } = this.#parts.resolve(request.sessionId)
+    const target = this.#targetOf(request, sessionId)
+    const done = await this.#quietly(this.#tasksOf(sessionId, target), async () => {
+      await this.#endArrivals(sessionId, target)
+      const everything: ControlCommand = { type: 'cancel', key }
+      // Looked up only now: a message that was being stored has become a task meanwhile.
+      const named = this.#tasksOf(sessionId, target).map(({ run }): ControlCommand => ({ type: 'cancel', key, run }))
+      for (const command of target === undefined ? [everything] : named) await this.#parts.control(command)
+    })
+    const answered = { ...request, taskId: request.taskId ?? request.id }
+    return encodeCanceled(settings.agentId, answered, done ? 'canceled' : 'failed')
+  }
+
+  /** The task id meant, or undefined for everything of the session: the real service names no task. */
+  #targetOf(request: CancelRequest, sessionId: string): string | undefined {
+    if (request.taskId !== undefined && request.taskId !== request.id) return request.taskId
+    return this.#tasksOf(sessionId, request.id).length > 0 ? request.id : undefined
+  }
+
+  #tasksOf(sessionId: string, taskId: string | undefined): readonly Task[] {
+    const tasks = this.#parts.tasks.ofSession(sessionId)
+    return taskId === undefined ? tasks : tasks.filter((task) => task.address.taskId === taskId)
+  }
+
+  async #endArrivals(sessionId: string, taskId?: string): Promise<void> {
+    await this.#parts.arrivals.abort(
+      (arrival) => arrival.sessionId === sessionId && (taskId === undefined || arrival.request.taskId === taskId),
+    )
+  }
+
+  /** From the first moment nothing more of these tasks appears; when the command fails they go on. */
+  async #quietly(tasks: readonly Task[], command: () => Promise<void>): Promise<boolean> {
+    for (const task of tasks) task.mute()
+    try {
+      await command()
+      return true
+    } catch (error) {
+      const { code } = toGatewayError(error)
+      // A conversation nobody has begun is as empty as one that was cleared.
+      if (code === 'SESSION_NOT_FOUND') return true
+      this.#parts.log.error('a XiaoYi control request failed', { code })
+      return false
+    } finally {
+      for (const task of tasks) task.unmute()
+    }
+  }
+}

@@ -1,0 +1,351 @@
+import type { Clock } from '../../base/clock.ts'
+import { deferred } from '../../base/deferred.ts'
+import type { Ids } from '../../base/ids.ts'
+import type { JsonObject } from '../../base/json.ts'
+import type { Log } from '../../base/log.ts'
+import type { DialOptions, Socket, SocketDialer } from '../../base/sockets.ts'
+import { SocketRefused } from '../../base/sockets.ts'
+import { GatewayError } from '../../core/errors.ts'
+import { encodeHeartbeat, encodeInit } from './frames.ts'
+import { Pulse } from './pulse.ts'
+import type { XiaoyiSettings } from './settings.ts'
+import { handshakeHeaders } from './sign.ts'
+import { TimerSlot } from './timer-slot.ts'
+
+export type LinkState = 'stopped' | 'connecting' | 'open' | 'waiting' | 'resting' | 'refused'
+
+export interface LinkParts {
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly dialer: SocketDialer
+  readonly log: Log
+  readonly settings: XiaoyiSettings
+  /** Throws to refuse; called before any signed header leaves. */
+  readonly checkFingerprint: (link: Link, fingerprint: string) => void
+}
+
+export interface LinkEvents {
+  onText(link: Link, text: string): void
+  onOpen(link: Link): void
+  /** `lost` are terminal frames that a silent peer most likely never received. */
+  onDown(link: Link, lost: readonly string[]): void
+  /** Open connections were ended by the service, politely and soon, several times in a row. */
+  onFlapping(link: Link): void
+}
+
+/** A connection younger than this that is closed with 1000 was evicted by another one. */
+const SHORT_LIFE_MS = 10_000
+const FLAPPING = { closes: 3, withinMs: 30_000 }
+const CLOSE_GRACE_MS = 2_000
+
+/** One server: one socket at a time, its heartbeat, its way back. Independent of every other link. */
+export class Link {
+  readonly index: number
+  readonly url: string
+  readonly #parts: LinkParts
+  readonly #events: LinkEvents
+  readonly #retry: TimerSlot
+  readonly #stable: TimerSlot
+  readonly #pulse: Pulse
+  #state: LinkState = 'stopped'
+  #socket: Socket | undefined
+  /** Resolves when the socket given up last has really ended. */
+  #ended: Promise<void> = Promise.resolve()
+  #socketEnded: () => void = () => {}
+  #dialing: AbortController | undefined
+  /** Counts connections. A frame or close of an older one is nobody's business any more. */
+  #epoch = 0
+  #attempts = 0
+  #openedAt = 0
+  #changedAt: number
+  #evictions: number[] = []
+  #minDelayMs = 0
+  #lastError: string | undefined
+
+  constructor(index: number, parts: LinkParts, events: LinkEvents) {
+    this.index = index
+    this.url = serverOf(parts.settings, index).url
+    this.#parts = parts
+    this.#events = events
+    this.#changedAt = parts.clock.now()
+    this.#retry = new TimerSlot(parts.clock)
+    this.#stable = new TimerSlot(parts.clock)
+    this.#pulse = new Pulse(parts.clock, parts.settings, {
+      heartbeat: () => this.#write(encodeHeartbeat(parts.settings.agentId, parts.clock.now())),
+      ping: () => this.#socket?.ping(),
+      dead: (reason) => this.#dead(reason),
+    })
+  }
+
+  get state(): LinkState {
+    return this.#state
+  }
+
+  get isOpen(): boolean {
+    return this.#state === 'open'
+  }
+
+  /** Changes with every connection: what was sent on another one may be lost. */
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  /** When it last opened or went down. */
+  get changedAt(): number {
+    return this.#changedAt
+  }
+
+  /** True when too much is unsent for previews to make sense. */
+  get isCongested(): boolean {
+    return (this.#socket?.bufferedBytes ?? 0) > this.#parts.settings.limits.maxBufferedBytes
+  }
+
+  start(): void {
+    if (this.#state === 'stopped') this.#connect()
+  }
+
+  /** Tries at once, whatever it was waiting for: after a new configuration or a newly trusted certificate. */
+  retryNow(): void {
+    if (this.#state === 'waiting' || this.#state === 'refused' || this.#state === 'resting') this.#connect()
+  }
+
+  /** Stays away for a while; another instance seems to use the same agent id. */
+  rest(): void {
+    this.#lastError = 'closed by the service again and again: another instance may be connected with this agent id'
+    this.#leave('resting')
+    this.#retry.set(this.#parts.settings.backoff.slowMs, () => this.#connect())
+  }
+
+  /** Keeps trying, but not sooner than `delayMs` each time, until a connection proves stable. */
+  slowDown(delayMs: number): void {
+    this.#minDelayMs = delayMs
+    this.#lastError = 'closed by the service again and again: another instance may be connected with this agent id'
+    if (this.#state === 'waiting') this.#retry.set(this.#delay(delayMs), () => this.#connect())
+  }
+
+  /** Resolves when the socket is gone. */
+  stop(): Promise<void> {
+    this.#leave('stopped')
+    return this.#ended
+  }
+
+  /** Fire and forget: a preview that is lost is made good by the frame after it. */
+  write(text: string): void {
+    this.#write(text)
+  }
+
+  /**
+   * A terminal frame. Resolves when it was handed to the system; a peer that then shows no sign of life is given up,
+   * and the frame comes back through `onDown`.
+   */
+  async writeTerminal(text: string): Promise<void> {
+    const socket = this.#socket
+    if (socket === undefined || !this.isOpen) throw new GatewayError('XIAOYI_LINK_DOWN', 'the link is down')
+    const epoch = this.#epoch
+    await socket.send(text)
+    if (epoch === this.#epoch) this.#pulse.expectLifeAfter(text)
+  }
+
+  status(): JsonObject {
+    return {
+      url: withoutQuery(this.url),
+      state: this.#state,
+      attempts: this.#attempts,
+      lastError: this.#lastError ?? null,
+      since: this.#changedAt,
+      lastSeenAt: this.#pulse.lastSeenAt ?? null,
+    }
+  }
+
+  #connect(): void {
+    const { dialer, settings, clock, log } = this.#parts
+    const epoch = ++this.#epoch
+    const dialing = new AbortController()
+    this.#retry.cancel()
+    this.#dialing = dialing
+    this.#state = 'connecting'
+    log.debug('XiaoYi link connects', { link: this.index, attempt: this.#attempts + 1 })
+    const headers = handshakeHeaders(settings, settings.agentId, clock.now())
+    dialer.dial(this.url, { ...this.#dialOptions(), headers }, dialing.signal).then(
+      (socket) => this.#opened(socket, epoch),
+      (error: unknown) => this.#failed(error, epoch),
+    )
+  }
+
+  #dialOptions(): DialOptions {
+    const { settings } = this.#parts
+    const { tls, servername } = serverOf(settings, this.index)
+    const base = { maxFrameBytes: settings.limits.maxFrameBytes, timeoutMs: settings.dialTimeoutMs }
+    if (tls === 'plain') return base
+    return {
+      ...base,
+      tls: {
+        verify: tls === 'verify',
+        ...(servername === undefined ? {} : { servername }),
+        ...(tls === 'pin' ? { checkFingerprint: (seen) => this.#parts.checkFingerprint(this, seen) } : {}),
+      },
+    }
+  }
+
+  #opened(socket: Socket, epoch: number): void {
+    if (epoch !== this.#epoch) return socket.terminate()
+    this.#dialing = undefined
+    this.#socket = socket
+    this.#state = 'open'
+    this.#openedAt = this.#parts.clock.now()
+    this.#changedAt = this.#openedAt
+    const ended = deferred()
+    this.#ended = ended.promise
+    this.#socketEnded = () => ended.resolve()
+    socket.listen({
+      onText: (text) => this.#current(epoch, () => this.#received(text)),
+      onPong: () => this.#current(epoch, () => this.#pulse.pong()),
+      onClose: (code) => {
+        ended.resolve()
+        this.#current(epoch, () => this.#closed(code))
+      },
+    })
+    this.#write(encodeInit(this.#parts.settings.agentId))
+    this.#pulse.start()
+    this.#stable.set(this.#parts.settings.backoff.stableMs, () => this.#proveStable())
+    this.#parts.log.info('XiaoYi link is open', { link: this.index })
+    this.#events.onOpen(this)
+  }
+
+  #received(text: string): void {
+    this.#pulse.seen()
+    this.#events.onText(this, text)
+  }
+
+  #proveStable(): void {
+    this.#attempts = 0
+    this.#minDelayMs = 0
+    this.#lastError = undefined
+  }
+
+  #closed(code: number): void {
+    const now = this.#parts.clock.now()
+    const evicted = code === 1000 && now - this.#openedAt < SHORT_LIFE_MS
+    this.#down(`closed with ${code}`, [])
+    if (!evicted) return
+    this.#evictions = [...this.#evictions.filter((at) => now - at <= FLAPPING.withinMs), now]
+    if (this.#evictions.length < FLAPPING.closes) return
+    this.#evictions = []
+    this.#events.onFlapping(this)
+  }
+
+  #dead(reason: string): void {
+    const socket = this.#socket
+    const lost = this.#pulse.unconfirmed()
+    this.#down(reason, lost)
+    // Not close(): its handshake would wait half a minute for a peer that is gone.
+    socket?.terminate()
+  }
+
+  #down(reason: string, lost: readonly string[]): void {
+    this.#forgetSocket()
+    this.#lastError = reason
+    this.#parts.log.warn('XiaoYi link is down', { link: this.index, reason })
+    this.#waitForRetry()
+    this.#events.onDown(this, lost)
+  }
+
+  #failed(error: unknown, epoch: number): void {
+    if (epoch !== this.#epoch) return
+    this.#dialing = undefined
+    this.#lastError = describe(error, this.#parts.clock.now())
+    const refused = isRefusal(error)
+    this.#parts.log.warn('XiaoYi link could not connect', { link: this.index, reason: this.#lastError })
+    if (refused) {
+      this.#attempts++
+      this.#state = 'refused'
+      this.#retry.set(this.#parts.settings.backoff.slowMs, () => this.#connect())
+    } else {
+      this.#waitForRetry()
+    }
+  }
+
+  #waitForRetry(): void {
+    const { backoff } = this.#parts.settings
+    const doubled = backoff.firstMs * 2 ** Math.min(this.#attempts, 30)
+    const delayMs = this.#attempts >= backoff.attempts ? backoff.slowMs : Math.min(doubled, backoff.maxMs)
+    this.#attempts++
+    this.#state = 'waiting'
+    this.#retry.set(this.#delay(Math.max(delayMs, this.#minDelayMs)), () => this.#connect())
+  }
+
+  /** Between 0.8 and 1.2 of it, so that a fleet does not come back in one wave. */
+  #delay(delayMs: number): number {
+    return Math.round(delayMs * (0.8 + 0.4 * this.#parts.ids.fraction()))
+  }
+
+  #leave(state: 'stopped' | 'resting'): void {
+    const socket = this.#socket
+    const wasOpen = this.isOpen
+    this.#forgetSocket()
+    this.#epoch++
+    this.#state = state
+    if (socket !== undefined) this.#closePolitely(socket)
+    if (wasOpen) this.#events.onDown(this, [])
+  }
+
+  #closePolitely(socket: Socket): void {
+    const ended = this.#socketEnded
+    if (!socket.isOpen) return ended()
+    const grace = this.#parts.clock.after(CLOSE_GRACE_MS, () => {
+      socket.terminate()
+      ended()
+    })
+    void this.#ended.then(() => grace.cancel())
+    socket.close(1000, '')
+  }
+
+  #forgetSocket(): void {
+    this.#dialing?.abort(new GatewayError('XIAOYI_LINK_DOWN', 'the link was stopped'))
+    this.#dialing = undefined
+    this.#socket = undefined
+    this.#changedAt = this.#parts.clock.now()
+    this.#retry.cancel()
+    this.#stable.cancel()
+    this.#pulse.stop()
+  }
+
+  #current(epoch: number, action: () => void): void {
+    if (epoch === this.#epoch && this.isOpen) action()
+  }
+
+  #write(text: string): void {
+    this.#socket?.send(text).catch(() => {
+      // The close that follows is what is acted upon.
+    })
+  }
+}
+
+function serverOf(settings: XiaoyiSettings, index: number): XiaoyiSettings['servers'][number] {
+  const server = settings.servers[index]
+  if (server === undefined) throw new GatewayError('INTERNAL', 'there is no such XiaoYi server', { index })
+  return server
+}
+
+/** Waiting helps little against these: somebody has to change the configuration or accept the certificate. */
+function isRefusal(error: unknown): boolean {
+  if (error instanceof SocketRefused) return error.status === 401 || error.status === 403
+  return error instanceof GatewayError && error.code === 'XIAOYI_CERTIFICATE_CHANGED'
+}
+
+const SKEW_WORTH_TELLING_MS = 60_000
+
+function describe(error: unknown, now: number): string {
+  if (error instanceof SocketRefused) {
+    const skewMs = error.peerTime === undefined ? 0 : now - error.peerTime
+    const skew = Math.abs(skewMs) > SKEW_WORTH_TELLING_MS ? `; our clock is off by ${Math.round(skewMs / 1000)} s` : ''
+    const hint = error.status === 401 ? ': check ak and sk' : error.status === 403 ? ': check agentId' : ''
+    return `refused with status ${error.status}${hint}${skew}`
+  }
+  if (error instanceof GatewayError) return `${error.code}: ${error.message}`
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'connecting failed'
+}
+
+export function withoutQuery(url: string): string {
+  return url.split(/[?#]/, 1)[0] ?? ''
+}

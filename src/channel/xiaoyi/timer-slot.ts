@@ -1,0 +1,28 @@
+import type { Clock, Timer } from '../../base/clock.ts'
+
+/** One timer that replaces itself: setting it again cancels the last, so that no stale callback can fire. */
+export class TimerSlot {
+  readonly #clock: Clock
+  #timer: Timer | undefined
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  get isSet(): boolean {
+    return this.#timer !== undefined
+  }
+
+  set(delayMs: number, callback: () => void): void {
+    this.cancel()
+    this.#timer = this.#clock.after(delayMs, () => {
+      this.#timer = undefined
+      callback()
+    })
+  }
+
+  cancel(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+  }
+}

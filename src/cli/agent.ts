@@ -1,0 +1,151 @@
+import type { Config, ProviderConfig } from '../config/config.ts'
+import type { SessionKey } from '../core/ids.ts'
+import type { SessionRecord } from '../core/inbound.ts'
+import type { ModelInfo, ModelOverride } from '../provider/catalogue.ts'
+import { createDemoProvider } from '../provider/demo/demo.ts'
+import type { ProviderConfig as ProviderSettings } from '../provider/provider-config.ts'
+import { createProviders, type Providers, type ResolvedModel } from '../provider/registry.ts'
+import { historyLimitOf } from '../history/history-limit.ts'
+import { createCalculatorTool } from '../tool/calculator/calculator.ts'
+import { createFilesTool } from '../tool/files/files-tool.ts'
+import { createToolRegistry } from '../tool/registry.ts'
+import { createToolRunner, type ToolRunner } from '../tool/run-tool-calls.ts'
+import { createTimeTool } from '../tool/time.ts'
+import type { Tool } from '../tool/tool.ts'
+import type { TurnModel, TurnSettings } from '../turn/parts.ts'
+import type { HomePaths } from './home.ts'
+import type { Platform } from './platform.ts'
+
+/** What answers: models, tools, and the settings of a turn. */
+export interface Agent {
+  readonly providers: Providers
+  readonly tools: ToolRunner
+  /** The session's own choice first, then the configured ones. */
+  modelsFor(record: SessionRecord): readonly [TurnModel, ...TurnModel[]]
+  settingsFor(key: SessionKey, autoCleanup: boolean | undefined): TurnSettings
+  close(): Promise<void>
+}
+
+export async function openAgent(platform: Platform, config: Config, paths: HomePaths): Promise<Agent> {
+  const { clock, ids, http, log } = platform
+  const demo = { provider: createDemoProvider({ clock }), models: { demo: DEMO_INFO } }
+  const providers = createProviders(mapValues(config.providers, toProviderSettings), {
+    http,
+    clock,
+    ids,
+    extra: [demo],
+  })
+  const registry = createToolRegistry(await builtInTools(platform, config, paths))
+  const tools = createToolRunner({
+    registry,
+    clock,
+    log,
+    maxConcurrent: config.agent.parallel_tools,
+    limits: { timeoutMs: config.agent.tool_timeout_ms, maxChars: config.agent.tool_output_chars },
+  })
+  const configured = config.model.map((name) => toTurnModel(providers.resolve(name), config))
+  return {
+    providers,
+    tools,
+    modelsFor(record) {
+      const own = ownModel(record)
+      const models =
+        own === undefined
+          ? configured
+          : [toTurnModel(providers.resolve(own), config), ...configured.filter(({ name }) => name !== own)]
+      return models as [TurnModel, ...TurnModel[]]
+    },
+    settingsFor: (key, autoCleanup) => toSettings(key, autoCleanup, config),
+    close: async () => undefined,
+  }
+}
+
+const DEMO_INFO: ModelInfo = {
+  contextWindow: 128_000,
+  maxOutputTokens: 8_192,
+  images: false,
+  thinking: false,
+  prices: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+  known: true,
+}
+
+/** The seed's fields for a session's own model. */
+function ownModel({ providerOverride, modelOverride }: SessionRecord): string | undefined {
+  if (typeof modelOverride !== 'string' || modelOverride === '') return undefined
+  return typeof providerOverride === 'string' && providerOverride !== ''
+    ? `${providerOverride}/${modelOverride}`
+    : modelOverride
+}
+
+function toTurnModel({ ref, provider, model, info }: ResolvedModel, config: Config): TurnModel {
+  return {
+    name: ref,
+    provider,
+    model,
+    contextWindow: info.contextWindow,
+    maxOutputTokens: Math.min(config.agent.max_output_tokens ?? info.maxOutputTokens, info.maxOutputTokens),
+    acceptsImages: info.images,
+  }
+}
+
+function toSettings(key: SessionKey, autoCleanup: boolean | undefined, config: Config): TurnSettings {
+  const { ttl, tools, ...pruning } = config.contextPruning
+  return {
+    systemPrompt: config.agent.system_prompt,
+    maxRounds: config.task.max_rounds,
+    historyLimit: historyLimitOf(key, config.channels),
+    thinkingLevel: config.agent.thinking,
+    pruning: { ...pruning, ttlMs: ttl, allowTools: tools.allow, denyTools: tools.deny },
+    compaction: config.compaction,
+    cleanup: {
+      enabled: autoCleanup ?? config.task.auto_cleanup_enabled,
+      minTokens: config.task.cleanup_min_tokens,
+      policy: config.task.cleanup_policy,
+    },
+  }
+}
+
+async function builtInTools(
+  { clock, files, ids }: Platform,
+  config: Config,
+  paths: HomePaths,
+): Promise<readonly Tool[]> {
+  const known: Readonly<Record<string, () => Tool>> = {
+    time: () => createTimeTool({ clock }),
+    calculator: () => createCalculatorTool(),
+    files: () => createFilesTool({ files, ids, workspace: paths.workspace }),
+  }
+  return config.agent.tools.flatMap((name) => (known[name] === undefined ? [] : [known[name]()]))
+}
+
+/** The configuration's words into the provider room's. */
+function toProviderSettings({
+  type,
+  baseUrl,
+  apiKey,
+  headers,
+  models,
+  maxRetries,
+  ...timeouts
+}: ProviderConfig): ProviderSettings {
+  const { connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs } = timeouts
+  return {
+    type,
+    baseUrl,
+    apiKey,
+    headers,
+    models: mapValues(models, ({ contextWindow, maxOutputTokens, images, reasoning, price }): ModelOverride => ({
+      ...(contextWindow === undefined ? {} : { contextWindow }),
+      ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+      ...(images === undefined ? {} : { images }),
+      ...(reasoning === undefined ? {} : { thinking: reasoning }),
+      ...(price === undefined ? {} : { prices: price }),
+    })),
+    timeouts: { connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs },
+    retry: { maxAttempts: maxRetries + 1 },
+  }
+}
+
+function mapValues<A, B>(record: Readonly<Record<string, A>>, change: (value: A) => B): Readonly<Record<string, B>> {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]))
+}

@@ -1,0 +1,88 @@
+import type { AnswerEvent } from '../../client/answer.ts'
+import { cleanupTree } from './cleanup-tree.ts'
+
+export interface ScreenOptions {
+  write(text: string): void
+  readonly colors: boolean
+}
+
+const DIM = '\u001B[2m'
+const RED = '\u001B[31m'
+const PLAIN = '\u001B[0m'
+
+/**
+ * Renders one answer as it grows. Progress carries the whole text so far, so only what is new is written; a new round
+ * begins on a line of its own.
+ */
+export class Screen {
+  readonly #options: ScreenOptions
+  #shown = ''
+  #atLineStart = true
+
+  constructor(options: ScreenOptions) {
+    this.#options = options
+  }
+
+  show(event: AnswerEvent): void {
+    switch (event.type) {
+      case 'accepted':
+        return
+      case 'progress':
+        return this.#showText(event.text)
+      case 'event':
+        return this.#showEvent(event.event, event.data)
+      case 'complete':
+        this.#showText(event.text)
+        this.#endLine()
+        this.#shown = ''
+    }
+  }
+
+  failed(message: string): void {
+    this.#endLine()
+    this.line(message, RED)
+    this.#shown = ''
+  }
+
+  line(text: string, style = DIM): void {
+    this.#endLine()
+    this.#write(this.#options.colors ? `${style}${text}${PLAIN}\n` : `${text}\n`)
+  }
+
+  #showEvent(name: string, data: Readonly<Record<string, unknown>>): void {
+    if (name === 'tool_start') this.line(`· ${String(data['tool'])} ${describeArguments(data['arguments'])}`)
+    else if (name === 'tool_end' && data['failed'] === true) this.line(`· ${String(data['tool'])} failed`)
+    else if (name === 'model_retry') this.line(`· the model did not answer (${String(data['code'])}), trying again`)
+    else if (name === 'step_cleanup_completed' && Number(data['cleaned_messages']) > 0) this.line(cleanupTree(data))
+  }
+
+  #showText(text: string): void {
+    if (text.startsWith(this.#shown)) this.#write(text.slice(this.#shown.length))
+    else {
+      this.#endLine()
+      this.#write(text)
+    }
+    this.#shown = text
+  }
+
+  #endLine(): void {
+    if (!this.#atLineStart) this.#write('\n')
+  }
+
+  #write(text: string): void {
+    if (text === '') return
+    this.#atLineStart = text.endsWith('\n')
+    this.#options.write(text)
+  }
+}
+
+const MAX_ARGUMENT_CHARS = 100
+
+function describeArguments(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return ''
+  const text = Object.values(value)
+    .map((argument) => (typeof argument === 'string' ? argument : JSON.stringify(argument)))
+    .join(' ')
+    .replaceAll(/\s+/gu, ' ')
+  return text.length <= MAX_ARGUMENT_CHARS ? text : `${text.slice(0, MAX_ARGUMENT_CHARS)}…`
+}

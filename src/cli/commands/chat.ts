@@ -1,0 +1,87 @@
+import { createInterface, type Interface } from 'node:readline'
+import { ClewClient, ClewError, type Answer, type WebSocketConstructor } from '../../client/index.ts'
+import { WebSocket } from '../../platform/web.ts'
+import { Screen } from '../chat/screen.ts'
+import { requireContact, type CommonOptions } from '../connect.ts'
+import { contactUrl } from '../contact.ts'
+
+export interface ChatOptions extends CommonOptions {
+  readonly session?: string
+}
+
+const PROMPT = '› '
+
+/** A conversation in the terminal. Ctrl-C stops the running answer, Ctrl-D leaves; piped input is answered line by line. */
+export async function chat(options: ChatOptions): Promise<void> {
+  const { contact, token } = await requireContact(options)
+  const session = options.session ?? 'terminal'
+  const screen = new Screen({ write: (text) => process.stdout.write(text), colors: useColors() })
+  const client = new ClewClient({
+    url: `${contactUrl(contact, 'ws')}/ws`,
+    ...(token === undefined ? {} : { token }),
+    WebSocket: WebSocket as unknown as WebSocketConstructor,
+    onStateChange: (state) => {
+      if (state === 'waiting') screen.line('the connection is gone; trying again')
+    },
+  })
+  const lines = createInterface({
+    input: process.stdin,
+    output: process.stdout,
+    prompt: PROMPT,
+    terminal: process.stdin.isTTY,
+  })
+  try {
+    await converse({ client, lines, screen, session })
+  } finally {
+    lines.close()
+    client.close()
+  }
+}
+
+interface Conversation {
+  readonly client: ClewClient
+  readonly lines: Interface
+  readonly screen: Screen
+  readonly session: string
+}
+
+async function converse({ client, lines, screen, session }: Conversation): Promise<void> {
+  let running: Answer | undefined
+  const isTerminal = process.stdin.isTTY
+  if (isTerminal) screen.line(`conversation "${session}" · Ctrl-C stops an answer · Ctrl-D leaves · /help`)
+  lines.on('SIGINT', () => {
+    if (running === undefined) {
+      screen.line('Ctrl-D leaves')
+      lines.prompt()
+    } else {
+      void client.cancel(session).catch(() => undefined)
+    }
+  })
+  const waiting: string[] = []
+  if (isTerminal) lines.prompt()
+  for await (const line of lines) {
+    waiting.push(line)
+    for (let content = waiting.shift(); content !== undefined; content = waiting.shift()) {
+      if (content.trim() === '') continue
+      running = client.ask(content, { session })
+      await showAnswer(running, screen)
+      running = undefined
+    }
+    if (isTerminal) lines.prompt()
+  }
+  if (isTerminal) process.stdout.write('\n')
+}
+
+async function showAnswer(answer: Answer, screen: Screen): Promise<void> {
+  try {
+    for await (const event of answer) screen.show(event)
+  } catch (error) {
+    if (!(error instanceof ClewError)) throw error
+    screen.failed(error.code === 'TURN_CANCELLED' ? 'stopped' : `${error.message} (${error.code})`)
+    if (error.code !== 'TURN_CANCELLED' && !process.stdin.isTTY) process.exitCode = 1
+  }
+}
+
+function useColors(): boolean {
+  return process.stdout.isTTY && (process.env['NO_COLOR'] ?? '') === ''
+}

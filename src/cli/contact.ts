@@ -1,0 +1,42 @@
+import { readWhole, writeAtomically, type Files } from '../base/files.ts'
+import { isRecord, parseJson } from '../base/json.ts'
+import type { ProcessIdentity, Processes } from '../base/processes.ts'
+
+/** How a running gateway can be reached; `gateway.json` in its home. */
+export interface Contact {
+  readonly process: ProcessIdentity
+  readonly host: string
+  readonly port: number
+  readonly protocol: number
+}
+
+export const PROTOCOL = 1
+
+export async function writeContact(files: Files, path: string, contact: Contact): Promise<void> {
+  await writeAtomically(files, path, `${JSON.stringify(contact, null, 2)}\n`, { temporary: `${path}.tmp` })
+}
+
+/** Undefined when no gateway runs: also when the file is there but its process is not. */
+export async function readContact(files: Files, path: string, processes: Processes): Promise<Contact | undefined> {
+  const bytes = await readWhole(files, path, 64 * 1024)
+  const contact = bytes === undefined ? undefined : parseJson(new TextDecoder().decode(bytes))
+  if (!isContact(contact) || !processes.isAlive(contact.process)) return undefined
+  return contact
+}
+
+/** The address a client on this machine uses; a wildcard listens on loopback too. */
+export function contactUrl({ host, port }: Pick<Contact, 'host' | 'port'>, scheme: 'http' | 'ws'): string {
+  const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `${scheme}://${name.includes(':') ? `[${name}]` : name}:${port}`
+}
+
+function isContact(value: unknown): value is Contact {
+  if (!isRecord(value) || !isRecord(value['process'])) return false
+  const { host, port, protocol } = value
+  return (
+    typeof host === 'string' &&
+    typeof port === 'number' &&
+    typeof protocol === 'number' &&
+    typeof value['process']['pid'] === 'number'
+  )
+}

@@ -1,0 +1,34 @@
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+
+export interface HomePaths {
+  readonly home: string
+  readonly config: string
+  readonly sessionsFile: string
+  readonly transcripts: string
+  readonly journal: string
+  readonly workspace: string
+  readonly media: string
+  readonly lock: string
+  /** Where a running gateway says how it can be reached. */
+  readonly contact: string
+  readonly uid: string
+}
+
+/** `--home`, else `CLEW_HOME`, else the directory an existing bridge uses. */
+export function homePaths(option: string | undefined, env: Readonly<Record<string, string | undefined>>): HomePaths {
+  const fromEnv = env['CLEW_HOME']
+  const home = resolve(option ?? (fromEnv === undefined || fromEnv === '' ? join(homedir(), '.openclaw') : fromEnv))
+  return {
+    home,
+    config: join(home, 'bridge.json'),
+    sessionsFile: join(home, 'sessions.json'),
+    transcripts: join(home, 'sessions'),
+    journal: join(home, 'journal'),
+    workspace: join(home, 'workspace'),
+    media: join(home, 'media'),
+    lock: join(home, 'gateway.lock'),
+    contact: join(home, 'gateway.json'),
+    uid: join(home, 'uid'),
+  }
+}

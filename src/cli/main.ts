@@ -1,0 +1,171 @@
+#!/usr/bin/env node
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { EXIT_FAILURE, EXIT_USAGE, reportFailure } from './exit.ts'
+
+/** Each command's code is loaded when it runs: `clew --help` must not pay for the gateway. */
+function createProgram(): Command {
+  const program = new Command('clew')
+    .description('An agent gateway that never loses the thread.')
+    .version(process.env['npm_package_version'] ?? VERSION, '-V, --version')
+    .option('--home <dir>', 'where everything is kept (default: $CLEW_HOME, else ~/.openclaw)')
+    .showHelpAfterError('(run with --help for usage)')
+    .showSuggestionAfterError(true)
+    .exitOverride()
+    .configureHelp({ sortSubcommands: false })
+
+  program
+    .command('start')
+    .description('run the gateway in the foreground')
+    .addOption(homeOption())
+    .option('--host <host>', 'address to listen on')
+    .option('--port <n>', 'port to listen on; 0 picks a free one', wholeNumber(0, 65_535))
+    .option('--model <model>', '"demo" or "<provider>/<model id>"')
+    .option('--verbose', 'more structure in the log, never more content')
+    .addHelpText('after', examples('clew start', 'clew start --port 9000 --model anthropic/claude-sonnet-4-5'))
+    .action(async (_options, command: Command) =>
+      (await import('./commands/start.ts')).start(command.optsWithGlobals()),
+    )
+
+  program
+    .command('chat')
+    .description('talk to a running gateway in this terminal')
+    .addOption(homeOption())
+    .option('--session <key>', 'continue this conversation (default: terminal)')
+    .option('--verbose', 'show how much context each cleanup saved')
+    .addHelpText('after', examples('clew chat', 'clew chat --session holiday-plans') + CHAT_KEYS)
+    .action(async (_options, command: Command) => (await import('./commands/chat.ts')).chat(command.optsWithGlobals()))
+
+  program
+    .command('status')
+    .description('what the running gateway is doing')
+    .addOption(homeOption())
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew status', 'clew status --json'))
+    .action(async (_options, command: Command) =>
+      (await import('./commands/status.ts')).status(command.optsWithGlobals()),
+    )
+
+  addSessions(program)
+  addConfig(program)
+  return program
+}
+
+declare const CLEW_VERSION: string | undefined
+const VERSION = typeof CLEW_VERSION === 'string' ? CLEW_VERSION : '0.1.0'
+
+const CHAT_KEYS = `
+Keys: Enter sends · Ctrl-C stops the running answer · Ctrl-D leaves
+`
+
+function addSessions(program: Command): void {
+  const sessions = program.command('sessions').description('list, read and manage conversations')
+  const load = () => import('./commands/sessions.ts')
+  sessions
+    .command('list')
+    .description('conversations, the latest first')
+    .addOption(homeOption())
+    .option('--limit <n>', 'how many', wholeNumber(1, 1_000), 50)
+    .option('--cursor <cursor>', 'go on where the last page ended')
+    .option('--prefix <prefix>', 'only keys that begin with this')
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew sessions list', 'clew sessions list --prefix agent:main:xiaoyi: --json'))
+    .action(async (_options, command: Command) => (await load()).listSessions(command.optsWithGlobals()))
+  sessions
+    .command('show')
+    .argument('<key>', 'the session key')
+    .description('one conversation')
+    .addOption(homeOption())
+    .option(
+      '--request <n>',
+      'what the Nth model request contained, and why it differs from the transcript',
+      wholeNumber(1, 1_000_000_000),
+    )
+    .option('--json', 'machine-readable output')
+    .addHelpText(
+      'after',
+      examples('clew sessions show webhook:msg-001', 'clew sessions show webhook:msg-001 --request 3'),
+    )
+    .action(async (key: string, _options, command: Command) =>
+      (await load()).showSession(key, command.optsWithGlobals()),
+    )
+  sessions
+    .command('reset')
+    .argument('<key>', 'the session key')
+    .description('start afresh under the same key; the old conversation is archived')
+    .addOption(homeOption())
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew sessions reset webhook:msg-001'))
+    .action(async (key: string, _options, command: Command) =>
+      (await load()).resetSession(key, command.optsWithGlobals()),
+    )
+  sessions
+    .command('delete')
+    .argument('<key>', 'the session key')
+    .description('remove a conversation and its archive for good')
+    .addOption(homeOption())
+    .option('--yes', 'do not ask')
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew sessions delete webhook:msg-001 --yes'))
+    .action(async (key: string, _options, command: Command) =>
+      (await load()).deleteSession(key, command.optsWithGlobals()),
+    )
+  sessions
+    .command('restore')
+    .argument('<key>', 'the session key')
+    .description('undo the latest cleanup, or bring back a conversation that was reset')
+    .addOption(homeOption())
+    .option('--archive <id>', 'the archived conversation to bring back (see: clew sessions show)')
+    .option('--json', 'machine-readable output')
+    .addHelpText(
+      'after',
+      examples('clew sessions restore webhook:msg-001', 'clew sessions restore webhook:msg-001 --archive sess_…'),
+    )
+    .action(async (key: string, _options, command: Command) =>
+      (await load()).restoreSession(key, command.optsWithGlobals()),
+    )
+}
+
+function addConfig(program: Command): void {
+  const config = program.command('config').description('check the configuration, print its schema')
+  config
+    .command('check')
+    .description('read bridge.json and report every problem with its line')
+    .addOption(homeOption())
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew config check', 'clew config check --home /srv/clew --json'))
+    .action(async (_options, command: Command) =>
+      (await import('./commands/config.ts')).checkConfiguration(command.optsWithGlobals()),
+    )
+  config
+    .command('schema')
+    .description('the JSON Schema of bridge.json, for your editor')
+    .addHelpText('after', examples('clew config schema > bridge.schema.json'))
+    .action(async () => (await import('./commands/config.ts')).printSchema())
+}
+
+function homeOption(): Option {
+  return new Option('--home <dir>', 'where everything is kept (default: $CLEW_HOME, else ~/.openclaw)')
+}
+
+function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text)
+    if (Number.isInteger(value) && value >= least && value <= most) return value
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
+  }
+}
+
+function examples(...lines: readonly string[]): string {
+  return `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}\n`
+}
+
+async function main(): Promise<void> {
+  try {
+    await createProgram().parseAsync(process.argv)
+  } catch (error) {
+    if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : EXIT_USAGE
+    else process.exitCode = reportFailure(error) ?? EXIT_FAILURE
+  }
+}
+
+await main()

@@ -1,0 +1,44 @@
+import type { JsonObject } from '../base/json.ts'
+
+/** Data goes to standard output: JSON for programs, lines for people. */
+export function printJson(data: JsonObject): void {
+  process.stdout.write(`${JSON.stringify(data, null, 2)}\n`)
+}
+
+export function printLines(lines: readonly string[]): void {
+  process.stdout.write(lines.map((line) => `${line}\n`).join(''))
+}
+
+/** Columns padded to their widest cell; the last one is left as it is. Wide characters count as two. */
+export function table(rows: readonly (readonly string[])[]): string[] {
+  const widths: number[] = []
+  for (const row of rows)
+    row.forEach((cell, column) => (widths[column] = Math.max(widths[column] ?? 0, displayWidth(cell))))
+  return rows.map((row) =>
+    row
+      .map((cell, column) =>
+        column === row.length - 1 ? cell : cell + ' '.repeat((widths[column] ?? 0) - displayWidth(cell)),
+      )
+      .join('  '),
+  )
+}
+
+function displayWidth(text: string): number {
+  let width = 0
+  for (const character of text)
+    width += /[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6]/u.test(
+      character,
+    )
+      ? 2
+      : 1
+  return width
+}
+
+/** "3 min ago", for people. */
+export function ago(thenMs: number, nowMs: number): string {
+  const seconds = Math.max(0, Math.round((nowMs - thenMs) / 1000))
+  if (seconds < 60) return `${seconds} s ago`
+  if (seconds < 3_600) return `${Math.round(seconds / 60)} min ago`
+  if (seconds < 86_400) return `${Math.round(seconds / 3_600)} h ago`
+  return `${Math.round(seconds / 86_400)} d ago`
+}

@@ -1,0 +1,63 @@
+import { isRecord, parseJson, type JsonObject } from '../base/json.ts'
+import { ERRORS, GatewayError, type ErrorCode } from '../core/errors.ts'
+import { deadline, webFetch } from '../platform/web.ts'
+
+/** The running gateway's JSON API, for commands. Fails with the gateway's own code and sentence. */
+export class RemoteApi {
+  readonly #base: string
+  readonly #token: string | undefined
+
+  constructor(base: string, token: string | undefined) {
+    this.#base = base
+    this.#token = token
+  }
+
+  get(path: string, query: Readonly<Record<string, string | number | undefined>> = {}): Promise<JsonObject> {
+    const given = Object.entries(query).filter((pair): pair is [string, string | number] => pair[1] !== undefined)
+    const search = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)])).toString()
+    return this.#call('GET', search === '' ? path : `${path}?${search}`)
+  }
+
+  post(path: string, body: JsonObject = {}): Promise<JsonObject> {
+    return this.#call('POST', path, body)
+  }
+
+  delete(path: string): Promise<JsonObject> {
+    return this.#call('DELETE', path)
+  }
+
+  async #call(method: string, path: string, body?: JsonObject): Promise<JsonObject> {
+    let response: Response
+    try {
+      response = await webFetch(`${this.#base}${path}`, {
+        method,
+        headers: this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` },
+        signal: deadline(30_000),
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+    } catch (error) {
+      throw new GatewayError(
+        'GATEWAY_UNREACHABLE',
+        `the gateway at ${this.#base} does not answer`,
+        {},
+        { cause: error },
+      )
+    }
+    const answer = parseJson(await response.text())
+    if (!isRecord(answer))
+      throw new GatewayError('GATEWAY_UNREACHABLE', `what answers at ${this.#base} is not a Clew gateway`)
+    const { error } = answer
+    if (!response.ok) {
+      throw new GatewayError(codeOf(answer['code']), typeof error === 'string' ? error : `status ${response.status}`)
+    }
+    return answer as JsonObject
+  }
+}
+
+export function sessionPath(key: string, action = ''): string {
+  return `/api/sessions/${encodeURIComponent(key)}${action}`
+}
+
+function codeOf(code: unknown): ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : 'INTERNAL'
+}

@@ -1,0 +1,230 @@
+import { Answer, ClewError } from './answer.ts'
+import { parseFrame, type ServerFrame } from './frames.ts'
+
+/** The part of the browser's WebSocket that is used; `ws` has it too. */
+export interface WebSocketLike {
+  readonly readyState: number
+  send(text: string): void
+  close(code?: number, reason?: string): void
+  onopen: ((event: never) => void) | null
+  onclose: ((event: { readonly code: number; readonly reason: string }) => void) | null
+  onerror: ((event: never) => void) | null
+  onmessage: ((event: { readonly data: unknown }) => void) | null
+}
+
+export type WebSocketConstructor = new (url: string) => WebSocketLike
+
+export interface ClientOptions {
+  /** `ws://127.0.0.1:8080/ws` */
+  readonly url: string
+  /** Who you are, stable over reconnects and restarts: unanswered replies find you by it. One is made up when absent. */
+  readonly uid?: string
+  readonly token?: string
+  /** Node below 22 has none of its own: pass `WebSocket` from the package `ws`. */
+  readonly WebSocket?: WebSocketConstructor
+  readonly reconnect?: { readonly firstMs?: number; readonly maxMs?: number }
+  /** Messages and requests waiting for an answer beyond this are refused at once. */
+  readonly maxPending?: number
+  readonly onStateChange?: (state: ClientState) => void
+}
+
+export type ClientState = 'connecting' | 'open' | 'waiting' | 'closed'
+
+export interface AskOptions {
+  readonly id?: string
+  readonly session?: string
+  readonly peerKind?: 'dm' | 'group' | 'channel'
+  readonly peerId?: string | number
+  readonly topicId?: string | number
+  readonly threadId?: string | number
+  readonly senderId?: string | number
+  /** Progress and events, not only the end. On unless switched off. */
+  readonly stream?: boolean
+  readonly auto_cleanup_enabled?: boolean
+}
+
+export interface SessionInfo {
+  readonly key: string
+  readonly sessionId: string
+  readonly updatedAt: number
+  readonly [field: string]: unknown
+}
+
+interface PendingRequest {
+  readonly text: string
+  resolve(data: Readonly<Record<string, unknown>>): void
+  reject(error: Error): void
+}
+
+const OPEN = 1
+
+/**
+ * A connection to a gateway that survives its own end: it reconnects, asks for what it missed, and sends again what was
+ * not confirmed. Sending a message twice is safe, because the gateway knows it by its id.
+ */
+export class ClewClient {
+  readonly uid: string
+  readonly #options: ClientOptions
+  readonly #Socket: WebSocketConstructor
+  readonly #answers = new Map<string, { readonly answer: Answer; readonly text: string }>()
+  readonly #requests = new Map<string, PendingRequest>()
+  #socket: WebSocketLike | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #attempts = 0
+  #lastSeq = 0
+  #nextRequest = 1
+  #state: ClientState = 'connecting'
+
+  constructor(options: ClientOptions) {
+    const Socket = options.WebSocket ?? (globalThis as { WebSocket?: WebSocketConstructor }).WebSocket
+    if (Socket === undefined)
+      throw new Error('this runtime has no WebSocket: pass one, for example from the package "ws"')
+    this.#Socket = Socket
+    this.#options = options
+    this.uid = options.uid ?? globalThis.crypto.randomUUID()
+    this.#connect()
+  }
+
+  get state(): ClientState {
+    return this.#state
+  }
+
+  /** Sends a message. While the connection is down it waits and is sent once there is one. */
+  ask(content: string, options: AskOptions = {}): Answer {
+    const { stream = true, id = globalThis.crypto.randomUUID(), ...route } = options
+    const answer = new Answer(id)
+    if (this.#state === 'closed') answer.fail(new ClewError('CLOSED', 'the client is closed'))
+    else if (this.#isFull()) answer.fail(new ClewError('QUEUE_FULL', 'too many messages are waiting for an answer'))
+    else {
+      const text = JSON.stringify({ id, content, stream, ack: true, ...route })
+      this.#answers.set(id, { answer, text })
+      this.#sendNow(text)
+    }
+    return answer
+  }
+
+  list(query: { readonly limit?: number; readonly cursor?: string; readonly prefix?: string } = {}): Promise<{
+    readonly sessions: readonly SessionInfo[]
+    readonly count: number
+    readonly nextCursor?: string
+  }> {
+    return this.#request('session.list', query) as Promise<never>
+  }
+
+  get(key: string): Promise<SessionInfo> {
+    return this.#request('session.get', { key }) as Promise<never>
+  }
+
+  reset(key: string): Promise<{ readonly success: true; readonly key: string }> {
+    return this.#request('session.reset', { key }) as Promise<never>
+  }
+
+  delete(key: string): Promise<{ readonly success: true; readonly key: string }> {
+    return this.#request('session.delete', { key }) as Promise<never>
+  }
+
+  cancel(key: string): Promise<{ readonly success: true; readonly key: string; readonly cancelled: number }> {
+    return this.#request('session.cancel', { key }) as Promise<never>
+  }
+
+  /** Ends the connection; whatever still waits fails. */
+  close(): void {
+    if (this.#state === 'closed') return
+    this.#setState('closed')
+    clearTimeout(this.#timer)
+    this.#socket?.close(1000, 'bye')
+    const error = new ClewError('CLOSED', 'the client was closed before the answer came')
+    for (const { answer } of this.#answers.values()) answer.fail(error)
+    for (const request of this.#requests.values()) request.reject(error)
+    this.#answers.clear()
+    this.#requests.clear()
+  }
+
+  #request(type: string, fields: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>> {
+    if (this.#state === 'closed') return Promise.reject(new ClewError('CLOSED', 'the client is closed'))
+    if (this.#isFull())
+      return Promise.reject(new ClewError('QUEUE_FULL', 'too many requests are waiting for an answer'))
+    const requestId = `${this.uid}-${this.#nextRequest++}`
+    const text = JSON.stringify({ type, requestId, ...fields })
+    return new Promise((resolve, reject) => {
+      this.#requests.set(requestId, { text, resolve, reject })
+      this.#sendNow(text)
+    })
+  }
+
+  #isFull(): boolean {
+    return this.#answers.size + this.#requests.size >= (this.#options.maxPending ?? 1_000)
+  }
+
+  #connect(): void {
+    this.#setState('connecting')
+    const socket = new this.#Socket(this.#address())
+    this.#socket = socket
+    socket.onopen = () => this.#onOpen()
+    socket.onmessage = ({ data }) => {
+      if (typeof data === 'string' && this.#socket === socket) this.#onFrame(parseFrame(data))
+    }
+    // The close event that follows carries the news.
+    socket.onerror = () => undefined
+    socket.onclose = () => {
+      if (this.#socket === socket) this.#onClose()
+    }
+  }
+
+  #address(): string {
+    const url = new URL(this.#options.url)
+    url.searchParams.set('uid', this.uid)
+    if (this.#options.token !== undefined) url.searchParams.set('token', this.#options.token)
+    if (this.#lastSeq > 0) url.searchParams.set('resume', String(this.#lastSeq))
+    return url.href
+  }
+
+  #onOpen(): void {
+    this.#attempts = 0
+    this.#setState('open')
+    for (const { text } of this.#answers.values()) this.#sendNow(text)
+    for (const { text } of this.#requests.values()) this.#sendNow(text)
+  }
+
+  #onClose(): void {
+    this.#socket = undefined
+    if (this.#state === 'closed') return
+    this.#setState('waiting')
+    const { firstMs = 500, maxMs = 30_000 } = this.#options.reconnect ?? {}
+    const nominal = Math.min(maxMs, firstMs * 2 ** Math.min(this.#attempts++, 20))
+    this.#timer = setTimeout(() => this.#connect(), nominal * (0.8 + 0.4 * Math.random()))
+  }
+
+  #onFrame(frame: ServerFrame | undefined): void {
+    if (frame === undefined) return
+    if (frame.requestId !== undefined) return this.#onControlReply(frame)
+    const id = frame.messageId === undefined ? undefined : String(frame.messageId)
+    const waiting = id === undefined ? undefined : this.#answers.get(id)
+    const ended = waiting?.answer.take(frame) ?? false
+    if (id !== undefined && ended) this.#answers.delete(id)
+    // Confirm terminal frames, also ones nobody waits for any more: the gateway need not keep them.
+    if (frame.seq !== undefined && (frame.type === 'complete' || frame.type === 'error')) {
+      this.#lastSeq = Math.max(this.#lastSeq, frame.seq)
+      this.#sendNow(JSON.stringify({ type: 'ack', seq: frame.seq }))
+    }
+  }
+
+  #onControlReply(frame: ServerFrame): void {
+    const request = this.#requests.get(frame.requestId ?? '')
+    if (request === undefined) return
+    this.#requests.delete(frame.requestId ?? '')
+    const data = frame.data ?? {}
+    if (data['success'] === false) request.reject(new ClewError(String(data['code']), String(data['error'])))
+    else request.resolve(data)
+  }
+
+  #sendNow(text: string): void {
+    if (this.#socket?.readyState === OPEN) this.#socket.send(text)
+  }
+
+  #setState(state: ClientState): void {
+    if (this.#state === state) return
+    this.#state = state
+    this.#options.onStateChange?.(state)
+  }
+}

@@ -1,0 +1,11 @@
+export { ClewClient } from './client.ts'
+export type {
+  AskOptions,
+  ClientOptions,
+  ClientState,
+  SessionInfo,
+  WebSocketConstructor,
+  WebSocketLike,
+} from './client.ts'
+export { Answer, ClewError } from './answer.ts'
+export type { AnswerEvent } from './answer.ts'

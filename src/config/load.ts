@@ -1,0 +1,136 @@
+import { errnoOf, readWhole, type Files } from '../base/files.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { Config } from './config.ts'
+import { expandEnvironment, type Environment } from './environment.ts'
+import { formatProblem, keyOf, type ConfigProblem, type KeyPath } from './problem.ts'
+import { toConfig, withWellKnownProviders } from './resolve.ts'
+import { breaches } from './rules.ts'
+import { parseSource, type ConfigSource } from './source.ts'
+import { validate, withValue } from './validate.ts'
+
+const MAX_FILE_BYTES = 1024 * 1024
+
+export interface LoadConfigOptions {
+  readonly files: Files
+  /** `<home>/bridge.json`. A file that does not exist is an empty one. */
+  readonly path: string
+  readonly env: Environment
+  /** Flags; they win over the file. */
+  readonly overrides?: readonly ConfigOverride[]
+}
+
+export interface ConfigOverride {
+  /** Dotted, `listen.port`. */
+  readonly key: string
+  readonly value: unknown
+  /** What an error calls it, `--port`. */
+  readonly source: string
+}
+
+export interface LoadedConfig {
+  readonly config: Config
+  readonly warnings: readonly ConfigProblem[]
+}
+
+/** Throws `CONFIG_INVALID` or `TOKEN_REQUIRED` with the first problem in one line. Unknown keys are warnings here. */
+export async function loadConfig(options: LoadConfigOptions): Promise<LoadedConfig> {
+  const { config, problems } = await examine(options)
+  const errors = problems.filter((problem) => problem.severity === 'error')
+  const [first] = errors
+  if (config !== undefined && first === undefined) return { config, warnings: problems }
+  throw toError(first, errors.length)
+}
+
+/** Every problem there is, in the order of the file; here an unknown key is an error too. None means `start` would accept it. */
+export async function checkConfig(options: LoadConfigOptions): Promise<readonly ConfigProblem[]> {
+  const { problems } = await examine(options)
+  return problems.map((problem): ConfigProblem => ({ ...problem, severity: 'error' }))
+}
+
+interface Examined {
+  readonly config: Config | undefined
+  readonly problems: readonly ConfigProblem[]
+}
+
+async function examine(options: LoadConfigOptions): Promise<Examined> {
+  const source = parseSource(options.path, await readText(options))
+  const overrides = options.overrides ?? []
+  const locate = placing(source, overrides)
+  if (source.problems.some((problem) => problem.severity === 'error'))
+    return { config: undefined, problems: source.problems }
+
+  const overridden = overrides.reduce(
+    (value, { key, value: given }) => withValue(value, key.split('.'), given),
+    source.value,
+  )
+  const expanded = expandEnvironment(overridden, options.env)
+  const problems: ConfigProblem[] = [...source.problems]
+  for (const { path, variable } of expanded.missing) {
+    problems.push(locate(path, 'error', `the environment variable ${variable} is not set`))
+  }
+  const { config: file, findings } = validate(expanded)
+  for (const { kind, path, message } of findings) {
+    // A text that stands for a missing variable may break a rule for texts; that is the same problem once more.
+    if (expanded.missing.some((missing) => keyOf(missing.path) === keyOf(path))) continue
+    problems.push(locate(path, kind === 'unknown-key' ? 'warning' : 'error', message))
+  }
+  if (file === undefined) return { config: undefined, problems: inOrder(problems) }
+
+  const complete = withWellKnownProviders(file, options.env)
+  for (const { path, message, code } of breaches(complete))
+    problems.push({ ...locate(path, 'error', message), ...(code && { code }) })
+  return { config: toConfig(complete), problems: inOrder(problems) }
+}
+
+async function readText({ files, path }: LoadConfigOptions): Promise<string> {
+  let bytes: Uint8Array | undefined
+  try {
+    bytes = await readWhole(files, path, MAX_FILE_BYTES)
+  } catch (error) {
+    const errno = errnoOf(error)
+    const reason = errno === undefined ? `it is larger than ${MAX_FILE_BYTES} bytes` : `it cannot be read (${errno})`
+    throw new GatewayError('CONFIG_INVALID', `${path}: ${reason}`, { file: path, errno }, { cause: error })
+  }
+  if (bytes === undefined) return '{}'
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    throw new GatewayError('CONFIG_INVALID', `${path}: it is not UTF-8 text`, { file: path }, { cause: error })
+  }
+}
+
+type Locate = (path: KeyPath, severity: ConfigProblem['severity'], message: string) => ConfigProblem
+
+/** A value from a flag is the flag's fault; anything else is looked up in the file, or in the section that should hold it. */
+function placing(source: ConfigSource, overrides: readonly ConfigOverride[]): Locate {
+  return (path, severity, message) => {
+    const key = keyOf(path)
+    const base = { severity, code: 'CONFIG_INVALID', key, message } as const
+    const flag = overrides.find((override) => key === override.key || key.startsWith(`${override.key}.`))
+    if (flag !== undefined) return { ...base, source: flag.source }
+    for (let length = path.length; length > 0; length--) {
+      const place = source.placeOf(path.slice(0, length))
+      if (place !== undefined) return { ...base, source: source.name, ...place }
+    }
+    return { ...base, source: source.name }
+  }
+}
+
+function inOrder(problems: readonly ConfigProblem[]): ConfigProblem[] {
+  return problems.toSorted(
+    (a, b) => (a.line ?? Infinity) - (b.line ?? Infinity) || (a.column ?? 0) - (b.column ?? 0) || 0,
+  )
+}
+
+function toError(first: ConfigProblem | undefined, count: number): GatewayError {
+  if (first === undefined) return new GatewayError('CONFIG_INVALID', 'the configuration could not be read')
+  const more = count > 1 ? ` (and ${count - 1} more; see \`clew config check\`)` : ''
+  const { source, line, column, key } = first
+  return new GatewayError(first.code, `${formatProblem(first)}${more}`, {
+    file: source,
+    line,
+    column,
+    key,
+    problems: count,
+  })
+}

@@ -1,0 +1,106 @@
+import { knownProvider, providerTypeOf } from '../core/known-providers.ts'
+import type { ConfigProblem, KeyPath } from './problem.ts'
+import { modelsOf, providerOf } from './resolve.ts'
+import type { FileConfig } from './schema.ts'
+
+export interface RuleBreach {
+  readonly path: KeyPath
+  readonly message: string
+  readonly code?: ConfigProblem['code']
+}
+
+/** What no single key shows: keys that need each other, or exclude each other. */
+export function breaches(file: FileConfig): readonly RuleBreach[] {
+  return [...listen(file), ...providers(file), ...models(file), ...mcpServers(file), ...xiaoyi(file), ...pruning(file)]
+}
+
+function* listen({ listen }: FileConfig): Generator<RuleBreach> {
+  if (isLoopback(listen.host) || listen.token !== undefined) return
+  yield {
+    path: ['listen', 'host'],
+    code: 'TOKEN_REQUIRED',
+    message: `${listen.host} can be reached from other machines: set listen.token (for example to "$CLEW_TOKEN"), or listen on 127.0.0.1`,
+  }
+}
+
+/** Only what surely stays on this machine; a name could resolve to anything. */
+function isLoopback(host: string): boolean {
+  const plain = host.toLowerCase().replace(/^\[|\]$/g, '')
+  return plain === 'localhost' || plain === '::1' || /^(::ffff:)?127(\.\d{1,3}){3}$/.test(plain)
+}
+
+function* providers(file: FileConfig): Generator<RuleBreach> {
+  for (const [name, provider] of Object.entries(file.providers)) {
+    const path = ['providers', name]
+    const type = providerTypeOf(name, provider)
+    const baseUrl = provider.baseUrl ?? knownProvider(name)?.baseUrl
+    if (type === undefined) {
+      yield {
+        path,
+        message: `${name} is not a name we know, so it needs a baseUrl, and a type unless it is openai-compatible`,
+      }
+    } else if (type === 'openai-compatible' && baseUrl === undefined) {
+      yield { path, message: 'an openai-compatible provider needs a baseUrl' }
+    }
+    if (provider.type !== undefined && provider.api !== undefined && provider.type !== `openai-${provider.api}`) {
+      yield { path: [...path, 'api'], message: `api "${provider.api}" contradicts type "${provider.type}"` }
+    }
+  }
+}
+
+function* models(file: FileConfig): Generator<RuleBreach> {
+  for (const [index, model] of modelsOf(file).entries()) {
+    if (model === 'demo') continue
+    const path = typeof file.model === 'string' ? ['model'] : ['model', index]
+    const name = providerOf(model)
+    const known = knownProvider(name)
+    const provider = Object.hasOwn(file.providers, name) ? file.providers[name] : undefined
+    const hint = known?.keyVariable === undefined ? '' : `, or set ${known.keyVariable}`
+    if (provider === undefined) {
+      yield { path, message: `${model} needs an entry providers.${name}${hint}` }
+    } else if (provider.apiKey === undefined && provider.baseUrl === undefined && known?.keyless !== true) {
+      // A server of one's own may well ask for no key; the providers' own addresses always do.
+      yield { path, message: `${model} needs providers.${name}.apiKey${hint}` }
+    }
+  }
+}
+
+function* mcpServers(file: FileConfig): Generator<RuleBreach> {
+  for (const [name, server] of Object.entries(file.agent.mcp.servers)) {
+    if ((server.command === undefined) === (server.url === undefined)) {
+      yield { path: ['agent', 'mcp', 'servers', name], message: 'an MCP server needs either command or url' }
+    }
+  }
+}
+
+function* xiaoyi(file: FileConfig): Generator<RuleBreach> {
+  const channel = file.channels.xiaoyi
+  const path = ['channels', 'xiaoyi']
+  if (!channel.enabled) return
+  for (const key of ['ak', 'sk', 'agentId'] as const) {
+    if (channel[key] === undefined) yield { path, message: `the XiaoYi channel is enabled and needs ${key}` }
+  }
+  if (channel.servers?.length === 0) yield { path: [...path, 'servers'], message: 'at least one server is needed' }
+  const links = channel.servers?.map(({ url, tls }, index) => ({ url, tls, at: ['servers', index, 'url'] }))
+  const legacy = [
+    { url: channel.wsUrl1, tls: undefined, at: ['wsUrl1'] },
+    { url: channel.wsUrl2, tls: undefined, at: ['wsUrl2'] },
+  ]
+  for (const { url, tls, at } of links ?? legacy) {
+    if (url === '' || new URL(url).protocol !== 'ws:' || tls === 'plain' || isLoopback(new URL(url).hostname)) continue
+    yield {
+      path: [...path, ...at],
+      message:
+        'ws:// would send the signature unencrypted to another machine; use wss://, or a server with "tls": "plain"',
+    }
+  }
+}
+
+function* pruning({ contextPruning: { softTrim, softTrimRatio, hardClearRatio } }: FileConfig): Generator<RuleBreach> {
+  if (softTrim.headChars + softTrim.tailChars > softTrim.maxChars) {
+    yield { path: ['contextPruning', 'softTrim'], message: 'headChars and tailChars together must not exceed maxChars' }
+  }
+  if (hardClearRatio < softTrimRatio) {
+    yield { path: ['contextPruning', 'hardClearRatio'], message: 'must not be below softTrimRatio' }
+  }
+}

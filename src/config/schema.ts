@@ -1,0 +1,266 @@
+import { z } from 'zod'
+import { PROVIDER_TYPES } from '../core/known-providers.ts'
+import { DEFAULTS } from './defaults.ts'
+import { address, count, duration, flag, milliseconds, oneOf, secret, section, share, text, whole } from './fields.ts'
+import { xiaoyiSection } from './xiaoyi-schema.ts'
+
+const listen = section('Where the gateway itself listens: dashboard, /ws, /healthz, /metrics and /api on one port.', {
+  host: text('Address to bind. Anything but loopback needs a token.').default(DEFAULTS.listen.host),
+  port: whole('Port; 0 picks a free one.', { min: 0, max: 65_535 }).default(DEFAULTS.listen.port),
+  token: secret('Everybody must show it, on loopback too. Usually "$CLEW_TOKEN".').optional(),
+  allowed_origins: z
+    .array(address('An origin.', ['http', 'https']))
+    .default([])
+    .meta({ description: 'Web pages of these origins may connect besides our own.' }),
+})
+
+const modelFacts = z.strictObject({
+  contextWindow: whole('Tokens the model can see at once.', { min: 1_000 }).optional(),
+  maxOutputTokens: whole('Tokens of one answer.', { min: 1 }).optional(),
+  images: z.boolean().optional().meta({ description: 'Whether it accepts images.' }),
+  reasoning: z.boolean().optional().meta({ description: 'Whether it can think before it answers.' }),
+  price: z
+    .strictObject({
+      input: z.number().min(0).optional(),
+      output: z.number().min(0).optional(),
+      cacheRead: z.number().min(0).optional(),
+      cacheWrite: z.number().min(0).optional(),
+    })
+    .optional()
+    .meta({ description: 'US dollars per million tokens.' }),
+})
+
+const provider = z.strictObject({
+  type: oneOf(
+    'The API it speaks; names we know (anthropic, openai, google, mistral, deepseek, ollama …) need none.',
+    PROVIDER_TYPES,
+  ).optional(),
+  baseUrl: address('Where the API is, with or without its version path.', ['http', 'https']).optional(),
+  apiKey: secret('The key, usually "$NAME" of an environment variable.').optional(),
+  api: oneOf('Which of OpenAI’s two APIs.', ['responses', 'completions']).optional(),
+  headers: z.record(z.string(), secret('A header value.')).optional().meta({ description: 'Sent with every request.' }),
+  models: z
+    .record(z.string(), modelFacts)
+    .default({})
+    .meta({ description: 'What the catalogue does not know, or has wrong, per model id.' }),
+  connectTimeoutMs: milliseconds('Longest wait for a connection.').default(DEFAULTS.provider.connectTimeoutMs),
+  firstByteTimeoutMs: milliseconds('Longest wait for an answer to begin.').default(
+    DEFAULTS.provider.firstByteTimeoutMs,
+  ),
+  idleTimeoutMs: milliseconds('Longest silence inside an answer.').default(DEFAULTS.provider.idleTimeoutMs),
+  maxRetries: whole('Tries after a failure that may pass.', { min: 0, max: 10 }).default(DEFAULTS.provider.maxRetries),
+})
+
+const mcpServer = z.strictObject({
+  enabled: flag('Whether it is used.', true),
+  command: text('Program to start, for a server that speaks over its standard input and output.').optional(),
+  args: z.array(z.string()).default([]).meta({ description: 'Its arguments.' }),
+  env: z
+    .record(z.string(), secret('A value.'))
+    .default({})
+    .meta({ description: 'Environment variables it gets besides a minimal set.' }),
+  cwd: text('Its working directory; the workspace unless told.').optional(),
+  url: address('Address, for a server that speaks over HTTP.', ['http', 'https']).optional(),
+  headers: z
+    .record(z.string(), secret('A header value.'))
+    .default({})
+    .meta({ description: 'Sent with every request.' }),
+  tools: z.array(z.string()).optional().meta({ description: 'Only these of its tools; all unless told.' }),
+  timeout_ms: milliseconds('Longest run of one of its tools.').optional(),
+})
+
+const agent = section('What answers.', {
+  system_prompt: z.string().default(DEFAULTS.agent.system_prompt).meta({ description: 'Instructions for the model.' }),
+  tools: z
+    .array(z.string().min(1))
+    .default([...DEFAULTS.agent.tools])
+    .meta({ description: 'Built-in tools the model may call.' }),
+  thinking: oneOf('How much the model thinks before it answers, where it can.', [
+    'off',
+    'minimal',
+    'low',
+    'medium',
+    'high',
+  ]).default(DEFAULTS.agent.thinking),
+  max_output_tokens: whole('Tokens of one answer; the model’s own limit unless told.', { min: 1 }).optional(),
+  tool_timeout_ms: milliseconds('Longest run of one tool call.').default(DEFAULTS.agent.tool_timeout_ms),
+  parallel_tools: count('Tool calls of one answer that run at the same time.', DEFAULTS.agent.parallel_tools),
+  tool_output_chars: count('Characters of a tool’s output that are kept.', DEFAULTS.agent.tool_output_chars, 1_000),
+  exec: section('The exec tool runs programs. It exists only when something is allowed.', {
+    allow: z.array(z.string().min(1)).default([]).meta({ description: 'Programs that may be run, by name or path.' }),
+  }),
+  fetch: section('The fetch tool.', {
+    allow_hosts: z
+      .array(z.string().min(1))
+      .default([])
+      .meta({ description: 'Only these hosts (a "*." prefix covers subdomains); every public one when empty.' }),
+  }),
+  mcp: section('Tools from MCP servers.', {
+    servers: z.record(z.string(), mcpServer).default({}).meta({ description: 'Servers by name.' }),
+  }),
+})
+
+const historyLimit = (description: string) => count(`${description} 0 is unlimited.`, DEFAULTS.history_limit, 0)
+
+/** The same three keys for every channel. */
+const historyLimits = {
+  historyLimit: historyLimit('User turns of a group or channel conversation the model sees.'),
+  dmHistoryLimit: historyLimit('User turns of a direct conversation the model sees.'),
+  dms: z
+    .record(z.string(), z.strictObject({ historyLimit: whole('User turns the model sees.', { min: 0 }).optional() }))
+    .default({})
+    .meta({ description: 'Exceptions for single peers.' }),
+}
+
+const webhook = section('The WebSocket channel.', {
+  ...historyLimits,
+  backoff: section('Pauses between tries to reach the hub in webhook_url.', {
+    first_ms: milliseconds('The first pause; it doubles.').default(DEFAULTS.webhook_backoff.first_ms),
+    max_ms: milliseconds('The longest pause.').default(DEFAULTS.webhook_backoff.max_ms),
+    stable_ms: milliseconds('A connection this old starts over at the first pause.').default(
+      DEFAULTS.webhook_backoff.stable_ms,
+    ),
+  }),
+})
+
+const compaction = section('Summarising old turns when the history outgrows its share of the model’s window.', {
+  mode: oneOf('"off" leaves it to truncation.', ['safeguard', 'off']).default(DEFAULTS.compaction.mode),
+  maxHistoryShare: share('Part of the window the history may take.', DEFAULTS.compaction.maxHistoryShare),
+  reserveTokens: count('Tokens kept free for the answer.', DEFAULTS.compaction.reserveTokens, 0),
+  keepRecentTokens: count('Tokens of recent turns that stay verbatim.', DEFAULTS.compaction.keepRecentTokens, 0),
+})
+
+const pruned = DEFAULTS.contextPruning
+const contextPruning = section('Trimming old tool results once the provider’s prompt cache is cold anyway.', {
+  mode: oneOf('"off" sends them whole.', ['cache-ttl', 'off']).default(pruned.mode),
+  ttl: duration('How long the provider’s cache stays warm.').prefault(pruned.ttl),
+  keepLastAssistants: count('Latest assistant turns that are never touched.', pruned.keepLastAssistants, 0),
+  softTrimRatio: share('Filling of the window above which results are trimmed.', pruned.softTrimRatio),
+  hardClearRatio: share('Filling of the window above which results are cleared.', pruned.hardClearRatio),
+  minPrunableToolChars: count('Less than this is not worth clearing.', pruned.minPrunableToolChars, 0),
+  softTrim: section('What a trimmed result keeps.', {
+    maxChars: count('Results up to this length stay whole.', pruned.softTrim.maxChars, 0),
+    headChars: count('Kept of the beginning.', pruned.softTrim.headChars, 0),
+    tailChars: count('Kept of the end.', pruned.softTrim.tailChars, 0),
+  }),
+  hardClear: section('What stands in place of a cleared result.', {
+    enabled: flag('Whether results are cleared at all.', pruned.hardClear.enabled),
+    placeholder: text('The text.').default(pruned.hardClear.placeholder),
+  }),
+  tools: section('Which tools’ results may be pruned ("*" matches any part of a name; deny wins).', {
+    allow: z.array(z.string()).default([]).meta({ description: 'Empty is all.' }),
+    deny: z.array(z.string()).default([]).meta({ description: 'Never these.' }),
+  }),
+})
+
+const l = DEFAULTS.limits
+const limits = section('Upper bounds. Reaching one is answered with an error code, never with silence.', {
+  frame_bytes: count('Bytes of one WebSocket frame.', l.frame_bytes, 1_024),
+  frames_per_second: count('Frames per second and connection.', l.frames_per_second),
+  frames_burst: count('Frames at once and connection.', l.frames_burst),
+  connections: count('Open WebSocket connections.', l.connections),
+  queued_per_session: count('Messages of one session waiting for their turn.', l.queued_per_session),
+  queued_total: count('Messages waiting in all sessions.', l.queued_total),
+  concurrent_turns: count('Turns running at the same time.', l.concurrent_turns),
+  reply_buffer_bytes: count(
+    'Bytes waiting for a slow reader before its connection is closed.',
+    l.reply_buffer_bytes,
+    1_024,
+  ),
+  body_bytes: count('Bytes of one HTTP request body.', l.body_bytes, 1_024),
+  redelivery_ms: milliseconds('How long an answered message is recognised when it comes again.').default(
+    l.redelivery_ms,
+  ),
+  outbox_per_account: count('Undelivered replies kept for one client; the oldest go first.', l.outbox_per_account),
+  warm_session_bytes: count('Memory for recently used sessions.', l.warm_session_bytes, 0),
+})
+
+const budget = section('Spending limits, checked before each request to a model. Not set is unlimited.', {
+  session_tokens: whole('Tokens one session may use in total.', { min: 1 }).optional(),
+  session_usd: z.number().min(0).optional().meta({ description: 'US dollars one session may cost in total.' }),
+  daily_tokens: whole('Tokens of all sessions in one day (UTC).', { min: 1 }).optional(),
+  daily_usd: z.number().min(0).optional().meta({ description: 'US dollars of all sessions in one day (UTC).' }),
+})
+
+const storage = z
+  .discriminatedUnion('kind', [
+    z.strictObject({ kind: z.literal('files') }),
+    z.strictObject({ kind: z.literal('postgres'), url: secret('Connection address, usually "$DATABASE_URL".') }),
+  ])
+  .prefault({ kind: 'files' })
+  .meta({
+    description: 'Where conversations are kept: files in the home directory, or one database for several nodes.',
+  })
+
+const modelName = z
+  .string()
+  .regex(/^(demo|[^/\s]+\/\S+)$/)
+  .meta({ title: '"demo" or "<provider>/<model id>"' })
+
+export const fileSchema = z
+  .strictObject({
+    $schema: z.string().optional().meta({ description: 'For editors: where this schema is.' }),
+    webhook_url: address('A hub to dial. Our own listen address means: serve it. Nothing is dialled without it.', [
+      'ws',
+      'wss',
+    ]).optional(),
+    uid: text('Our identity at the hub; kept in <home>/uid unless told.').optional(),
+    agent_id: text('Name of the agent in session keys.').default(DEFAULTS.agent_id),
+    session_scope: oneOf('Which messages without an explicit session belong together.', [
+      'per-sender',
+      'global',
+      'per-connection',
+    ]).default(DEFAULTS.session_scope),
+    preserve_case: flag('Whether ids that differ by case only are different.', DEFAULTS.preserve_case),
+    listen,
+    model: z
+      .union([modelName, z.array(modelName).min(1)])
+      .default(DEFAULTS.model)
+      .meta({
+        description:
+          'What answers: "demo", "<provider>/<model id>", or a list of which the later ones step in when the first fails.',
+        title: '"demo", "<provider>/<model id>", or a list of such names',
+      }),
+    providers: z
+      .record(z.string().regex(/^[^/\s]+$/), provider)
+      .default({})
+      .meta({ description: 'Model providers by name.' }),
+    agent,
+    task: section('How one instruction is worked to its end.', {
+      auto_cleanup_enabled: flag(
+        'Whether a finished step’s intermediate rounds leave the model’s view.',
+        DEFAULTS.task.auto_cleanup_enabled,
+      ),
+      max_rounds: count('Model answers for one instruction.', DEFAULTS.task.max_rounds),
+      cleanup_min_tokens: count('Smaller gains are not cleaned up.', DEFAULTS.task.cleanup_min_tokens, 0),
+      cleanup_policy: oneOf('"cache-aware" skips what would cost more in broken prompt caches than it saves.', [
+        'always',
+        'cache-aware',
+      ]).default(DEFAULTS.task.cleanup_policy),
+    }),
+    queue: section('What a new message does while its session’s turn runs.', {
+      mode: oneOf('Wait, join the running turn at its next round, or end it.', ['queue', 'steer', 'interrupt']).default(
+        DEFAULTS.queue.mode,
+      ),
+    }),
+    channels: section('Ways in.', { webhook, xiaoyi: xiaoyiSection(historyLimits) }),
+    compaction,
+    contextPruning,
+    limits,
+    budget,
+    shutdown: section('Ending.', {
+      drain_ms: milliseconds('Time running turns get to finish.').default(DEFAULTS.shutdown.drain_ms),
+    }),
+    hooks: z.array(z.string().min(1)).default([]).meta({ description: 'Modules to load, relative to the file.' }),
+    storage,
+    durability: oneOf('"sync": acknowledged is on disk. "fast": acknowledged is with the operating system.', [
+      'sync',
+      'fast',
+    ]).default(DEFAULTS.durability),
+  })
+  .meta({
+    title: 'Clew bridge.json',
+    description: 'Every key is optional. Text of the form "$NAME" is read from the environment.',
+  })
+
+export type FileConfig = z.output<typeof fileSchema>

@@ -1,0 +1,40 @@
+import type { CustomEntry, Entry } from '../core/entry.ts'
+import type { EntryId } from '../core/ids.ts'
+
+/** The custom entry that holds decisions; the turn appends it before the request it belongs to. */
+export const VIEW_ENTRY_TYPE = 'clew.view'
+
+/**
+ * What a request decided about an entry and every later one repeats, so that the same bytes are sent again and the
+ * provider's prompt cache stays valid. A later decision about the same entry replaces the earlier one.
+ */
+export interface StickyDecision {
+  readonly entry: EntryId
+  readonly action: 'truncate' | 'trim' | 'clear' | 'leave-out'
+  /** For `truncate`: the characters the result may keep. */
+  readonly chars?: number
+}
+
+export const stickyEntryData = (decisions: readonly StickyDecision[]): CustomEntry['data'] => ({ decisions })
+
+/** Reads what is well formed and leaves the rest: another program may have written the file. */
+export function readDecisions(entries: readonly Entry[]): ReadonlyMap<EntryId, StickyDecision> {
+  const byEntry = new Map<EntryId, StickyDecision>()
+  for (const entry of entries) {
+    if (entry.type !== 'custom' || entry.customType !== VIEW_ENTRY_TYPE) continue
+    for (const decision of listOf(entry.data)) if (isDecision(decision)) byEntry.set(decision.entry, decision)
+  }
+  return byEntry
+}
+
+function listOf(data: unknown): readonly unknown[] {
+  if (typeof data !== 'object' || data === null || !('decisions' in data)) return []
+  return Array.isArray(data.decisions) ? data.decisions : []
+}
+
+function isDecision(value: unknown): value is StickyDecision {
+  if (typeof value !== 'object' || value === null || !('entry' in value) || !('action' in value)) return false
+  if (typeof value.entry !== 'string') return false
+  if (value.action !== 'truncate') return ['trim', 'clear', 'leave-out'].includes(String(value.action))
+  return 'chars' in value && typeof value.chars === 'number' && value.chars > 0
+}

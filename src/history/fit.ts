@@ -1,0 +1,191 @@
+import { cutMiddle } from '../core/cut-text.ts'
+import type { PreparedMessage, UserBlock } from '../core/message.ts'
+import { estimateMessageTokens } from '../core/tokens.ts'
+import type { StickyDecision } from './decisions.ts'
+import { change, type Change, type Item, type StepContext, type StepResult } from './item.ts'
+import { bytesMeasure, wireBytes } from './wire-bytes.ts'
+import { clearResult, startOfLatestBatch, withMessage } from './result-text.ts'
+import { leftOutNote, longTextNotice, PLACEHOLDERS } from './texts.ts'
+
+/** What a request may weigh. Both always hold for what `fit` returns. */
+export interface Room {
+  readonly tokens: number
+  readonly bytes: number
+}
+
+/**
+ * The last resort, without a model: a history that is still too large is made to fit, so that the request is valid
+ * whatever compaction did. Old results are cleared, then the oldest exchanges are left out whole (a call never without
+ * its results), then the current turn's, and only then are texts cut. Summaries and the latest request stay.
+ */
+export function fit(items: readonly Item[], context: StepContext, room: Room): StepResult {
+  const state = createFitting(items, context, room)
+  state.repeatLeftOut()
+  if (state.fits()) return state.result()
+  state.clearOldResults()
+  state.leaveOutOldest(state.startOfCurrentTurn())
+  state.leaveOutOldest(state.startOfLatestFrame())
+  state.cutTexts()
+  return state.result()
+}
+
+/** Leaving out goes on to this share, so that the next message does not move the boundary again. */
+const AFTER_LEAVING_OUT = 0.8
+const SHORTEST_CUT_CHARS = 200
+
+function createFitting(start: readonly Item[], { sticky, budget }: StepContext, room: Room) {
+  let items = start
+  let leftOut = 0
+  let tokens = sum(items, estimateMessageTokens)
+  const bytesOf = bytesMeasure(items, room.bytes)
+  let bytes = sum(items, bytesOf)
+  const changes: Change[] = []
+  const decisions: StickyDecision[] = []
+
+  const fitsWithin = (share: number): boolean => tokens <= room.tokens * share && bytes <= room.bytes * share
+  const weigh = (message: PreparedMessage, sign: 1 | -1): void => {
+    tokens += sign * estimateMessageTokens(message)
+    bytes += sign * bytesOf(message)
+  }
+  const replaceAt = (at: number, message: PreparedMessage, reason: string): void => {
+    const item = items[at]
+    if (item === undefined) return
+    weigh(item.message, -1)
+    weigh(message, 1)
+    items = items.with(at, withMessage(item, message))
+    changes.push(change('fit', 'rewritten', reason, item))
+  }
+  const leaveOut = (from: number, count: number, isNew: boolean): void => {
+    for (const item of items.slice(from, from + count)) {
+      weigh(item.message, -1)
+      changes.push(change('fit', 'dropped', 'longer than the context window', item))
+      if (isNew) for (const entry of item.sources) decisions.push({ entry, action: 'leave-out' })
+    }
+    items = items.toSpliced(from, count)
+    leftOut += count
+  }
+
+  return {
+    fits: () => fitsWithin(1),
+    startOfCurrentTurn: () =>
+      Math.max(
+        0,
+        items.findLastIndex((item) => item.kind === 'user'),
+      ),
+    startOfLatestFrame: () => items.findLastIndex((item) => item.message.role === 'assistant'),
+
+    repeatLeftOut(): void {
+      if (sticky.size === 0) return
+      for (let at = 0; at < items.length;) {
+        const length = lengthOfGroup(items, at)
+        const sources = items.slice(at, at + length).flatMap((item) => item.sources)
+        const all = sources.length > 0 && sources.every((entry) => sticky.get(entry)?.action === 'leave-out')
+        if (all) leaveOut(at, length, false)
+        else at += length
+      }
+    },
+
+    clearOldResults(): void {
+      const latest = startOfLatestBatch(items)
+      for (let at = 0; at < latest && !fitsWithin(1); at++) {
+        const item = items[at]
+        if (item?.message.role !== 'toolResult') continue
+        const cleared = clearResult(item.message, budget.pruning.hardClear.placeholder)
+        if (cleared === undefined) continue
+        replaceAt(at, cleared, 'old result cleared')
+        for (const entry of item.sources) decisions.push({ entry, action: 'clear' })
+      }
+    },
+
+    /** Whole groups before `end`, oldest first; the latest user message and the summaries are passed over. */
+    leaveOutOldest(end: number): void {
+      if (fitsWithin(1)) return
+      const latestUser = items.findLast((item) => item.kind === 'user')
+      for (let at = 0, stop = end; at < stop && !fitsWithin(AFTER_LEAVING_OUT);) {
+        const length = lengthOfGroup(items, at)
+        const item = items[at]
+        if (item?.kind === 'summary' || item === latestUser) at += length
+        else {
+          leaveOut(at, length, true)
+          stop -= length
+        }
+      }
+    },
+
+    cutTexts(): void {
+      const stuck = new Set<PreparedMessage>()
+      while (!fitsWithin(1)) {
+        const at = heaviest(items, stuck)
+        const item = items[at]
+        if (item === undefined) return
+        const lighter = cutInHalf(item.message)
+        if (lighter === undefined) stuck.add(item.message)
+        else replaceAt(at, lighter, 'text cut to fit the context window')
+        if (lighter === undefined && item.message.role === 'assistant') leaveOut(at, lengthOfGroup(items, at), true)
+      }
+    },
+
+    result(): StepResult {
+      if (leftOut === 0) return { items, changes, decisions }
+      const at = items.findIndex((item) => item.kind !== 'summary')
+      return { items: items.toSpliced(at < 0 ? items.length : at, 0, noteItem(leftOut)), changes, decisions }
+    },
+  }
+}
+
+function noteItem(leftOut: number): Item {
+  const content = [{ type: 'text', text: leftOutNote(leftOut) }] as const
+  return { kind: 'context', sources: [], message: { role: 'user', content, timestamp: 0 } }
+}
+
+/** An assistant message goes with its results. */
+function lengthOfGroup(items: readonly Item[], at: number): number {
+  if (items[at]?.message.role !== 'assistant') return 1
+  let length = 1
+  while (items[at + length]?.message.role === 'toolResult') length++
+  return length
+}
+
+function heaviest(items: readonly Item[], stuck: ReadonlySet<PreparedMessage>): number {
+  let best = -1
+  let weight = 0
+  items.forEach(({ message }, at) => {
+    const own = Math.max(estimateMessageTokens(message), wireBytes(message) / 4)
+    if (own > weight && !stuck.has(message)) [best, weight] = [at, own]
+  })
+  return best
+}
+
+/** Undefined when there is no text left to cut. Signed reasoning goes whole; calls cannot be cut. */
+function cutInHalf(message: PreparedMessage): PreparedMessage | undefined {
+  if (message.role === 'assistant') {
+    if (message.content.some((block) => block.type === 'thinking')) {
+      const content = message.content.filter((block) => block.type !== 'thinking')
+      return content.length === 0 ? undefined : { ...message, content }
+    }
+    const content = message.content.map((block) =>
+      block.type === 'text' ? { ...block, text: half(block.text) } : block,
+    )
+    return sameTexts(content, message.content) ? undefined : { ...message, content }
+  }
+  const blocks =
+    typeof message.content === 'string' ? [{ type: 'text' as const, text: message.content }] : message.content
+  const content = blocks.map((block): UserBlock => {
+    if (block.type === 'text') return { ...block, text: half(block.text) }
+    return { type: 'text', text: PLACEHOLDERS.imageLeftOut('it does not fit the context window') }
+  })
+  return sameTexts(content, blocks) ? undefined : { ...message, content }
+}
+
+const half = (text: string): string =>
+  text.length <= SHORTEST_CUT_CHARS
+    ? text
+    : cutMiddle(text, Math.max(SHORTEST_CUT_CHARS, Math.floor(text.length / 2)), longTextNotice)
+
+type AnyBlock = { readonly type: string; readonly text?: string }
+
+const sameTexts = (a: readonly AnyBlock[], b: readonly AnyBlock[]): boolean =>
+  a.every((block, at) => block.type === b[at]?.type && block.text === b[at]?.text)
+
+const sum = (items: readonly Item[], weigh: (message: PreparedMessage) => number): number =>
+  items.reduce((total, item) => total + weigh(item.message), 0)

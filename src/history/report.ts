@@ -1,0 +1,142 @@
+import { isRecord } from '../base/json.ts'
+import type { EntryId } from '../core/ids.ts'
+import { estimateMessageTokens } from '../core/tokens.ts'
+import { isEntryId } from './loose.ts'
+import { STEP_NAMES, type Change, type Item, type ItemKind } from './item.ts'
+
+/** What the model saw and why it differs from the transcript. Holds ids, sizes and reasons, never text. */
+export interface HistoryReport {
+  readonly messages: readonly MessageReport[]
+  readonly changes: readonly Change[]
+}
+
+/** One message of the request, in order. */
+export interface MessageReport {
+  readonly role: Item['message']['role']
+  readonly kind: ItemKind
+  /** The transcript entries in it; empty for what the pipeline put in. */
+  readonly entries: readonly EntryId[]
+  readonly tokens: number
+}
+
+export function createReport(items: readonly Item[], changes: readonly Change[]): HistoryReport {
+  const messages = items.map(({ message, kind, sources }) => ({
+    role: message.role,
+    kind,
+    entries: sources,
+    tokens: estimateMessageTokens(message),
+  }))
+  return { messages, changes }
+}
+
+/** The stored form, about a dozen bytes per message: it stands in the transcript once per request. */
+export interface CompactReport {
+  readonly v: 1
+  readonly reasons: readonly string[]
+  /** Messages in order, a space between them: letter of the kind, tokens in base 36, then `:entry` for each entry. */
+  readonly m: string
+  /** Changes of one kind together: `[step, action, reason, count or -1, …entries]`, 0 for a change without an entry. */
+  readonly c: readonly (readonly (number | string)[])[]
+}
+
+const LETTERS = {
+  user: 'u',
+  assistant: 'a',
+  result: 'r',
+  'synthetic-result': 's',
+  summary: 'm',
+  context: 'c',
+  filler: 'f',
+  'assistant-filler': 'g',
+} as const
+const ACTIONS = ['dropped', 'added', 'moved', 'rewritten', 'merged'] as const
+
+export function encodeReport(report: HistoryReport): CompactReport {
+  const reasons = [...new Set(report.changes.map((one) => one.reason))]
+  const numberOf = new Map(reasons.map((reason, at) => [reason, at]))
+  const groups = new Map<string, (number | string)[]>()
+  for (const { step, action, reason, count = -1, entry = 0 } of report.changes) {
+    const head = [STEP_NAMES.indexOf(step), ACTIONS.indexOf(action), numberOf.get(reason) ?? 0, count]
+    const group = groups.get(head.join())
+    if (group === undefined) groups.set(head.join(), [...head, entry])
+    else group.push(entry)
+  }
+  return { v: 1, reasons, m: report.messages.map(encodeMessage).join(' '), c: [...groups.values()] }
+}
+
+function encodeMessage({ role, kind, tokens, entries }: MessageReport): string {
+  const letter = LETTERS[kind === 'filler' && role === 'assistant' ? 'assistant-filler' : kind]
+  return [`${letter}${tokens.toString(36)}`, ...entries].join(':')
+}
+
+/** Undefined for anything `encodeReport` did not write. Changes of one kind stand together. */
+export function decodeReport(data: unknown): HistoryReport | undefined {
+  if (!isCompact(data)) return undefined
+  return {
+    messages: data.m === '' ? [] : data.m.split(' ').map(decodeMessage),
+    changes: data.c.flatMap(([step, action, reason, count, ...entries]) =>
+      entries.map((entry) => ({
+        step: STEP_NAMES[Number(step)] ?? 'view',
+        action: ACTIONS[Number(action)] ?? 'rewritten',
+        reason: data.reasons[Number(reason)] ?? '',
+        ...(isEntryId(entry) ? { entry } : {}),
+        ...(Number(count) >= 0 ? { count: Number(count) } : {}),
+      })),
+    ),
+  }
+}
+
+const KIND_OF_LETTER: { readonly [letter: string]: Pick<MessageReport, 'role' | 'kind'> } = {
+  u: { role: 'user', kind: 'user' },
+  a: { role: 'assistant', kind: 'assistant' },
+  r: { role: 'toolResult', kind: 'result' },
+  s: { role: 'toolResult', kind: 'synthetic-result' },
+  m: { role: 'user', kind: 'summary' },
+  c: { role: 'user', kind: 'context' },
+  f: { role: 'user', kind: 'filler' },
+  g: { role: 'assistant', kind: 'filler' },
+}
+
+function decodeMessage(text: string): MessageReport {
+  const [head = '', ...entries] = text.split(':')
+  const known = KIND_OF_LETTER[head.charAt(0)] ?? { role: 'user', kind: 'context' }
+  return { ...known, tokens: Number.parseInt(head.slice(1), 36) || 0, entries: entries.filter(isEntryId) }
+}
+
+function isCompact(data: unknown): data is CompactReport {
+  if (!isRecord(data) || data['v'] !== 1 || typeof data['m'] !== 'string') return false
+  const { reasons, c } = data
+  return Array.isArray(reasons) && Array.isArray(c) && c.every((row) => Array.isArray(row))
+}
+
+/** For `clew sessions show KEY --request N`: message by message what was sent, then what happened to the rest. */
+export function renderReport(report: HistoryReport): string {
+  const byEntry = new Map<EntryId, Change[]>()
+  const others: Change[] = []
+  for (const one of report.changes) {
+    if (one.entry === undefined) others.push(one)
+    else byEntry.set(one.entry, [...(byEntry.get(one.entry) ?? []), one])
+  }
+  const sent = new Set(report.messages.flatMap((message) => message.entries))
+  const lines = report.messages.flatMap((message, at) => [
+    `${String(at + 1).padStart(4)}  ${describe(message)}`,
+    ...message.entries.flatMap((entry) => (byEntry.get(entry) ?? []).map((one) => `        ${line(one)}`)),
+  ])
+  const gone = [...byEntry]
+    .filter(([entry]) => !sent.has(entry))
+    .flatMap(([entry, changes]) => changes.map((one) => `      ${entry}  ${line(one)}`))
+  return [
+    ...lines,
+    ...(gone.length > 0 ? ['not sent:', ...gone] : []),
+    ...(others.length > 0 ? ['put in:', ...others.map((one) => `      ${line(one)}`)] : []),
+  ].join('\n')
+}
+
+function describe({ role, kind, tokens, entries }: MessageReport): string {
+  const what = kind === role || (kind === 'result' && role === 'toolResult') ? role : `${role} (${kind})`
+  return `${what}, ${tokens} tokens${entries.length > 0 ? `, from ${entries.join(' ')}` : ''}`
+}
+
+function line({ step, action, reason, count }: Change): string {
+  return `${action} by ${step}: ${reason}${count === undefined ? '' : ` (${count})`}`
+}

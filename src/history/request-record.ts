@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto'
+import { isRecord } from '../base/json.ts'
+import type { Entry } from '../core/entry.ts'
+import type { EntryId } from '../core/ids.ts'
+import type { PreparedHistory, HistoryInput } from './prepare.ts'
+import { encodeReport, type CompactReport } from './report.ts'
+
+/** The custom entry the turn appends before it sends a request. */
+export const REQUEST_ENTRY_TYPE = 'clew.request'
+
+/**
+ * Data of a `clew.request` entry: what `prepareHistory` was given besides the entries, so that the same request can be
+ * built again in a later year, and the hash that proves it.
+ */
+export interface RequestRecord {
+  /** 1 for the first request of the session. */
+  readonly n: number
+  /** The last entry the history was prepared from; null for none. */
+  readonly leaf: EntryId | null
+  readonly model: string
+  readonly api: string
+  readonly input: Omit<HistoryInput, 'entries' | 'policy'>
+  /** Estimated tokens of the whole request, uncalibrated; the next calibration compares it with the reported usage. */
+  readonly estimate: number
+  /** `hashOfBody` of the exact bytes sent. */
+  readonly hash: string
+  readonly report: CompactReport
+}
+
+export interface RequestFacts {
+  readonly n: number
+  readonly input: HistoryInput
+  readonly prepared: PreparedHistory
+  readonly body: string
+}
+
+export function createRequestRecord({ n, input, prepared, body }: RequestFacts): RequestRecord {
+  const { entries, policy: _, ...settings } = input
+  return {
+    n,
+    leaf: entries.at(-1)?.id ?? null,
+    model: input.target.model,
+    api: input.target.api,
+    input: settings,
+    estimate: prepared.tokens.raw + input.budget.fixedTokens,
+    hash: hashOfBody(body),
+    report: encodeReport(prepared.report),
+  }
+}
+
+export function hashOfBody(body: string): string {
+  return `sha256:${createHash('sha256').update(body).digest('hex')}`
+}
+
+/** What the recorded request was prepared from; undefined when the path does not hold its last entry. */
+export function inputOfRecord(record: RequestRecord, path: readonly Entry[]): HistoryInput | undefined {
+  const end = record.leaf === null ? 0 : path.findIndex((entry) => entry.id === record.leaf) + 1
+  if (record.leaf !== null && end === 0) return undefined
+  return { ...record.input, entries: path.slice(0, end) }
+}
+
+export function requestRecords(entries: readonly Entry[]): readonly RequestRecord[] {
+  return entries.flatMap((entry) => {
+    if (entry.type !== 'custom' || entry.customType !== REQUEST_ENTRY_TYPE) return []
+    return isRequestRecord(entry.data) ? [entry.data] : []
+  })
+}
+
+export function isRequestRecord(data: unknown): data is RequestRecord {
+  if (!isRecord(data)) return false
+  const { n, hash, estimate, input, leaf } = data
+  const isLeaf = leaf === null || typeof leaf === 'string'
+  return typeof n === 'number' && typeof hash === 'string' && typeof estimate === 'number' && isRecord(input) && isLeaf
+}

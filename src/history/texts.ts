@@ -1,0 +1,64 @@
+/** Every sentence the pipeline puts into a conversation, in one place. Providers' caches depend on these bytes. */
+
+/** pi-coding-agent wraps summaries exactly so; both programs then show the model the same text. */
+export function compactionSummaryText(summary: string): string {
+  return `The conversation history before this point was compacted into the following summary:\n\n<summary>\n${summary}\n</summary>`
+}
+
+export function branchSummaryText(summary: string): string {
+  return `The following is a summary of a branch that this conversation came back from:\n\n<summary>\n${summary}</summary>`
+}
+
+export function bashExecutionText(execution: { readonly [field: string]: unknown }): string {
+  const { command, output, exitCode, fullOutputPath } = execution
+  const parts = [
+    `Ran \`${asText(command)}\`\n${asText(output) === '' ? '(no output)' : `\`\`\`\n${asText(output)}\n\`\`\``}`,
+  ]
+  if (execution['cancelled'] === true) parts.push('(command cancelled)')
+  else if (typeof exitCode === 'number' && exitCode !== 0) parts.push(`Command exited with code ${exitCode}`)
+  if (execution['truncated'] === true && asText(fullOutputPath) !== '') {
+    parts.push(`[Output truncated. Full output: ${asText(fullOutputPath)}]`)
+  }
+  return parts.join('\n\n')
+}
+
+const asText = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+export const systemMessageText = (text: string): string => `[System message]\n${text}`
+
+export const PLACEHOLDERS = {
+  blankUser: '(continue)',
+  sessionBootstrap: '(session bootstrap)',
+  noOutput: '(no output)',
+  toolResultsNoted: '(tool results received)',
+  imageAlreadySeen: '[image data removed - already processed by model]',
+  emptyHistory: '(continue)',
+  unsupportedBlock: (type: string) =>
+    `[content of type ${type.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, 40)} left out]`,
+  imageLeftOut: (reason: string) => `[image left out: ${reason}]`,
+} as const
+
+export const QUEUED_MARKER = '[Queued message: sent earlier and not answered yet; the message to answer follows]'
+
+/** Tells a result that a program made up from one that a tool gave. Read back by `isSyntheticResult`. */
+export const SYNTHETIC_RESULT_TEXT =
+  '[clew] missing tool result: the call was interrupted before its result was recorded; this error result stands in for it.'
+
+export function contextResultText(toolName: string): string {
+  return `[Result of the tool ${toolName}, whose call is not in view]`
+}
+
+export function truncationNotice(omittedChars: number): string {
+  return `[… ${omittedChars} characters of this tool result are left out here; the whole of it is in the transcript. Ask for the part you need, by offset and limit or a narrower query.]`
+}
+
+export function softTrimNote(headChars: number, tailChars: number, originalChars: number): string {
+  return `[Tool result trimmed: kept the first ${headChars} and the last ${tailChars} of ${originalChars} characters.]`
+}
+
+export function leftOutNote(messages: number): string {
+  return `[${messages} earlier ${messages === 1 ? 'message is' : 'messages are'} left out here: the conversation is longer than this model's context window]`
+}
+
+export const longTextNotice = (omittedChars: number): string =>
+  `[… ${omittedChars} characters left out here: longer than this model's context window]`

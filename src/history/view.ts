@@ -1,0 +1,138 @@
+import { assertNever } from '../base/assert-never.ts'
+import type { CompactionEntry, ContextEditEntry, Entry } from '../core/entry.ts'
+import type { EntryId } from '../core/ids.ts'
+import { wellFormed } from '../core/cut-text.ts'
+import { activeCleanups } from './cleanup-records.ts'
+import type { Change, Item } from './item.ts'
+import { normalizeMessage, type Normalized } from './normalize-message.ts'
+import { compactionSummaryText } from './texts.ts'
+
+export interface View {
+  readonly items: readonly Item[]
+  readonly changes: readonly Change[]
+}
+
+/**
+ * The part of a path that can matter to the model: from the first kept entry of the last compaction on. Given a whole
+ * path or that part alone, everything after gives the same history.
+ */
+export function activeEntries(entries: readonly Entry[]): readonly Entry[] {
+  const at = entries.findLastIndex((entry) => entry.type === 'compaction')
+  const compaction = entries[at]
+  if (compaction?.type !== 'compaction') return entries
+  const kept = entries.findIndex((entry) => entry.id === compaction.firstKeptEntryId)
+  // The first kept entry may be lost; then what follows the summary is kept.
+  return entries.slice(kept >= 0 && kept < at ? kept : at)
+}
+
+/** The transcript as the model should see it before any provider's rules: compactions, cleanups and edits applied. */
+export function viewOf(entries: readonly Entry[]): View {
+  const changes: Change[] = []
+  const cleanups = cleanupsByEntry(entries)
+  const edits = editsByTarget(entries)
+  const compaction = entries.findLast((entry): entry is CompactionEntry => entry.type === 'compaction')
+  const items: Item[] = compaction === undefined ? [] : [summaryItem(compaction)]
+  const notesPlaced = new Set<string>()
+
+  for (const entry of entries) {
+    const cleanup = cleanups.get(entry.id)
+    if (cleanup !== undefined) {
+      changes.push({ step: 'view', action: 'dropped', reason: 'cleaned up', entry: entry.id })
+      if (!notesPlaced.has(cleanup.id)) {
+        notesPlaced.add(cleanup.id)
+        placeNote(items, cleanup.note, changes)
+      }
+      continue
+    }
+    const item = itemOf(entry, edits, changes)
+    if (item !== undefined) items.push(item)
+  }
+  return { items, changes }
+}
+
+function cleanupsByEntry(entries: readonly Entry[]): ReadonlyMap<EntryId, { id: EntryId; note: string }> {
+  const byEntry = new Map<EntryId, { id: EntryId; note: string }>()
+  for (const { id, record } of activeCleanups(entries)) {
+    for (const hidden of record.hidden) byEntry.set(hidden, { id, note: record.note })
+  }
+  return byEntry
+}
+
+function editsByTarget(entries: readonly Entry[]): ReadonlyMap<EntryId, ContextEditEntry> {
+  const edits = new Map<EntryId, ContextEditEntry>()
+  for (const entry of entries) {
+    if (entry.type === 'context_edit' && entry.mirrors === undefined) edits.set(entry.targetId, entry)
+  }
+  return edits
+}
+
+/**
+ * Behind the instruction whose rounds are hidden, in the same message: a message of its own would make two user turns
+ * in a row, and in the answer the model would take it for its own words.
+ */
+function placeNote(items: Item[], note: string, changes: Change[]): void {
+  const text = wellFormed(note).trim()
+  if (text === '') return
+  const at = items.length - 1
+  const last = items[at]
+  const block = { type: 'text', text } as const
+  if (last?.message.role === 'user' && Array.isArray(last.message.content)) {
+    items[at] = { ...last, message: { ...last.message, content: [...last.message.content, block] } }
+    changes.push({ step: 'view', action: 'rewritten', reason: 'cleanup note', ...first(last.sources) })
+    return
+  }
+  items.push({ kind: 'context', sources: [], message: { role: 'user', content: [block], timestamp: 0 } })
+  changes.push({ step: 'view', action: 'added', reason: 'cleanup note' })
+}
+
+const first = (sources: readonly EntryId[]) => (sources[0] === undefined ? {} : { entry: sources[0] })
+
+function itemOf(entry: Entry, edits: ReadonlyMap<EntryId, ContextEditEntry>, changes: Change[]): Item | undefined {
+  const edit = edits.get(entry.id)
+  if (edit?.replacement === null) {
+    changes.push({ step: 'view', action: 'dropped', reason: 'hidden by an edit', entry: entry.id })
+    return undefined
+  }
+  const normalized = normalizedOf(entry, edit)
+  if (normalized === undefined) return undefined
+  if (edit !== undefined)
+    changes.push({ step: 'view', action: 'rewritten', reason: 'replaced by an edit', entry: entry.id })
+  for (const note of normalized.notes)
+    changes.push({ step: 'view', action: 'rewritten', reason: note, entry: entry.id })
+  const { message, kind } = normalized
+  return message === undefined ? undefined : { message, kind, sources: [entry.id] }
+}
+
+function normalizedOf(entry: Entry, edit: ContextEditEntry | undefined): Normalized | undefined {
+  switch (entry.type) {
+    case 'message':
+      if (typeof entry.message !== 'object' || entry.message === null) return undefined
+      if (edit === undefined) return normalizeMessage(entry.message)
+      return normalizeMessage({ ...entry.message, content: edit.replacement?.content })
+    case 'custom_message':
+      return normalizeMessage({
+        role: 'custom',
+        content: edit?.replacement?.content ?? entry.content,
+        timestamp: Date.parse(entry.timestamp),
+      })
+    case 'branch_summary':
+      return normalizeMessage({ role: 'branchSummary', summary: entry.summary, timestamp: Date.parse(entry.timestamp) })
+    case 'compaction':
+    case 'custom':
+    case 'model_change':
+    case 'thinking_level_change':
+    case 'label':
+    case 'session_info':
+    case 'context_edit':
+    case 'unknown':
+      return undefined
+    default:
+      return assertNever(entry)
+  }
+}
+
+function summaryItem({ id, summary, timestamp }: CompactionEntry): Item {
+  const text = wellFormed(compactionSummaryText(typeof summary === 'string' ? summary : ''))
+  const content = [{ type: 'text', text }] as const
+  return { kind: 'summary', sources: [id], message: { role: 'user', content, timestamp: Date.parse(timestamp) || 0 } }
+}

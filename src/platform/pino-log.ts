@@ -1,0 +1,115 @@
+import { isRecord, parseJson } from '../base/json.ts'
+import type { Log, LogFacts } from '../base/log.ts'
+import { createRedactor } from '../base/redact.ts'
+import { formatLogLine } from './log-line.ts'
+
+export interface PinoLogOptions {
+  /** Adds debug lines: more structure (ids, sizes, timings), never content. */
+  readonly verbose: boolean
+  /** One readable line per event instead of NDJSON: for a person at a terminal. */
+  readonly pretty: boolean
+  readonly colors?: boolean
+  /** Waits for every line to be written: for commands that end soon. A server must not wait for whoever reads its log. */
+  readonly sync: boolean
+  /** Lines waiting for a slow reader beyond this are dropped. */
+  readonly maxBufferedBytes?: number
+  /** Cut out wherever they appear. */
+  readonly secrets?: readonly string[]
+  /** 2 (standard error) unless told; standard output is for data. */
+  readonly descriptor?: number
+  /** Takes the lines instead of the descriptor. */
+  readonly write?: (line: string) => void
+}
+
+export interface PinoLog {
+  readonly log: Log
+  /** Writes what is buffered; to be called last. */
+  flush(): void
+}
+
+/** Pino is loaded here and not at import, so that commands without a log do not pay for it. */
+export async function openPinoLog(options: PinoLogOptions): Promise<PinoLog> {
+  const { pino } = await import('pino')
+  const sink = options.write === undefined ? openSink(pino.destination, options) : { write: options.write, flush() {} }
+  const write = options.pretty
+    ? (line: string): void => sink.write(toPretty(line, options))
+    : (line: string): void => sink.write(line)
+  const logger = pino(
+    {
+      level: options.verbose ? 'debug' : 'info',
+      base: options.verbose ? { pid: process.pid } : null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    { write },
+  )
+  const redact = createRedactor({ secrets: options.secrets ?? [] })
+  return { log: wrap(logger, (value) => redact(value)), flush: () => sink.flush() }
+}
+
+interface PinoLike {
+  debug(facts: object, message: string): void
+  info(facts: object, message: string): void
+  warn(facts: object, message: string): void
+  error(facts: object, message: string): void
+  child(facts: object): PinoLike
+  isLevelEnabled(level: string): boolean
+}
+
+function wrap(logger: PinoLike, redact: (value: LogFacts | string) => unknown): Log {
+  const clean = (facts: LogFacts): object => {
+    const cleaned = redact(facts)
+    return isRecord(cleaned) ? cleaned : {}
+  }
+  const line =
+    (level: 'debug' | 'info' | 'warn' | 'error') =>
+    (message: string, facts: LogFacts = {}): void => {
+      if (logger.isLevelEnabled(level)) logger[level](clean(facts), String(redact(message)))
+    }
+  return {
+    debug: line('debug'),
+    info: line('info'),
+    warn: line('warn'),
+    error: line('error'),
+    child: (facts) => wrap(logger.child(clean(facts)), redact),
+  }
+}
+
+interface Sink {
+  write(line: string): void
+  flush(): void
+}
+
+interface Destination {
+  write(line: string): unknown
+  flushSync(): void
+  on(event: 'error', listener: () => void): unknown
+}
+
+function openSink(
+  open: (options: { fd: number; sync: boolean; maxLength: number }) => Destination,
+  options: PinoLogOptions,
+): Sink {
+  const destination = open({
+    fd: options.descriptor ?? 2,
+    sync: options.sync,
+    maxLength: options.sync ? 0 : (options.maxBufferedBytes ?? 4 * 1024 * 1024),
+  })
+  // The reader of our log went away (EPIPE): the gateway goes on without it.
+  destination.on('error', () => undefined)
+  return {
+    write: (line) => void destination.write(line),
+    flush() {
+      try {
+        destination.flushSync()
+      } catch {
+        // Nobody reads any more.
+      }
+    },
+  }
+}
+
+function toPretty(line: string, options: PinoLogOptions): string {
+  const record = parseJson(line)
+  return isRecord(record) ? formatLogLine(record, { verbose: options.verbose, colors: options.colors ?? false }) : line
+}

@@ -1,0 +1,58 @@
+import { Agent } from 'undici'
+import { HttpFailure, type HttpClient, type HttpRequest } from '../base/http.ts'
+import { Exchange } from './http-exchange.ts'
+import { isRefusedLiteral, publicConnector } from './public-address.ts'
+
+export interface HttpClientOptions {
+  /** How long an idle connection is kept for the next request. */
+  readonly keepAliveMs?: number
+  /** A connection still being made is given up after this, even when nobody waits for it any more. */
+  readonly maxConnectMs?: number
+  /** Connections to one origin. */
+  readonly maxConnections?: number
+  /** Bytes of an answer held for a slow reader before the peer is told to wait. */
+  readonly maxBufferedBytes?: number
+}
+
+export interface ClosableHttpClient extends HttpClient {
+  /** Ends every connection, busy ones too. */
+  close(): Promise<void>
+}
+
+/** The `HttpClient` of the running program, on undici. Two pools, so that a guarded request never meets an open socket. */
+export function createHttpClient(options: HttpClientOptions = {}): ClosableHttpClient {
+  const { keepAliveMs = 15_000, maxConnectMs = 60_000, maxConnections = 256, maxBufferedBytes = 256 * 1024 } = options
+  // Our own timers are used: undici's are shared and up to a second late, and its defaults cut long silences.
+  const shared = {
+    keepAliveTimeout: keepAliveMs,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connections: maxConnections,
+    pipelining: 1,
+  }
+  const open = new Agent({ ...shared, connect: { timeout: maxConnectMs } })
+  const guarded = new Agent({ ...shared, connect: publicConnector(maxConnectMs) })
+  return {
+    async request(request, signal) {
+      signal.throwIfAborted()
+      const url = parseUrl(request)
+      const exchange = new Exchange(request, maxBufferedBytes, signal)
+      exchange.send(request.publicOnly === true ? guarded : open, url)
+      return exchange.response
+    },
+    close: async () => {
+      await Promise.all([open.destroy(), guarded.destroy()])
+    },
+  }
+}
+
+function parseUrl(request: HttpRequest): URL {
+  const url = URL.canParse(request.url) ? new URL(request.url) : undefined
+  if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+    throw new HttpFailure('invalid', 'the address is not an http or https URL')
+  }
+  if (request.publicOnly === true && isRefusedLiteral(url.hostname)) {
+    throw new HttpFailure('address-refused', 'the address is not public')
+  }
+  return url
+}

@@ -1,0 +1,77 @@
+import type { Clock } from '../base/clock.ts'
+import type { ErrorCode } from '../core/errors.ts'
+
+export interface CircuitOptions {
+  /** Failures in a row that open it. */
+  readonly maxFailures: number
+  readonly firstPauseMs: number
+  readonly maxPauseMs: number
+}
+
+export const DEFAULT_CIRCUIT: CircuitOptions = { maxFailures: 5, firstPauseMs: 5_000, maxPauseMs: 120_000 }
+
+/** What tells about a provider's health. A refused key or request says nothing about it, and neither does a limit. */
+const SICK: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'MODEL_OVERLOADED',
+  'MODEL_FAILED',
+  'MODEL_NETWORK',
+  'MODEL_TIMEOUT',
+  'MODEL_STREAM_CUT',
+])
+
+export type CircuitState = 'closed' | 'open' | 'probing'
+
+/**
+ * Keeps sessions from queueing up at a dead provider: after some failures in a row requests fail at once, until a
+ * single probe gets through.
+ */
+export class Circuit {
+  readonly #clock: Clock
+  readonly #options: CircuitOptions
+  #failures = 0
+  #openings = 0
+  #openUntil = 0
+  #probing = false
+
+  constructor(clock: Clock, options: CircuitOptions = DEFAULT_CIRCUIT) {
+    this.#clock = clock
+    this.#options = options
+  }
+
+  get state(): CircuitState {
+    if (this.#failures < this.#options.maxFailures) return 'closed'
+    return this.#probing ? 'probing' : 'open'
+  }
+
+  /** Zero when a request may be made now; otherwise how long to stay away. Every admission is reported on later. */
+  admit(): number {
+    if (this.state === 'closed') return 0
+    const waitMs = this.#openUntil - this.#clock.now()
+    if (waitMs > 0) return waitMs
+    if (this.#probing) return this.#options.firstPauseMs
+    this.#probing = true
+    return 0
+  }
+
+  succeeded(): void {
+    this.#failures = 0
+    this.#openings = 0
+    this.#probing = false
+  }
+
+  failed(code: ErrorCode): void {
+    // An answer of any other kind comes from a living service.
+    if (!SICK.has(code)) return this.succeeded()
+    this.#probing = false
+    this.#failures++
+    if (this.#failures < this.#options.maxFailures) return undefined
+    const pause = Math.min(this.#options.maxPauseMs, this.#options.firstPauseMs * 2 ** Math.min(this.#openings++, 20))
+    this.#openUntil = this.#clock.now() + pause
+    return undefined
+  }
+
+  /** The request was given up by us: it tells nothing. */
+  abandoned(): void {
+    this.#probing = false
+  }
+}

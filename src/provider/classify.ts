@@ -1,0 +1,86 @@
+import type { ErrorCode } from '../core/errors.ts'
+import type { ProviderError } from './provider-error.ts'
+
+/** Sentences in which providers and local servers say that a prompt does not fit. Collected from public threads. */
+const OVERFLOW = [
+  /prompt (?:is )?too long/i, // Anthropic, Ollama
+  /request_too_large|request exceeds the maximum size/i, // Anthropic, by bytes
+  /exceeds? (?:the )?context (?:window|limit|length)/i, // OpenAI, Anthropic
+  /context[_ ](?:length|window)[_ ]exceed/i, // OpenAI's code, z.ai
+  /maximum (?:context|prompt) length/i, // OpenAI, vLLM, OpenRouter, Mistral, xAI
+  /input token count.*exceeds the maximum/i, // Google
+  /exceeds the available context size/i, // llama.cpp
+  /greater than the context length/i, // LM Studio
+  /context window exceeds limit/i, // MiniMax
+  /exceeded model token limit/i, // Kimi
+  /input is too long for requested model/i, // Bedrock
+  /reduce the length of the messages/i, // Groq
+  /range of input length should be/i, // Qwen
+]
+
+const QUOTA = /insufficient[_ ](?:quota|balance)|billing|credit balance|exceeded your current quota|arrears|payment/i
+/** Narrower, for 429: Google says "check your plan and billing details" for a limit per minute too. */
+const SPENT = /insufficient[_ ]?(?:quota|balance)|billing_error|credit balance is too low/i
+const FILTERED =
+  /content[_ ]?(?:filter|policy|management)|data_inspection_failed|prohibited_content|moderation|safety (?:system|settings|reasons)|usage polic/i
+const MISSING_MODEL = /model.*(?:not found|does not exist|not exist|unknown|not supported)|(?:unknown|invalid) model/i
+
+/** Words providers use in place of a status, in errors inside a stream for example. */
+const WORDS: Readonly<Record<string, ErrorCode>> = {
+  authentication_error: 'MODEL_AUTH',
+  permission_error: 'MODEL_AUTH',
+  permission_denied: 'MODEL_AUTH',
+  unauthenticated: 'MODEL_AUTH',
+  invalid_api_key: 'MODEL_AUTH',
+  api_key_invalid: 'MODEL_AUTH',
+  billing_error: 'MODEL_QUOTA',
+  insufficient_quota: 'MODEL_QUOTA',
+  rate_limit_error: 'MODEL_RATE_LIMITED',
+  rate_limit_exceeded: 'MODEL_RATE_LIMITED',
+  rate_limited: 'MODEL_RATE_LIMITED',
+  tokens: 'MODEL_RATE_LIMITED',
+  requests: 'MODEL_RATE_LIMITED',
+  resource_exhausted: 'MODEL_RATE_LIMITED',
+  overloaded_error: 'MODEL_OVERLOADED',
+  unavailable: 'MODEL_OVERLOADED',
+  deadline_exceeded: 'MODEL_OVERLOADED',
+  service_unavailable: 'MODEL_OVERLOADED',
+  context_length_exceeded: 'MODEL_CONTEXT_OVERFLOW',
+  request_too_large: 'MODEL_CONTEXT_OVERFLOW',
+  not_found_error: 'MODEL_UNKNOWN',
+  model_not_found: 'MODEL_UNKNOWN',
+  invalid_request_error: 'MODEL_REQUEST_INVALID',
+  invalid_argument: 'MODEL_REQUEST_INVALID',
+  failed_precondition: 'MODEL_REQUEST_INVALID',
+  invalid_prompt: 'MODEL_REQUEST_INVALID',
+  content_filter: 'MODEL_CONTENT_FILTERED',
+  content_policy_violation: 'MODEL_CONTENT_FILTERED',
+  api_error: 'MODEL_FAILED',
+  server_error: 'MODEL_FAILED',
+  internal: 'MODEL_FAILED',
+}
+
+export function classify(error: ProviderError): ErrorCode {
+  const { status, words, message } = error
+  const text = `${words.join(' ')} ${message}`
+  if (status === 401) return 'MODEL_AUTH'
+  if (status === 402) return 'MODEL_QUOTA'
+  if (status === 403) return QUOTA.test(text) ? 'MODEL_QUOTA' : 'MODEL_AUTH'
+  // A redirect or a missing page is a wrong address more often than a wrong model; both are the configuration's.
+  if (status === 404 || status === 405 || (status >= 300 && status < 400)) return 'MODEL_UNKNOWN'
+  if (status === 413) return 'MODEL_CONTEXT_OVERFLOW'
+  if (status === 429) return SPENT.test(text) ? 'MODEL_QUOTA' : 'MODEL_RATE_LIMITED'
+  if (status === 529 || status === 503 || status === 408) return 'MODEL_OVERLOADED'
+  if (status >= 500) return isOverflow(text) ? 'MODEL_CONTEXT_OVERFLOW' : 'MODEL_FAILED'
+  if (isOverflow(text)) return 'MODEL_CONTEXT_OVERFLOW'
+  if (words.includes('api_key_invalid') || /api key not valid|incorrect api key/i.test(message)) return 'MODEL_AUTH'
+  if (QUOTA.test(text)) return 'MODEL_QUOTA'
+  if (FILTERED.test(text)) return 'MODEL_CONTENT_FILTERED'
+  if (MISSING_MODEL.test(message) && status >= 400) return 'MODEL_UNKNOWN'
+  if (status >= 400) return 'MODEL_REQUEST_INVALID'
+  return words.map((word) => WORDS[word]).find((code) => code !== undefined) ?? 'MODEL_FAILED'
+}
+
+export function isOverflow(text: string): boolean {
+  return OVERFLOW.some((pattern) => pattern.test(text))
+}

@@ -1,0 +1,74 @@
+import { GatewayError, type ErrorCode, type ErrorFacts } from '../core/errors.ts'
+import { HttpFailure } from '../base/http.ts'
+import { classify } from './classify.ts'
+import type { ProviderError } from './provider-error.ts'
+import { redact } from './redact.ts'
+
+/** Whom an error is about. `secrets` never leave: they are here to be taken out. */
+export interface ErrorContext {
+  readonly provider: string
+  readonly model: string
+  readonly secrets: readonly string[]
+}
+
+/** What a person reads. `{provider}` and `{model}` are filled in; each sentence says what can be done. */
+const SENTENCES: Partial<Record<ErrorCode, string>> = {
+  MODEL_AUTH: '{provider} rejected the API key. Check providers.{provider}.apiKey in the configuration.',
+  MODEL_QUOTA: 'The account at {provider} has no credit or quota left. Top it up, or choose another model.',
+  MODEL_RATE_LIMITED: '{provider} is limiting our requests. Please try again in a moment.',
+  MODEL_OVERLOADED: '{provider} is overloaded. Please try again in a moment.',
+  MODEL_CONTEXT_OVERFLOW: 'The conversation is too long for {model}.',
+  MODEL_REQUEST_INVALID: '{provider} did not accept the request for {model}.',
+  MODEL_CONTENT_FILTERED: '{provider} declined to answer: its content rules were triggered.',
+  MODEL_UNKNOWN: '{provider} does not know the model {model}. Check the model name and the base URL.',
+  MODEL_NETWORK: '{provider} could not be reached. Check the network and providers.{provider}.baseUrl.',
+  MODEL_TIMEOUT: '{provider} did not answer in time. Please try again.',
+  MODEL_STREAM_CUT: 'The connection to {provider} was cut before the answer was complete.',
+  MODEL_ANSWER_INVALID: '{provider} sent an answer that cannot be read. Check that the base URL is right.',
+  MODEL_FAILED: '{provider} reported an internal error. Please try again.',
+  MODEL_UNAVAILABLE: '{provider} has failed several times in a row and is being given a pause.',
+}
+
+export function modelError(code: ErrorCode, context: ErrorContext, facts: ErrorFacts = {}): GatewayError {
+  const sentence = (SENTENCES[code] ?? 'The request to {provider} failed.')
+    .replaceAll('{provider}', context.provider)
+    .replaceAll('{model}', context.model)
+  // Whatever a provider says may quote the key it was given, even a request id.
+  const safe = Object.entries(facts).map(([name, value]) => {
+    return [name, typeof value === 'string' ? redact(value, context.secrets) : value] as const
+  })
+  const { provider, model } = context
+  return new GatewayError(code, sentence, { provider, model, ...Object.fromEntries(safe) })
+}
+
+/** An error the provider reported, over HTTP or inside a stream. */
+export function providerError(error: ProviderError, context: ErrorContext, facts: ErrorFacts = {}): GatewayError {
+  const code = classify(error)
+  return modelError(code, context, {
+    ...(error.status === 0 ? {} : { status: error.status }),
+    ...(error.words.length === 0 ? {} : { reason: error.words.join(' ') }),
+    ...(error.message === '' ? {} : { detail: error.message }),
+    ...(error.retryDelayMs === undefined ? {} : { retryAfterMs: error.retryDelayMs }),
+    ...facts,
+  })
+}
+
+/** Anything the connection threw. What is not a known failure passes unchanged: it is a defect, not the provider's. */
+export function connectionError(thrown: unknown, context: ErrorContext, started: boolean): unknown {
+  if (!(thrown instanceof HttpFailure)) return thrown
+  const facts = { failure: thrown.kind, ...(thrown.code === undefined ? {} : { errno: thrown.code }) }
+  switch (thrown.kind) {
+    case 'connect':
+    case 'address-refused':
+      return modelError('MODEL_NETWORK', context, facts)
+    case 'connect-timeout':
+    case 'first-byte-timeout':
+      return modelError('MODEL_TIMEOUT', context, facts)
+    case 'idle-timeout':
+    case 'reset':
+      return modelError(started ? 'MODEL_STREAM_CUT' : 'MODEL_NETWORK', context, facts)
+    case 'invalid':
+    default:
+      return modelError('MODEL_ANSWER_INVALID', context, facts)
+  }
+}

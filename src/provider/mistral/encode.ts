@@ -1,0 +1,112 @@
+import type { JsonObject } from '../../base/json.ts'
+import type { AssistantMessage, ToolResultMessage, UserMessage } from '../../core/message.ts'
+import { mapToolIds, type WireIds } from '../../core/wire-ids.ts'
+import {
+  callNames,
+  dataUrl,
+  isOwnAnswer,
+  thinkingLevelOf,
+  toolResultText,
+  userBlocks,
+  type EncodeOptions,
+} from '../encoding.ts'
+import { toCall, toTool } from '../openai-completions/encode.ts'
+import { mergeTurns, type ChatMessage } from '../openai-completions/merge-turns.ts'
+import type { EncodedRequest, ModelRequest } from '../provider.ts'
+import { isBlank, wellFormed, wireToolName } from '../wire-text.ts'
+
+/** The chat dialect of Mistral: nine-character ids, no field it does not know, no user turn right behind a result. */
+export function encodeMistral(request: ModelRequest, options: EncodeOptions): EncodedRequest {
+  const body = {
+    model: request.model,
+    ...(request.tools.length === 0 ? {} : { tools: request.tools.map(toTool) }),
+    max_tokens: request.maxOutputTokens,
+    ...reasoningFields(request, options),
+    stream: true,
+    messages: bridgeResults(mergeTurns(toMessages(request, options))),
+  }
+  return { model: request.model, body: JSON.stringify(body) }
+}
+
+function reasoningFields(request: ModelRequest, options: EncodeOptions): JsonObject {
+  if (thinkingLevelOf(request) === 'off') return {}
+  if (options.reasoning === 'effort') return { reasoning_effort: 'high' }
+  if (options.reasoning !== undefined) return {}
+  if (/magistral/i.test(request.model)) return { prompt_mode: 'reasoning' }
+  // One effort exists besides `none`.
+  return /mistral-(?:small-(?:2603|latest)|medium-3\.5)/i.test(request.model) ? { reasoning_effort: 'high' } : {}
+}
+
+function toMessages(request: ModelRequest, options: EncodeOptions): readonly ChatMessage[] {
+  const ids = mapToolIds(request.messages, 'strict9')
+  const names = callNames(request, ids)
+  const system: readonly ChatMessage[] = isBlank(request.system)
+    ? []
+    : [{ role: 'system', content: wellFormed(request.system) }]
+  const messages = request.messages.flatMap((message, at): readonly ChatMessage[] => {
+    if (message.role === 'user') return toUser(message)
+    if (message.role === 'assistant') return toAssistant(message, at, ids, request.model, options)
+    const id = ids.idOfResult(at)
+    return [toToolMessage(message, id, names.get(id) ?? wireToolName(message.toolName))]
+  })
+  return [...system, ...messages]
+}
+
+function toUser(message: UserMessage): readonly ChatMessage[] {
+  const blocks = userBlocks(message.content)
+  if (blocks.length === 0) return []
+  if (blocks.every((block) => block.type === 'text')) {
+    return [{ role: 'user', content: blocks.map((block) => block.text).join('\n') }]
+  }
+  return [{ role: 'user', content: blocks.map(toChunk) }]
+}
+
+function toChunk(block: ReturnType<typeof userBlocks>[number]): JsonObject {
+  return block.type === 'text' ? { type: 'text', text: block.text } : { type: 'image_url', image_url: dataUrl(block) }
+}
+
+function toToolMessage(message: ToolResultMessage, id: string, name: string): ChatMessage {
+  const text = toolResultText(message.content, message.isError)
+  const images = userBlocks(message.content).filter((block) => block.type === 'image')
+  return {
+    role: 'tool',
+    tool_call_id: id,
+    name,
+    content: images.length === 0 ? text : [{ type: 'text', text }, ...images.map(toChunk)],
+  }
+}
+
+function toAssistant(
+  message: AssistantMessage,
+  at: number,
+  ids: WireIds,
+  model: string,
+  options: EncodeOptions,
+): readonly ChatMessage[] {
+  const own = isOwnAnswer(message, 'mistral-conversations', options.provider, model)
+  const chunks = message.content.flatMap((block): readonly JsonObject[] => {
+    if (block.type === 'text' && !isBlank(block.text)) return [{ type: 'text', text: wellFormed(block.text) }]
+    if (block.type !== 'thinking' || !own || isBlank(block.thinking)) return []
+    return [{ type: 'thinking', thinking: [{ type: 'text', text: wellFormed(block.thinking) }] }]
+  })
+  const calls = message.content.flatMap((block, position) =>
+    block.type === 'toolCall' ? [toCall(block, ids.idOfCall(at, position), false)] : [],
+  )
+  if (calls.length === 0 && !chunks.some((chunk) => chunk['type'] === 'text')) return []
+  const content = chunks.some((chunk) => chunk['type'] === 'thinking') ? chunks : plainText(message)
+  return [{ role: 'assistant', content, ...(calls.length === 0 ? {} : { tool_calls: calls }) }]
+}
+
+function plainText(message: AssistantMessage): string {
+  const texts = message.content.flatMap((block) => (block.type === 'text' && !isBlank(block.text) ? [block.text] : []))
+  return wellFormed(texts.join('\n'))
+}
+
+/** "Unexpected role 'user' after role 'tool'": a tool loop that was stopped gets the answer it never had. */
+function bridgeResults(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  return messages.flatMap((message, at) =>
+    message.role === 'user' && messages[at - 1]?.role === 'tool' ? [BRIDGE, message] : [message],
+  )
+}
+
+const BRIDGE: ChatMessage = { role: 'assistant', content: 'The tool results are in; the answer was interrupted.' }

@@ -1,0 +1,180 @@
+import { createParser } from 'eventsource-parser'
+import type { Clock } from '../base/clock.ts'
+import type { HttpClient, HttpResponse } from '../base/http.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { StreamDecoder } from './decoding.ts'
+import { connectionError, modelError, providerError, type ErrorContext } from './errors.ts'
+import type { ModelEvent } from './provider.ts'
+import { readProviderError } from './provider-error.ts'
+import { retryAfterOf } from './retry.ts'
+
+export interface WireOptions {
+  readonly connectTimeoutMs: number
+  readonly firstByteTimeoutMs: number
+  readonly idleTimeoutMs: number
+  /** Bytes of one answer. */
+  readonly maxAnswerBytes: number
+  /** Bytes of one event. */
+  readonly maxEventBytes: number
+  /** How long a finished stream may take to end, so that its connection can be used again. */
+  readonly lingerMs: number
+}
+
+export const DEFAULT_WIRE: WireOptions = {
+  connectTimeoutMs: 10_000,
+  // Reasoning models think for minutes before the first byte of an answer that is not streamed.
+  firstByteTimeoutMs: 300_000,
+  idleTimeoutMs: 300_000,
+  maxAnswerBytes: 64 * 1024 * 1024,
+  maxEventBytes: 32 * 1024 * 1024,
+  lingerMs: 100,
+}
+
+const MAX_ERROR_BYTES = 64 * 1024
+
+export interface WireRequest {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+export interface WireParts {
+  readonly http: HttpClient
+  readonly clock: Clock
+  readonly options: WireOptions
+}
+
+/**
+ * Sends one request and feeds its stream to the decoder, handing out previews as they come. Returns when the answer is
+ * complete; throws a `GatewayError` when it is not, whatever the reason. Never retries.
+ */
+export async function* streamOnce(
+  request: WireRequest,
+  decoder: StreamDecoder,
+  context: ErrorContext,
+  parts: WireParts,
+  signal: AbortSignal,
+): AsyncGenerator<ModelEvent, void, undefined> {
+  let started = false
+  try {
+    const response = await send(request, parts, signal)
+    if (response.status !== 200) throw await refusal(response, context, parts.clock)
+    const body = response.body[Symbol.asyncIterator]()
+    try {
+      const feed = createFeed(response, decoder, context, parts.options)
+      for (let next = await body.next(); next.done !== true; next = await body.next()) {
+        started = true
+        feed(next.value)
+        yield* decoder.draft.takePreviews()
+        if (decoder.done) break
+      }
+      if (decoder.done) await linger(body, parts)
+      else feed(undefined)
+      yield* decoder.draft.takePreviews()
+    } finally {
+      // Not awaited: after a linger in vain a read is still under way, and it ends with this.
+      void body.return?.()
+    }
+  } catch (thrown) {
+    if (signal.aborted) throw signal.reason
+    // Previews that were decoded before an error belong to what was visible.
+    yield* decoder.draft.takePreviews()
+    const error = connectionError(thrown, context, started)
+    // The connection may break behind the last word of an answer.
+    if (decoder.draft.stopReason !== undefined && isCut(error)) return
+    throw error
+  }
+  if (decoder.draft.stopReason === undefined) throw modelError('MODEL_STREAM_CUT', context, { failure: 'ended early' })
+}
+
+function isCut(error: unknown): boolean {
+  return error instanceof GatewayError && error.code === 'MODEL_STREAM_CUT'
+}
+
+function send(request: WireRequest, parts: WireParts, signal: AbortSignal): Promise<HttpResponse> {
+  const { connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs } = parts.options
+  return parts.http.request({ method: 'POST', ...request, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs }, signal)
+}
+
+/** Lets the connection end by itself: ending it ourselves would cost the next request a handshake. */
+async function linger(body: AsyncIterator<Uint8Array>, parts: WireParts): Promise<void> {
+  const rest = (async () => {
+    for (;;) if ((await body.next()).done === true) return
+  })().catch(() => undefined)
+  await new Promise<void>((resolve) => {
+    const timer = parts.clock.after(parts.options.lingerMs, resolve)
+    void rest.then(() => {
+      timer.cancel()
+      resolve()
+    })
+  })
+}
+
+type Feed = (bytes: Uint8Array | undefined) => void
+
+/** The way from bytes to the decoder. Called with undefined at the end of the body. */
+function createFeed(response: HttpResponse, decoder: StreamDecoder, context: ErrorContext, options: WireOptions): Feed {
+  const type = response.headers.get('content-type') ?? ''
+  const feed = /\bjson\b/i.test(type) ? wholeDocument(decoder) : events(decoder, context, options)
+  let total = 0
+  return (bytes) => {
+    total += bytes?.length ?? 0
+    if (total > options.maxAnswerBytes) {
+      throw modelError('MODEL_ANSWER_INVALID', context, { failure: 'answer too large', limit: options.maxAnswerBytes })
+    }
+    if (/\bhtml\b/i.test(type)) throw modelError('MODEL_ANSWER_INVALID', context, { failure: 'a web page' })
+    feed(bytes)
+  }
+}
+
+function events(decoder: StreamDecoder, context: ErrorContext, options: WireOptions): Feed {
+  const text = new TextDecoder()
+  const parser = createParser({
+    maxBufferSize: options.maxEventBytes,
+    onEvent: (event) => {
+      if (!decoder.done && event.data !== '') decoder.take(event.data)
+    },
+    onError: (error) => {
+      if (error.type !== 'max-buffer-size-exceeded') return
+      throw modelError('MODEL_ANSWER_INVALID', context, { failure: 'event too large', limit: options.maxEventBytes })
+    },
+  })
+  // An event the connection did not finish is not an event.
+  return (bytes) => (bytes === undefined ? undefined : parser.feed(text.decode(bytes, { stream: true })))
+}
+
+/** A server that ignores `stream: true` answers with one document. */
+function wholeDocument(decoder: StreamDecoder): Feed {
+  const text = new TextDecoder()
+  let document = ''
+  return (bytes) => {
+    if (bytes !== undefined) document += text.decode(bytes, { stream: true })
+    else decoder.take(document)
+  }
+}
+
+async function refusal(response: HttpResponse, context: ErrorContext, clock: Clock): Promise<GatewayError> {
+  const error = readProviderError(response.status, await readText(response))
+  const after = retryAfterOf(response.headers, clock.now())
+  const shouldRetry = response.headers.get('x-should-retry')
+  const id = response.headers.get('request-id') ?? response.headers.get('x-request-id')
+  return providerError(error, context, {
+    ...(after === undefined ? {} : { retryAfterMs: after }),
+    ...(shouldRetry === 'true' || shouldRetry === 'false' ? { shouldRetry: shouldRetry === 'true' } : {}),
+    ...(id !== null && /^[\w-]{1,128}$/.test(id) ? { requestId: id } : {}),
+  })
+}
+
+async function readText(response: HttpResponse): Promise<string> {
+  const text = new TextDecoder()
+  let body = ''
+  try {
+    for await (const bytes of response.body) {
+      body += text.decode(bytes, { stream: true })
+      if (body.length > MAX_ERROR_BYTES) break
+    }
+  } catch {
+    // The status alone has to do.
+  }
+  return body
+}

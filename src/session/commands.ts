@@ -1,0 +1,64 @@
+/** What a message that begins with a slash asks for. */
+export type SlashCommand =
+  | { readonly kind: 'message'; readonly text: string }
+  | { readonly kind: 'command'; readonly name: CommandName; readonly rest: string }
+  | { readonly kind: 'unknown'; readonly word: string; readonly nearest: CommandName | undefined }
+
+export const COMMANDS = {
+  new: 'start a new conversation; text after it is its first message',
+  reset: 'the same as /new',
+  stop: 'stop the running answer and drop what waits',
+  status: 'what runs, which model answers, how large the context is',
+  model: 'show or change the model of this conversation: /model provider/name, /model default',
+  compact: 'summarise the older part of the conversation now',
+  cleanup: 'hide the working steps of finished tasks from the model',
+  restore: 'undo the latest cleanup',
+  help: 'this list',
+} as const
+
+export type CommandName = keyof typeof COMMANDS
+
+/**
+ * `/word` and `/word text`. A path such as `/usr/bin/env` is an ordinary message, so is an unknown word with text behind
+ * it; a bare unknown word gets a hint. `//x` sends `/x` as it is.
+ */
+export function parseSlash(content: string): SlashCommand {
+  const text = content.trim()
+  if (!text.startsWith('/')) return { kind: 'message', text: content }
+  if (text.startsWith('//')) return { kind: 'message', text: text.slice(1) }
+  const match = /^\/(\S+)(?:\s+([\s\S]*))?$/u.exec(text)
+  const word = match?.[1]
+  if (word === undefined) return { kind: 'message', text: content }
+  const rest = match?.[2]?.trim() ?? ''
+  const name = word.toLowerCase()
+  if (isCommand(name)) return { kind: 'command', name, rest }
+  if (word.includes('/') || rest !== '') return { kind: 'message', text: content }
+  return { kind: 'unknown', word, nearest: nearestCommand(name) }
+}
+
+export function isCommand(name: string): name is CommandName {
+  return Object.hasOwn(COMMANDS, name)
+}
+
+function nearestCommand(word: string): CommandName | undefined {
+  const ranked = Object.keys(COMMANDS)
+    .filter(isCommand)
+    .map((name) => ({ name, distance: editDistance(word, name) }))
+    .sort((a, b) => a.distance - b.distance)
+  const best = ranked[0]
+  return best !== undefined && best.distance <= Math.max(2, Math.floor(best.name.length / 2)) ? best.name : undefined
+}
+
+/** Levenshtein, for words of a few letters. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, column) => column)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min(substitution, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}

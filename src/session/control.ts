@@ -1,0 +1,74 @@
+import type { Journal, JournalRecord } from '../base/journal.ts'
+import type { SessionId, SessionKey } from '../core/ids.ts'
+import type { SessionRecord } from '../core/inbound.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { TranscriptStore } from '../transcript/store.ts'
+import type { SessionDirectory } from './directory.ts'
+
+export interface SessionControlParts {
+  readonly journal: Journal
+  readonly directory: SessionDirectory
+  readonly transcripts: TranscriptStore
+  readonly maxArchivedPerSession: number
+}
+
+/** Reset, delete and restore of a whole conversation. The caller has stopped its turns first. */
+export class SessionControl {
+  readonly #parts: SessionControlParts
+
+  constructor(parts: SessionControlParts) {
+    this.#parts = parts
+  }
+
+  /** A new, empty conversation under the same key; the old transcript is archived. Settings and delivery stay. */
+  async reset(key: SessionKey, alongside: readonly JournalRecord[] = []): Promise<void> {
+    const { journal, directory, transcripts, maxArchivedPerSession } = this.#parts
+    const record = this.#recordOf(key)
+    const at = directory.now()
+    const archived = [...(record.archived ?? []), { sessionId: record.sessionId, at }]
+    const dropped = archived.slice(0, -maxArchivedPerSession)
+    const next: SessionRecord = {
+      ...record,
+      sessionId: directory.newSessionId(),
+      updatedAt: at,
+      archived: archived.slice(-maxArchivedPerSession),
+    }
+    await journal.commit([directory.put(key, next), ...alongside])
+    await transcripts.archive(record.sessionId)
+    for (const old of dropped) await transcripts.remove(old.sessionId)
+  }
+
+  /** For good: row, transcript, archived transcripts, stored replies. Files first, so that an unfinished delete can be repeated. */
+  async delete(key: SessionKey, alongside: readonly JournalRecord[]): Promise<void> {
+    const { journal, directory, transcripts } = this.#parts
+    const record = this.#recordOf(key)
+    await transcripts.remove(record.sessionId)
+    for (const { sessionId } of record.archived ?? []) await transcripts.remove(sessionId)
+    await journal.commit([directory.remove(key), ...alongside])
+  }
+
+  /** Brings an archived conversation back; the present one takes its place in the archive. */
+  async restoreArchive(key: SessionKey, sessionId: SessionId): Promise<void> {
+    const { journal, directory, transcripts } = this.#parts
+    const record = this.#recordOf(key)
+    if (!(record.archived ?? []).some((old) => old.sessionId === sessionId)) {
+      throw new GatewayError('SESSION_NOT_FOUND', 'this session has no archived conversation with that id', {
+        sessionId,
+      })
+    }
+    const at = directory.now()
+    const archived = [
+      ...(record.archived ?? []).filter((old) => old.sessionId !== sessionId),
+      { sessionId: record.sessionId, at },
+    ]
+    await transcripts.restore(sessionId)
+    await journal.commit([directory.put(key, { ...record, sessionId, updatedAt: at, archived })])
+    await transcripts.archive(record.sessionId)
+  }
+
+  #recordOf(key: SessionKey): SessionRecord {
+    const record = this.#parts.directory.get(key)
+    if (record === undefined) throw new GatewayError('SESSION_NOT_FOUND', 'no session has this key', {})
+    return record
+  }
+}

@@ -1,0 +1,140 @@
+import type { Clock } from '../base/clock.ts'
+import type {
+  HttpClient,
+  HttpListener,
+  HttpRequest,
+  HttpResponse,
+  HttpServers,
+  ListenOptions,
+  UpgradeRequest,
+} from '../base/http.ts'
+import type { DialOptions, Socket, SocketDialer } from '../base/sockets.ts'
+import { SocketRefused } from '../base/sockets.ts'
+import type { LinkedSocket } from './linked-sockets.ts'
+import { linkedSockets } from './linked-sockets.ts'
+
+interface Host {
+  readonly options: ListenOptions
+  readonly open: Set<Connection>
+}
+
+/** Both ends of one dialled connection, for tests that cut, slow or silence it. */
+export interface Connection {
+  readonly url: string
+  readonly client: LinkedSocket
+  readonly server: LinkedSocket
+}
+
+/**
+ * Servers, sockets and HTTP in one process, without ports: what `listen` serves, `dial` and `request` reach under
+ * `host:port`. A host that is down refuses like a closed port.
+ */
+export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
+  /** The certificate every TLS listener shows. */
+  fingerprint = 'AA:'.repeat(31) + 'AA'
+  /** How far the servers' clocks are ahead of ours, as their refusals tell. */
+  peerClockOffsetMs = 0
+  /** How many connections were tried, refused ones included: a reconnect storm shows here. */
+  readonly attempts: { readonly url: string; readonly at: number }[] = []
+  readonly #clock: Clock
+  readonly #hosts = new Map<string, Host>()
+  readonly #down = new Set<string>()
+  #nextPort = 40_000
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Connections that are still open, oldest first. */
+  connections(host?: string): readonly Connection[] {
+    return [...this.#hosts].flatMap(([name, { open }]) => (host === undefined || host === name ? [...open] : []))
+  }
+
+  /** `host:port` refuses new connections until `bringUp`; open ones are not touched. */
+  takeDown(host: string): void {
+    this.#down.add(host)
+  }
+
+  bringUp(host: string): void {
+    this.#down.delete(host)
+  }
+
+  async listen(options: ListenOptions): Promise<HttpListener> {
+    const port = options.port === 0 ? this.#nextPort++ : options.port
+    const name = `${options.host}:${port}`
+    if (this.#hosts.has(name)) throw Object.assign(new Error(`EADDRINUSE: ${name}`), { code: 'EADDRINUSE' })
+    const host: Host = { options, open: new Set() }
+    this.#hosts.set(name, host)
+    return {
+      port,
+      close: async () => {
+        this.#hosts.delete(name)
+        for (const connection of host.open) connection.server.close(1001, 'the server stops')
+      },
+    }
+  }
+
+  async dial(url: string, options: DialOptions, signal: AbortSignal): Promise<Socket> {
+    this.attempts.push({ url, at: this.#clock.now() })
+    const host = this.#reach(url)
+    signal.throwIfAborted()
+    if (url.startsWith('wss:')) options.tls?.checkFingerprint?.(this.fingerprint)
+    const decision = host.options.upgrade(upgradeRequest(url, options))
+    if (!decision.accept) throw new SocketRefused(decision.status, this.#clock.now() + this.peerClockOffsetMs)
+    const [client, server] = linkedSockets({ clock: this.#clock })
+    const connection: Connection = { url, client, server }
+    host.open.add(connection)
+    decision.opened(watched(server, () => host.open.delete(connection)))
+    return client
+  }
+
+  async request(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
+    signal.throwIfAborted()
+    const host = this.#reach(request.url)
+    const response = await host.options.handle(
+      new Request(request.url, {
+        method: request.method,
+        headers: request.headers,
+        ...(request.body === undefined ? {} : { body: Buffer.from(request.body) }),
+        signal,
+      }),
+      { address: '127.0.0.1' },
+    )
+    return { status: response.status, headers: response.headers, body: bodyOf(response) }
+  }
+
+  #reach(url: string): Host {
+    const { hostname, port, protocol } = new URL(url)
+    const standard = protocol === 'wss:' || protocol === 'https:' ? '443' : '80'
+    const name = `${hostname}:${port === '' ? standard : port}`
+    const host = this.#down.has(name) ? undefined : this.#hosts.get(name)
+    if (host === undefined) throw Object.assign(new Error(`ECONNREFUSED: ${name}`), { code: 'ECONNREFUSED' })
+    return host
+  }
+}
+
+function upgradeRequest(url: string, options: DialOptions): UpgradeRequest {
+  return { url: new URL(url), headers: new Headers(options.headers), peer: { address: '127.0.0.1' } }
+}
+
+/** The same socket, telling us as well when it ends. */
+function watched(socket: LinkedSocket, ended: () => void): Socket {
+  const listen = socket.listen.bind(socket)
+  socket.listen = (handlers) =>
+    listen({
+      onText: (text) => handlers.onText(text),
+      onPong: () => handlers.onPong(),
+      onClose: (code, reason) => {
+        ended()
+        handlers.onClose(code, reason)
+      },
+    })
+  return socket
+}
+
+async function* bodyOf(response: Response): AsyncGenerator<Uint8Array> {
+  if (response.body === null) return
+  for await (const piece of response.body) {
+    if (piece instanceof Uint8Array) yield piece
+  }
+}

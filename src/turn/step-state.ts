@@ -1,0 +1,52 @@
+import type { Entry, MessageEntry } from '../core/entry.ts'
+import type { RunId } from '../core/ids.ts'
+import { textOf, toolCallsOf, type AssistantMessage, type ToolCallBlock } from '../core/message.ts'
+
+/** How far a step has come, read from the transcript: the same after a crash as before it. */
+export type StepState =
+  | { readonly kind: 'new' }
+  | { readonly kind: 'next-round'; readonly round: number }
+  /** The answer of this round asked for tools, and these calls have no result yet. */
+  | { readonly kind: 'open-calls'; readonly round: number; readonly calls: readonly ToolCallBlock[] }
+  | { readonly kind: 'answered'; readonly text: string; readonly rounds: number }
+
+export function stepState(entries: readonly Entry[], run: RunId): StepState {
+  const messages = entries.filter((entry): entry is MessageEntry => entry.type === 'message' && entry.stepId === run)
+  if (messages.length === 0) return { kind: 'new' }
+  const at = messages.findLastIndex(({ message }) => message.role === 'assistant')
+  const last = messages[at]
+  if (last?.message.role !== 'assistant') return { kind: 'next-round', round: 0 }
+  const round = last.round ?? 0
+  const answer = last.message
+  if (isCutShort(answer)) return { kind: 'next-round', round: round + 1 }
+  const calls = toolCallsOf(answer)
+  if (calls.length === 0) {
+    const steered = messages.slice(at + 1).some(({ message }) => message.role === 'user')
+    return steered
+      ? { kind: 'next-round', round: round + 1 }
+      : { kind: 'answered', text: textOf(answer.content), rounds: round + 1 }
+  }
+  const open = withoutResult(calls, messages.slice(at + 1))
+  return open.length === 0 ? { kind: 'next-round', round: round + 1 } : { kind: 'open-calls', round, calls: open }
+}
+
+function isCutShort({ stopReason }: AssistantMessage): boolean {
+  return stopReason === 'error' || stopReason === 'aborted'
+}
+
+function withoutResult(calls: readonly ToolCallBlock[], later: readonly MessageEntry[]): readonly ToolCallBlock[] {
+  const answered = later.flatMap(({ message }) => (message.role === 'toolResult' ? [message.toolCallId] : []))
+  return calls.filter(({ id }) => {
+    const place = answered.indexOf(id)
+    if (place < 0) return true
+    answered.splice(place, 1)
+    return false
+  })
+}
+
+/** Model answers of a step that are in view. */
+export function stepRounds(entries: readonly Entry[], run: RunId): number {
+  return entries.filter(
+    (entry) => entry.type === 'message' && entry.stepId === run && entry.message.role === 'assistant',
+  ).length
+}

@@ -1,0 +1,155 @@
+import { describe, expect, it } from 'vitest'
+import { openJournal, type Journal } from '../../../src/base/journal.ts'
+import { silentLog } from '../../../src/base/log.ts'
+import type { SessionId, SessionKey } from '../../../src/core/ids.ts'
+import type { SessionRecord } from '../../../src/core/inbound.ts'
+import { SessionDirectory } from '../../../src/session/directory.ts'
+import { ExportHistory, SessionsFile } from '../../../src/session/sessions-file.ts'
+import { ManualClock } from '../../../src/testing/manual-clock.ts'
+import { MemoryFiles } from '../../../src/testing/memory-files.ts'
+import { SeededIds } from '../../../src/testing/seeded-ids.ts'
+
+interface House {
+  readonly files: MemoryFiles
+  readonly clock: ManualClock
+  readonly journal: Journal
+  readonly directory: SessionDirectory
+  readonly file: SessionsFile
+}
+
+async function openHouse(files: MemoryFiles): Promise<House> {
+  const clock = new ManualClock()
+  const directory = new SessionDirectory({ clock, ids: new SeededIds() })
+  const history = new ExportHistory()
+  const journal = await openJournal({ files, directory: '/home/journal', topics: [directory, history], log: silentLog })
+  const file = new SessionsFile({
+    files,
+    clock,
+    log: silentLog,
+    path: '/home/sessions.json',
+    journal,
+    directory,
+    history,
+  })
+  return { files, clock, journal, directory, file }
+}
+
+function row(id: string, updatedAt: number, extra: Record<string, unknown> = {}): SessionRecord {
+  return { sessionId: `sess_${id}` as SessionId, updatedAt, ...extra }
+}
+
+async function put(house: House, key: string, record: SessionRecord): Promise<void> {
+  await house.journal.commit([house.directory.put(key as SessionKey, record)])
+  house.file.changed()
+}
+
+describe('the session directory', () => {
+  it('lists newest first, in pages that neither repeat nor skip', async () => {
+    const house = await openHouse(new MemoryFiles())
+    for (let i = 0; i < 7; i++) await put(house, `k${i}`, row(`${i}`, 1000 + i))
+    await put(house, 'k2', row('2', 2000))
+    const seen: string[] = []
+    let cursor: string | undefined
+    do {
+      const page = house.directory.list({ limit: 3, ...(cursor === undefined ? {} : { cursor }) })
+      seen.push(...page.sessions.map(({ key }) => key))
+      cursor = page.nextCursor
+    } while (cursor !== undefined)
+    expect(seen).toEqual(['k2', 'k6', 'k5', 'k4', 'k3', 'k1', 'k0'])
+  })
+
+  it('filters by prefix and refuses a cursor it did not make', async () => {
+    const house = await openHouse(new MemoryFiles())
+    await put(house, 'a:1', row('1', 1))
+    await put(house, 'b:1', row('2', 2))
+    expect(house.directory.list({ limit: 10, prefix: 'a:' }).sessions.map(({ key }) => key)).toEqual(['a:1'])
+    expect(() => house.directory.list({ limit: 10, cursor: 'nonsense' })).toThrow(
+      expect.objectContaining({ code: 'FIELD_INVALID' }),
+    )
+  })
+
+  it('finds a key exactly first, then folded, and a session by its id', async () => {
+    const house = await openHouse(new MemoryFiles())
+    await put(house, 'Alpha', row('1', 1))
+    expect(house.directory.resolve(' ALPHA ')?.key).toBe('Alpha')
+    await put(house, 'ALPHA', row('2', 2))
+    expect(house.directory.resolve('Alpha')?.record.sessionId).toBe('sess_1')
+    expect(house.directory.byId('sess_2')?.key).toBe('ALPHA')
+    expect(house.directory.byId('sess_9')).toBeUndefined()
+  })
+
+  it('has every row, in the same order, after a restart and after a checkpoint', async () => {
+    const house = await openHouse(new MemoryFiles())
+    for (let i = 0; i < 100; i++) await put(house, `k${i % 40}`, row(`${i % 40}`, i))
+    await house.journal.checkpoint()
+    await put(house, 'k0', row('0', 500))
+    await house.journal.commit([house.directory.remove('k1' as SessionKey)])
+    const before = house.directory.list({ limit: 100 })
+    const again = await openHouse(house.files.crash())
+    expect(again.directory.list({ limit: 100 })).toEqual(before)
+    expect(again.directory.size).toBe(39)
+  })
+})
+
+describe('sessions.json', () => {
+  it('is written within two seconds and is the map the seed shows', async () => {
+    const house = await openHouse(new MemoryFiles())
+    await put(house, 'webhook:msg-001', row('1', 1699000000000, { lastTo: 'msg-001' }))
+    expect(house.files.text('/home/sessions.json')).toBeUndefined()
+    await house.clock.advance(2_000)
+    expect(JSON.parse(house.files.text('/home/sessions.json') ?? '')).toEqual({
+      'webhook:msg-001': { sessionId: 'sess_1', updatedAt: 1699000000000, lastTo: 'msg-001' },
+    })
+  })
+
+  it('is exact after a clean stop', async () => {
+    const house = await openHouse(new MemoryFiles())
+    await put(house, 'a', row('1', 1))
+    await house.file.close()
+    expect(Object.keys(JSON.parse(house.files.text('/home/sessions.json') ?? ''))).toEqual(['a'])
+    expect(house.clock.pending).toBe(0)
+  })
+
+  it('of another program is adopted with the fields we do not know', async () => {
+    const files = new MemoryFiles()
+    files.plant(
+      '/home/sessions.json',
+      JSON.stringify({ 'webhook:old': row('old', 5, { thinkingLevel: 'high', foreign: { a: 1 } }) }),
+    )
+    const house = await openHouse(files)
+    expect(await house.file.adopt()).toEqual({ adopted: 1 })
+    expect(house.directory.resolve('webhook:old')?.record['foreign']).toEqual({ a: 1 })
+  })
+
+  it('of our own making does not bring a deleted session back', async () => {
+    const house = await openHouse(new MemoryFiles())
+    await put(house, 'gone', row('1', 1))
+    await house.file.close()
+    await house.journal.commit([house.directory.remove('gone' as SessionKey)])
+    const again = await openHouse(house.files.kill())
+    expect(await again.file.adopt()).toEqual({ adopted: 0 })
+    expect(again.directory.size).toBe(0)
+  })
+
+  it('cut in the middle is kept aside, and its readable rows are taken over', async () => {
+    const files = new MemoryFiles()
+    const whole = JSON.stringify({ a: row('1', 1), b: row('2', 2), c: row('3', 3) }, null, 2)
+    files.plant('/home/sessions.json', whole.slice(0, whole.indexOf('sess_3')))
+    const house = await openHouse(files)
+    const result = await house.file.adopt()
+    expect(result.adopted).toBe(2)
+    expect(house.directory.list({ limit: 9 }).sessions.map(({ key }) => key)).toEqual(['b', 'a'])
+    expect(files.text(result.quarantined ?? '')).toBe(whole.slice(0, whole.indexOf('sess_3')))
+  })
+
+  it('with zero bytes is not taken for an empty house when the journal knows better', async () => {
+    const house = await openHouse(new MemoryFiles())
+    await put(house, 'a', row('1', 1))
+    await house.file.close()
+    const disk = house.files.kill()
+    disk.plant('/home/sessions.json', '')
+    const again = await openHouse(disk)
+    await again.file.adopt()
+    expect(again.directory.size).toBe(1)
+  })
+})
