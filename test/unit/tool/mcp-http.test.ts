@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest'
+import type { HttpClient } from '../../../src/base/http.ts'
+import { nodeCommands } from '../../../src/platform/node-commands.ts'
+import { systemClock } from '../../../src/platform/system-clock.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
+import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 import { createHttpFetch } from '../../../src/tool/mcp/http-fetch.ts'
+import { openMcpServers } from '../../../src/tool/mcp/servers.ts'
 import { ScriptedHttp, type ScriptedAnswer } from '../../support/scripted-http.ts'
 
 const url = 'https://example.com/mcp'
@@ -48,5 +53,51 @@ describe('HTTP for MCP servers', () => {
   it('knows answers without a body', async () => {
     const { fetch } = open({ status: 204 })
     expect((await fetch(url, { method: 'DELETE' })).body).toBeNull()
+  })
+})
+
+describe('an MCP server over HTTP', () => {
+  const problemOf = async (http: HttpClient): Promise<string | undefined> => {
+    const servers = openMcpServers(
+      {
+        web: { url, start_timeout_ms: 1_500, timeout_ms: 1_500, headers: { authorization: 'Bearer top-secret-token' } },
+      },
+      { clock: systemClock, commands: nodeCommands, http, ids: new SeededIds(), workspace: '/', version: '0' },
+    )
+    try {
+      await servers.settled()
+      expect(servers.tools()).toEqual([])
+      return servers.status()[0]?.problem
+    } finally {
+      await servers.close()
+      expect(servers.status()[0]?.state).toBe('closed')
+    }
+  }
+
+  it('that never answers does not hold up anybody', async () => {
+    const silent: HttpClient = {
+      request: (_, signal) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason as Error))
+        }),
+    }
+    expect(await problemOf(silent)).toBe('there was no answer within 1500 ms')
+  })
+
+  it('that ignores our signal does not hold up anybody either', async () => {
+    expect(await problemOf({ request: () => new Promise(() => undefined) })).toBe('there was no answer within 1500 ms')
+  })
+
+  it.each([
+    ['fails', { status: 500, body: 'secret detail' }],
+    ['answers nonsense', { body: 'not json', headers: { 'content-type': 'application/json' } }],
+    ['answers with a page', { body: '<html>', headers: { 'content-type': 'text/html' } }],
+    ['answers with another protocol', { body: '{"hello": 1}', headers: { 'content-type': 'application/json' } }],
+    ['repeats our key', { status: 401, body: 'bad token top-secret-token' }],
+    ['cannot be reached', { failure: new Error('ECONNREFUSED') }],
+  ])('that %s is a problem in its status, without our keys', async (_, answer) => {
+    const problem = await problemOf(new ScriptedHttp({ [url]: answer }))
+    expect(problem).toBeDefined()
+    expect(problem).not.toContain('top-secret-token')
   })
 })
