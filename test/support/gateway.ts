@@ -81,7 +81,15 @@ export class MemoryGateway {
       log: silentLog,
     }
     const house = await openHouse(platform, { config, paths })
-    return new MemoryGateway({ files, clock, network, house, options, processes, serving: await serve(house, platform) })
+    return new MemoryGateway({
+      files,
+      clock,
+      network,
+      house,
+      options,
+      processes,
+      serving: await serve(house, platform),
+    })
   }
 
   get url(): string {
