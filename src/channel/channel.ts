@@ -37,9 +37,10 @@ export interface Channel {
 export interface Intake {
   /**
    * Resolves once the message is durable: only then may the channel acknowledge it. Rejects with a `GatewayError`
-   * (`QUEUE_FULL`, `FIELD_INVALID`, `STORAGE_FULL` …) that the channel shows its peer.
+   * (`QUEUE_FULL`, `FIELD_INVALID`, `STORAGE_FULL` …) that the channel shows its peer. `onDurable` is called before the
+   * message can cause anything visible: what it sends comes first.
    */
-  accept(message: InboundMessage): Promise<Acceptance>
+  accept(message: InboundMessage, onDurable?: (acceptance: Acceptance) => void): Promise<Acceptance>
   /** Takes effect, durably, before it resolves; never waits for a running turn to finish by itself. */
   control(command: ControlCommand): Promise<ControlResult>
   /** The peer has confirmed the reply with this number. */

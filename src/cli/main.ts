@@ -7,7 +7,7 @@ function createProgram(): Command {
   const program = new Command('clew')
     .description('An agent gateway that never loses the thread.')
     .version(process.env['npm_package_version'] ?? VERSION, '-V, --version')
-    .option('--home DIR', 'where everything is kept (default: $CLEW_HOME, else ~/.openclaw)')
+    .option('--home <dir>', 'where everything is kept (default: $CLEW_HOME, else ~/.openclaw)')
     .showHelpAfterError('(run with --help for usage)')
     .showSuggestionAfterError(true)
     .exitOverride()
@@ -17,9 +17,9 @@ function createProgram(): Command {
     .command('start')
     .description('run the gateway in the foreground')
     .addOption(homeOption())
-    .option('--host HOST', 'address to listen on')
-    .option('--port N', 'port to listen on; 0 picks a free one', wholeNumber(0, 65_535))
-    .option('--model MODEL', '"demo" or "<provider>/<model id>"')
+    .option('--host <host>', 'address to listen on')
+    .option('--port <n>', 'port to listen on; 0 picks a free one', wholeNumber(0, 65_535))
+    .option('--model <model>', '"demo" or "<provider>/<model id>"')
     .option('--verbose', 'more structure in the log, never more content')
     .addHelpText('after', examples('clew start', 'clew start --port 9000 --model anthropic/claude-sonnet-4-5'))
     .action(async (_options, command: Command) =>
@@ -30,7 +30,7 @@ function createProgram(): Command {
     .command('chat')
     .description('talk to a running gateway in this terminal')
     .addOption(homeOption())
-    .option('--session KEY', 'continue this conversation (default: terminal)')
+    .option('--session <key>', 'continue this conversation (default: terminal)')
     .option('--verbose', 'show how much context each cleanup saved')
     .addHelpText('after', examples('clew chat', 'clew chat --session holiday-plans') + CHAT_KEYS)
     .action(async (_options, command: Command) => (await import('./commands/chat.ts')).chat(command.optsWithGlobals()))
@@ -47,7 +47,6 @@ function createProgram(): Command {
 
   addSessions(program)
   addConfig(program)
-  addTranscript(program)
   return program
 }
 
@@ -65,9 +64,9 @@ function addSessions(program: Command): void {
     .command('list')
     .description('conversations, the latest first')
     .addOption(homeOption())
-    .option('--limit N', 'how many', wholeNumber(1, 1_000), 50)
-    .option('--cursor CURSOR', 'go on where the last page ended')
-    .option('--prefix PREFIX', 'only keys that begin with this')
+    .option('--limit <n>', 'how many', wholeNumber(1, 1_000), 50)
+    .option('--cursor <cursor>', 'go on where the last page ended')
+    .option('--prefix <prefix>', 'only keys that begin with this')
     .option('--json', 'machine-readable output')
     .addHelpText('after', examples('clew sessions list', 'clew sessions list --prefix agent:main:xiaoyi: --json'))
     .action(async (_options, command: Command) => (await load()).listSessions(command.optsWithGlobals()))
@@ -77,7 +76,7 @@ function addSessions(program: Command): void {
     .description('one conversation')
     .addOption(homeOption())
     .option(
-      '--request N',
+      '--request <n>',
       'what the Nth model request contained, and why it differs from the transcript',
       wholeNumber(1, 1_000_000_000),
     )
@@ -115,7 +114,7 @@ function addSessions(program: Command): void {
     .argument('<key>', 'the session key')
     .description('undo the latest cleanup, or bring back a conversation that was reset')
     .addOption(homeOption())
-    .option('--archive ID', 'the archived conversation to bring back (see: clew sessions show)')
+    .option('--archive <id>', 'the archived conversation to bring back (see: clew sessions show)')
     .option('--json', 'machine-readable output')
     .addHelpText(
       'after',
@@ -144,31 +143,8 @@ function addConfig(program: Command): void {
     .action(async () => (await import('./commands/config.ts')).printSchema())
 }
 
-function addTranscript(program: Command): void {
-  const transcript = program.command('transcript').description('check and repair transcript files')
-  const load = () => import('./commands/transcript.ts')
-  transcript
-    .command('check')
-    .argument('<file>', 'a .jsonl transcript')
-    .description('say what is damaged and what a repair would do; changes nothing')
-    .option('--json', 'machine-readable output')
-    .addHelpText('after', examples('clew transcript check ~/.openclaw/sessions/sess_1.jsonl'))
-    .action(async (file: string, _options, command: Command) =>
-      (await load()).checkFile(file, command.optsWithGlobals()),
-    )
-  transcript
-    .command('repair')
-    .argument('<file>', 'a .jsonl transcript')
-    .description('mend the file; what is removed is kept beside it')
-    .option('--json', 'machine-readable output')
-    .addHelpText('after', examples('clew transcript repair ~/.openclaw/sessions/sess_1.jsonl'))
-    .action(async (file: string, _options, command: Command) =>
-      (await load()).repairFile(file, command.optsWithGlobals()),
-    )
-}
-
 function homeOption(): Option {
-  return new Option('--home DIR', 'where everything is kept (default: $CLEW_HOME, else ~/.openclaw)')
+  return new Option('--home <dir>', 'where everything is kept (default: $CLEW_HOME, else ~/.openclaw)')
 }
 
 function wholeNumber(least: number, most: number): (text: string) => number {

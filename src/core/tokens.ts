@@ -67,13 +67,15 @@ function tokensOfRun(kind: number, length: number): number {
       return 0.6
     default:
       // A single space belongs to the word behind it.
-      return length === 1 ? 0 : 0.5
+      return length === 1 ? 0 : 0.5 + length / 100
   }
 }
 
 function tokensOfWideUnit(code: number): number {
-  // Half of a surrogate pair: an emoji costs two to three.
-  if (code >= 0xd800 && code <= 0xdfff) return 1.3
+  // Half of a surrogate pair: an emoji costs about two.
+  if (code >= 0xd800 && code <= 0xdfff) return 1
+  // Greek and Cyrillic have words of their own in every vocabulary.
+  if (code >= 0x370 && code <= 0x52f) return 0.4
   if (code >= 0x2e80 && code <= 0xd7a3) return 0.95
   if (code >= 0xf900 && code <= 0xffef) return 0.95
   if (code >= 0x0e00 && code <= 0x1fff) return 0.9

@@ -209,7 +209,10 @@ export class Delivery implements JournalTopic {
       )
       .sort((a, b) => a.seq - b.seq)
     for (const { message } of wanted) {
-      this.#replace(message.run, (run) => ({ ...run, message: { ...run.message, replyTo: redirect(run.message.replyTo) } }))
+      this.#replace(message.run, (run) => ({
+        ...run,
+        message: { ...run.message, replyTo: redirect(run.message.replyTo) },
+      }))
       this.#send(message.run, { redelivered: true })
     }
   }

@@ -89,18 +89,20 @@ export class Gateway implements Intake {
     this.#state = 'open'
   }
 
-  async accept(message: InboundMessage): Promise<Acceptance> {
+  async accept(message: InboundMessage, onDurable?: (acceptance: Acceptance) => void): Promise<Acceptance> {
     if (this.#state === 'closed') throw new GatewayError('SHUTTING_DOWN', 'the gateway is shutting down')
     const key = routeOf(message, this.#parts.route)
     const release = this.#reserveQueuePlace(key)
     try {
       const accepted: AcceptedMessage = { ...message, run: this.#newRunId(), key, acceptedAt: this.#parts.clock.now() }
-      const result = await this.#parts.delivery.accept(accepted, () => this.#indexRecords(accepted))
-      if (!result.duplicate) {
+      const { run, duplicate } = await this.#parts.delivery.accept(accepted, () => this.#indexRecords(accepted))
+      const acceptance = { run, key, duplicate }
+      onDurable?.(acceptance)
+      if (!duplicate) {
         this.#parts.onIndexChanged()
         if (this.#state === 'open') this.#dispatch(accepted)
       }
-      return { run: result.run, key, duplicate: result.duplicate }
+      return acceptance
     } finally {
       release()
     }

@@ -9,10 +9,11 @@ import {
   ephemeralAccount,
   isEphemeralAccount,
   type AcceptedMessage,
+  type InboundMessage,
   type DeliveryFate,
   type Reply,
 } from '../../core/inbound.ts'
-import type { Channel, Intake } from '../channel.ts'
+import type { Acceptance, Channel, Intake } from '../channel.ts'
 import type { HeartbeatOptions } from '../heartbeat.ts'
 import {
   decodeFrame,
@@ -23,6 +24,7 @@ import {
   encodeProgress,
   encodeRefusal,
   encodeReply,
+  isShown,
   FrameRefused,
   type InboundFrame,
   type WebhookReplyTo,
@@ -122,12 +124,9 @@ export class WebhookChannel implements Channel {
       connection.showProgress(message.run, async () => encodeProgress(text, { ...about, seq: await nextSeq() }))
       return
     }
-    if (encodeEvent(event, { ...about, seq: 0 }) === undefined) return
-    // A preview: when the journal can no longer give a number there is nothing worth showing either.
-    void nextSeq().then(
-      (seq) => connection.send(encodeEvent(event, { ...about, seq }) ?? ''),
-      () => false,
-    )
+    if (!isShown(event)) return
+    connection.flushProgress(message.run)
+    void connection.post(async () => encodeEvent(event, { ...about, seq: await nextSeq() }))
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {
@@ -180,24 +179,27 @@ export class WebhookChannel implements Channel {
     const id = frame.id ?? this.#options.ids.uuid()
     const stream = frame.stream || connection.stream
     const replyTo: WebhookReplyTo = { connection: connection.id, messageId: id, stream }
-    let acceptance: Awaited<ReturnType<Intake['accept']>>
+    const message: InboundMessage = {
+      channel: WEBHOOK,
+      account: connection.account,
+      messageId: String(id).trim(),
+      text: frame.content,
+      attachments: [],
+      route: frame.route,
+      replyTo,
+      ...(frame.autoCleanup === undefined ? {} : { autoCleanup: frame.autoCleanup }),
+    }
+    const acknowledge = ({ key, run }: Acceptance): void => {
+      const about = { session: key, messageId: id, runId: run }
+      void connection.post(async () =>
+        encodeAccepted({ ...about, seq: await intake.nextSeq(WEBHOOK, connection.account) }),
+      )
+    }
+    let acceptance: Acceptance
     try {
-      acceptance = await intake.accept({
-        channel: WEBHOOK,
-        account: connection.account,
-        messageId: String(id).trim(),
-        text: frame.content,
-        attachments: [],
-        route: frame.route,
-        replyTo,
-        ...(frame.autoCleanup === undefined ? {} : { autoCleanup: frame.autoCleanup }),
-      })
+      acceptance = await intake.accept(message, frame.ack || stream ? acknowledge : undefined)
     } catch (thrown) {
       return this.#refuse(connection, toGatewayError(thrown), id)
-    }
-    if (frame.ack || stream) {
-      const seq = await intake.nextSeq(WEBHOOK, connection.account)
-      await connection.send(encodeAccepted({ session: acceptance.key, messageId: id, runId: acceptance.run, seq }))
     }
     if (acceptance.duplicate) await intake.resend(acceptance.run, replyTo)
   }
@@ -226,8 +228,10 @@ export class WebhookChannel implements Channel {
   }
 
   async #refuse(connection: Connection, error: GatewayError, messageId?: string | number): Promise<void> {
-    const seq = await this.#requireIntake().nextSeq(WEBHOOK, connection.account)
-    await connection.send(encodeRefusal(error, seq, messageId))
+    const intake = this.#requireIntake()
+    await connection.post(async () =>
+      encodeRefusal(error, await intake.nextSeq(WEBHOOK, connection.account), messageId),
+    )
   }
 
   #visible(thrown: unknown): GatewayError {

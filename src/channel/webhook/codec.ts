@@ -258,6 +258,10 @@ export function encodeRefusal(
   })
 }
 
+export function isShown({ event }: SessionEvent): boolean {
+  return eventData(event) !== undefined
+}
+
 /** Undefined for events that streaming clients see in another form (progress, the terminal frame) or not at all. */
 export function encodeEvent({ event }: SessionEvent, about: FrameAbout): string | undefined {
   const data = eventData(event)

@@ -32,10 +32,14 @@ const BUSY_TRY_LATER = 1013
 
 /** The newest progress of one message; older text that was not sent in time is never sent. */
 interface Progress {
-  latest: (() => Promise<string>) | undefined
+  latest: MakeFrame | undefined
   timer: Timer | undefined
-  sending: boolean
+  /** A place in the outgoing order is taken; whatever is newest when it comes up is sent. */
+  posted: boolean
 }
+
+/** Makes a frame when its turn has come; undefined when there is nothing to send any more. */
+export type MakeFrame = () => Promise<string | undefined>
 
 /** One client's socket: reads within its limits, writes within its buffer, knows which replies were confirmed. */
 export class Connection {
@@ -49,6 +53,7 @@ export class Connection {
   readonly #progress = new Map<string, Progress>()
   readonly #unconfirmed = new Map<number, Deferred<DeliveryFate>>()
   readonly #ended = deferred()
+  #order: Promise<void> = Promise.resolve()
   #inWork = 0
   #confirms = false
   #closed = false
@@ -81,26 +86,26 @@ export class Connection {
     })
   }
 
-  /** False when the frame was not written: the socket is gone, or its reader so slow that we let it go. */
-  async send(frame: string): Promise<boolean> {
-    if (!this.isOpen) return false
-    if (this.#socket.bufferedBytes > this.#options.limits.replyBufferBytes) {
-      this.close(BUSY_TRY_LATER, 'the client reads too slowly')
-      return false
-    }
-    try {
-      await this.#socket.send(frame)
-      return true
-    } catch {
-      return false
-    }
+  /**
+   * Frames leave in the order of these calls, whatever their making has to wait for. Resolves when the frame is written:
+   * false when it was not, because the socket is gone, or its reader so slow that we let it go.
+   */
+  post(make: MakeFrame): Promise<boolean> {
+    const made = this.#order.then(make).catch(() => undefined)
+    const written = made.then((frame) => (frame === undefined ? false : this.#write(frame)))
+    this.#order = made.then(() => undefined)
+    return written
+  }
+
+  send(frame: string): Promise<boolean> {
+    return this.post(async () => frame)
   }
 
   /**
    * Sends a terminal frame. Delivered once written, or, for a client that has confirmed a frame before, once confirmed.
    */
   async sendReply(frame: string, seq: number, messageId: string): Promise<DeliveryFate> {
-    this.endProgress(messageId)
+    this.#endProgress(messageId)
     if (!this.isOpen) return 'waiting'
     const written = await this.send(frame)
     if (!written) return 'unknown'
@@ -118,19 +123,17 @@ export class Connection {
   }
 
   /** Shows the newest state of an answer in the making. Never more often than the limit says, never to a full buffer. */
-  showProgress(messageId: string, encode: () => Promise<string>): void {
-    const progress = this.#progress.get(messageId) ?? { latest: undefined, timer: undefined, sending: false }
+  showProgress(messageId: string, make: MakeFrame): void {
+    const progress = this.#progress.get(messageId) ?? { latest: undefined, timer: undefined, posted: false }
     this.#progress.set(messageId, progress)
-    progress.latest = encode
-    if (progress.timer === undefined && !progress.sending) void this.#sendProgress(messageId, progress)
+    progress.latest = make
+    if (progress.timer === undefined) this.#postProgress(progress)
   }
 
-  endProgress(messageId: string): void {
+  /** Puts out what is not shown yet, because something is about to follow it. */
+  flushProgress(messageId: string): void {
     const progress = this.#progress.get(messageId)
-    if (progress === undefined) return
-    progress.latest = undefined
-    progress.timer?.cancel()
-    this.#progress.delete(messageId)
+    if (progress !== undefined) this.#postProgress(progress)
   }
 
   close(code: number, reason: string): void {
@@ -141,24 +144,43 @@ export class Connection {
     this.#socket.terminate()
   }
 
-  async #sendProgress(messageId: string, progress: Progress): Promise<void> {
-    const { latest } = progress
-    if (latest === undefined) return
-    progress.latest = undefined
-    progress.sending = true
-    const hasRoom = this.#socket.bufferedBytes <= this.#options.limits.replyBufferBytes / 2
-    if (hasRoom) {
-      const frame = await latest().catch(() => undefined)
-      if (frame === undefined) return
-      // The terminal frame may have gone out while this one got its number: then it must not follow.
-      if (this.#progress.get(messageId) === progress) await this.send(frame)
-    }
-    progress.sending = false
-    if (this.#progress.get(messageId) !== progress || !this.isOpen) return
+  #postProgress(progress: Progress): void {
+    if (progress.posted || progress.latest === undefined) return
+    progress.posted = true
+    progress.timer?.cancel()
     progress.timer = this.#options.clock.after(this.#options.limits.progressEveryMs, () => {
       progress.timer = undefined
-      void this.#sendProgress(messageId, progress)
+      this.#postProgress(progress)
     })
+    void this.post(async () => {
+      const { latest } = progress
+      progress.posted = false
+      progress.latest = undefined
+      const hasRoom = this.#socket.bufferedBytes <= this.#options.limits.replyBufferBytes / 2
+      return hasRoom ? latest?.() : undefined
+    })
+  }
+
+  #endProgress(messageId: string): void {
+    const progress = this.#progress.get(messageId)
+    if (progress === undefined) return
+    progress.latest = undefined
+    progress.timer?.cancel()
+    this.#progress.delete(messageId)
+  }
+
+  async #write(frame: string): Promise<boolean> {
+    if (!this.isOpen) return false
+    if (this.#socket.bufferedBytes > this.#options.limits.replyBufferBytes) {
+      this.close(BUSY_TRY_LATER, 'the client reads too slowly')
+      return false
+    }
+    try {
+      await this.#socket.send(frame)
+      return true
+    } catch {
+      return false
+    }
   }
 
   #read(text: string): void {
@@ -179,7 +201,7 @@ export class Connection {
   #onClose(): void {
     this.#closed = true
     this.#heartbeat.stop()
-    for (const messageId of [...this.#progress.keys()]) this.endProgress(messageId)
+    for (const messageId of [...this.#progress.keys()]) this.#endProgress(messageId)
     for (const confirmation of this.#unconfirmed.values()) confirmation.resolve('unknown')
     this.#unconfirmed.clear()
     this.#options.onClose(this)

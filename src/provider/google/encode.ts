@@ -96,7 +96,8 @@ function toModelParts(
 
 /** Signatures are bytes, base64 on the wire; anything else came from another program and would be refused. */
 function signed(signature: string | undefined): { readonly thoughtSignature?: string } {
-  return signature !== undefined && /^[A-Za-z0-9+/_-]+={0,2}$/.test(signature) ? { thoughtSignature: signature } : {}
+  const isBase64 = signature !== undefined && signature.length % 4 === 0 && /^[A-Za-z0-9+/_-]+={0,2}$/.test(signature)
+  return isBase64 ? { thoughtSignature: signature } : {}
 }
 
 /** From Gemini 3 on images belong into the response itself; before, they follow it in the same turn. */
