@@ -126,7 +126,7 @@ async function lockHome({ files, clock, ids, processes, log }: Platform, paths: 
     const pid = error.facts['ownerPid']
     throw new GatewayError(
       'HOME_IN_USE',
-      `another gateway (pid ${String(pid)}) already runs in ${paths.home}; stop it, or use another --home`,
+      `another gateway (pid ${typeof pid === 'number' ? pid : 'unknown'}) already runs in ${paths.home}; stop it, or use another --home`,
       { pid },
     )
   }

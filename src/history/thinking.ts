@@ -80,7 +80,7 @@ function replayableThinking(block: ThinkingBlock, { context, inCurrentTurn }: Ru
   const signature = block.thinkingSignature ?? ''
   switch (policy.replayThinking) {
     case 'signed':
-      return isSignature(signature) ? block : undefined
+      return isSignature(signature) && hasItsText(block, context) ? block : undefined
     case 'base64-signed':
       if (policy.normalizeAntigravityThinking) return withKnownSignature(block)
       return signature === '' || isBase64(signature) ? block : undefined
@@ -93,6 +93,20 @@ function replayableThinking(block: ThinkingBlock, { context, inCurrentTurn }: Ru
     default:
       return assertNever(policy.replayThinking)
   }
+}
+
+/**
+ * A block whose text somebody emptied kills the session; only models that keep their reasoning to themselves (Claude
+ * from 4.7 on) sign blocks without text.
+ */
+function hasItsText({ thinking, redacted }: ThinkingBlock, { target }: StepContext): boolean {
+  return thinking !== '' || redacted === true || claudeVersion(target.model) >= 407
+}
+
+/** 405 for `claude-sonnet-4-5`, 0 for what is not named so. */
+function claudeVersion(model: string): number {
+  const [, major = '0', minor = '0'] = /claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)/.exec(model) ?? []
+  return Number(major) * 100 + Number(minor)
 }
 
 /** Chat-completions servers that reason name the field it came in; within a tool loop some insist on getting it back. */
