@@ -28,7 +28,7 @@ export async function openModelServer(servers: HttpServers, clock: Clock): Promi
       requests.push(JSON.stringify(messages))
       const closed = new AbortController()
       open++
-      const pieces = chunks(lastText(messages), clock, closed.signal)
+      const pieces = chunks(messages, clock, closed.signal)
       const stream = new ReadableStream<Uint8Array>({
         async pull(controller) {
           const next = await pieces.next().catch(() => ({ done: true, value: undefined }) as const)
@@ -49,10 +49,15 @@ export async function openModelServer(servers: HttpServers, clock: Clock): Promi
   return { baseUrl: `http://127.0.0.1:${port}/v1`, requests, open: () => open }
 }
 
-async function* chunks(text: string, clock: Clock, signal: AbortSignal): AsyncGenerator<string> {
+async function* chunks(messages: readonly unknown[], clock: Clock, signal: AbortSignal): AsyncGenerator<string> {
+  const texts = userTexts(messages)
+  if (texts.at(-1)?.startsWith('rounds ') === true) return yield* round(texts.at(-1) ?? '', messages)
   yield event({ choices: [{ index: 0, delta: { role: 'assistant' } }] })
-  for await (const step of conformanceAgent(text, [], clock, signal)) {
+  for await (const step of conformanceAgent(texts.at(-1) ?? '', texts.slice(0, -1), clock, signal)) {
     if (step.kind === 'text') yield event({ choices: [{ index: 0, delta: { content: step.delta } }] })
+    if (step.kind === 'end' && texts.at(-1) === 'recall') {
+      yield event({ choices: [{ index: 0, delta: { content: step.text } }] })
+    }
     if (step.kind === 'fail') throw new Error('the model fails')
     await sleep(clock, 1, signal)
   }
@@ -61,13 +66,27 @@ async function* chunks(text: string, clock: Clock, signal: AbortSignal): AsyncGe
   yield 'data: [DONE]\n\n'
 }
 
+/** Says the words of `rounds A|B` one request at a time, with a tool call between them. */
+async function* round(text: string, messages: readonly unknown[]): AsyncGenerator<string> {
+  const words = text.slice('rounds '.length).split('|')
+  const done = messages.filter((message) => isRecord(message) && message['role'] === 'tool').length
+  const isLast = done >= words.length - 1
+  yield event({ choices: [{ index: 0, delta: { role: 'assistant', content: words[done] ?? '' } }] })
+  const call = { index: 0, id: `call_${done}`, type: 'function', function: { name: 'time', arguments: '{}' } }
+  if (!isLast) yield event({ choices: [{ index: 0, delta: { tool_calls: [call] } }] })
+  yield event({ choices: [{ index: 0, delta: {}, finish_reason: isLast ? 'stop' : 'tool_calls' }] })
+  yield 'data: [DONE]\n\n'
+}
+
 function event(fields: object): string {
   return `data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 0, model: 'm', ...fields })}\n\n`
 }
 
-function lastText(messages: readonly unknown[]): string {
-  const last = messages.at(-1)
-  const content = isRecord(last) ? last['content'] : ''
+function userTexts(messages: readonly unknown[]): string[] {
+  return messages.flatMap((message) => (isRecord(message) && message['role'] === 'user' ? [textOf(message)] : []))
+}
+
+function textOf({ content }: Record<string, unknown>): string {
   if (typeof content === 'string') return content
   const parts: unknown[] = Array.isArray(content) ? content : []
   return parts.map((part) => (isRecord(part) && typeof part['text'] === 'string' ? part['text'] : '')).join('')
