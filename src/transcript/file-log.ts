@@ -14,6 +14,7 @@ import { kindOf } from './head.ts'
 import type { TranscriptLimits } from './limits.ts'
 import { encodeHeader, FORMAT_VERSION } from './line.ts'
 import { loadByScan, type Loaded } from './load.ts'
+import { loadTail } from './load-tail.ts'
 import { lockOf, type WriteLock } from './lock.ts'
 import type { EncodedEntry, EntryLog, LogState } from './log.ts'
 import { requireJournal } from './memory-log.ts'
@@ -22,6 +23,8 @@ import { reconcile } from './reconcile.ts'
 import { toStorageError } from './storage-error.ts'
 import { appendRecord, goneRecord, type TranscriptTopic } from './topic.ts'
 import { TreeReader } from './tree-reader.ts'
+
+const SMALL_FILE_BYTES = 1024 * 1024
 
 /** What all file logs of one store share. */
 export interface FileLogContext {
@@ -132,10 +135,11 @@ export class FileLog implements EntryLog {
     const handle = await this.#openForReading()
     if (handle === undefined) return this.#adopt(undefined, undefined)
     try {
-      const { identity } = await handle.stat()
-      const { maxLineBytes } = this.#context.limits
-      const loaded = await loadByScan({ handle, maxLineBytes, fallbackHeader: this.#header })
-      return this.#adopt(loaded, identity)
+      const { identity, size } = await handle.stat()
+      const options = { handle, maxLineBytes: this.#context.limits.maxLineBytes, fallbackHeader: this.#header }
+      // A small file is read whole either way, and then every id in it is known.
+      const tail = size > SMALL_FILE_BYTES ? await loadTail(options) : undefined
+      return this.#adopt(tail ?? (await loadByScan(options)), identity)
     } finally {
       await handle.close()
     }
