@@ -234,10 +234,9 @@ export class FileLog implements EntryLog {
     alongside: readonly JournalRecord[],
     journal: Pick<Journal, 'commit'>,
   ): Promise<void> {
-    const isNew = this.#identity === undefined
     const prefix = this.#prefix()
-    const offset = this.#size + (isNew ? 0 : prefix.length)
-    const record = appendRecord(this.#sessionId, offset, isNew ? this.#header : undefined, batch)
+    const offset = this.#size + (this.#isEmpty ? 0 : prefix.length)
+    const record = appendRecord(this.#sessionId, offset, this.#isEmpty ? this.#header : undefined, batch)
     const inFlight = deferred()
     this.#inFlight = inFlight.promise
     try {
@@ -273,10 +272,15 @@ export class FileLog implements EntryLog {
     this.#indexBatch(batch, prefix)
   }
 
+  /** Not there, or there with nothing in it: the header comes first. */
+  get #isEmpty(): boolean {
+    return this.#size === 0
+  }
+
   /** What has to stand between the end of the file and the first new line. */
   #prefix(): string {
-    if (this.#identity === undefined) return encodeHeader(this.#header)
-    return this.#size === 0 || this.#loaded?.endsWithNewline !== false ? '' : '\n'
+    if (this.#isEmpty) return encodeHeader(this.#header)
+    return this.#loaded?.endsWithNewline !== false ? '' : '\n'
   }
 
   async #appendText(text: string): Promise<void> {
