@@ -1,4 +1,3 @@
-import { noResizer } from '../../src/base/image-resizer.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { homePaths } from '../../src/cli/home.ts'
 import { openHouse, type House } from '../../src/cli/house.ts'
@@ -11,6 +10,7 @@ import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
 import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
+import { inertPorts } from './inert-ports.ts'
 
 export type Frame = Record<string, unknown>
 
@@ -79,17 +79,7 @@ export class MemoryGateway {
       http: network,
       httpServers: network,
       dialer: network,
-      commands: {
-        baseEnvironment: () => ({}),
-        start: () => {
-          throw new Error('no programs in this test')
-        },
-      },
-      modules: {
-        importModule: () => Promise.reject(new Error('no modules in this test')),
-        resolvePath: (directory, path) => `${directory}/${path}`,
-      },
-      resizer: noResizer,
+      ...inertPorts,
       log: silentLog,
     }
     const house = await openHouse(platform, { config, paths })
