@@ -62,6 +62,8 @@ export async function openHouse(platform: Platform, { config, paths }: HouseOpti
     heartbeat: { pingMs: 30_000, deadAfterMs: 90_000 },
   })
   const channels = new Map<string, Channel>([[webhook.name, webhook]])
+  // First what can be wrong in the configuration: then nothing was opened that has to be closed again.
+  const agent = await openAgent(platform, { config, paths })
   const storage = await openStorage(platform, {
     config,
     paths,
@@ -80,7 +82,6 @@ export async function openHouse(platform: Platform, { config, paths }: HouseOpti
       )
     },
   })
-  const agent = await openAgent(platform, config, paths)
   const gateway: Gateway = new Gateway({
     clock,
     ids,
@@ -99,14 +100,12 @@ export async function openHouse(platform: Platform, { config, paths }: HouseOpti
     converse: (message, context) =>
       converse(message, context, {
         clock,
+        log,
         directory: storage.directory,
         transcripts: storage.transcripts,
-        partsFor: (accepted, record) => ({
-          models: agent.modelsFor(record),
-          tools: agent.tools,
-          settings: agent.settingsFor(accepted.key, accepted.autoCleanup),
-          log,
-        }),
+        agent,
+        usage: storage.usage,
+        spending: config.budget,
       }),
     commands: {
       status: async (message) => describeSession(message, { agent, storage, gateway, config }),

@@ -7,6 +7,7 @@ import { Delivery } from '../gateway/delivery.ts'
 import { SessionControl } from '../session/control.ts'
 import { SessionDirectory } from '../session/directory.ts'
 import { ExportHistory, SessionsFile } from '../session/sessions-file.ts'
+import { UsageLedger } from '../session/usage-ledger.ts'
 import { openFileStore, type FileTranscriptStore } from '../transcript/file-store.ts'
 import type { WriteHooks } from '../transcript/guard.ts'
 import { lockOf, type WriteLock } from '../transcript/lock.ts'
@@ -19,6 +20,7 @@ export interface Storage {
   readonly journal: Journal
   readonly directory: SessionDirectory
   readonly delivery: Delivery
+  readonly usage: UsageLedger
   readonly sessionsFile: SessionsFile
   readonly transcripts: FileTranscriptStore
   readonly control: SessionControl
@@ -67,6 +69,7 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
   const directory = new SessionDirectory({ clock, ids })
   const history = new ExportHistory()
   const topic = new TranscriptTopic()
+  const usage = new UsageLedger(clock)
   const delivery = new Delivery({
     clock,
     log,
@@ -77,7 +80,7 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
     files,
     log,
     directory: paths.journal,
-    topics: [directory, history, delivery, topic],
+    topics: [directory, history, delivery, usage, topic],
     onFailed: (error) => options.onJournalFailed(error),
   })
   delivery.attach(journal)
@@ -103,7 +106,7 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
     transcripts,
     maxArchivedPerSession: MAX_ARCHIVED_PER_SESSION,
   })
-  return { journal, directory, delivery, sessionsFile, transcripts, control }
+  return { journal, directory, delivery, usage, sessionsFile, transcripts, control }
 }
 
 /** One gateway per home. The lock names its process, so one that was killed leaves nothing behind that counts. */

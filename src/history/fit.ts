@@ -79,7 +79,7 @@ function createFitting(start: readonly Item[], { sticky, budget }: StepContext, 
       for (let at = 0; at < items.length;) {
         const length = lengthOfGroup(items, at)
         const sources = items.slice(at, at + length).flatMap((item) => item.sources)
-        const all = sources.length > 0 && sources.every((entry) => sticky.get(entry)?.action === 'leave-out')
+        const all = sources.length > 0 && sources.every((entry) => sticky.get(entry)?.at(-1)?.action === 'leave-out')
         if (all) leaveOut(at, length, false)
         else at += length
       }
@@ -89,7 +89,7 @@ function createFitting(start: readonly Item[], { sticky, budget }: StepContext, 
       const latest = startOfLatestBatch(items)
       for (let at = 0; at < latest && !fitsWithin(1); at++) {
         const item = items[at]
-        if (item?.message.role !== 'toolResult') continue
+        if (item?.message.role !== 'toolResult' || item.kind === 'synthetic-result') continue
         const cleared = clearResult(item.message, budget.pruning.hardClear.placeholder)
         if (cleared === undefined) continue
         replaceAt(at, cleared, 'old result cleared')

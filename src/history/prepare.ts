@@ -81,6 +81,8 @@ const AFTER_FITTING: readonly Step[] = [
   mergeQueuedMessages,
   applyTurnOrder,
   validateTurns,
+  // Once more on the final turns: a placeholder or a merge can make an image older than it was.
+  sanitizeSessionMessagesImages,
 ]
 
 /**

@@ -1,6 +1,7 @@
 import { assertNever } from '../base/assert-never.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import type { AssistantBlock, AssistantMessage, TextBlock, ThinkingBlock, ToolCallBlock } from '../core/message.ts'
+import type { ModelIdentity } from '../core/history-rules.ts'
 import { change, editItems, type Change, type Item, type StepContext, type StepResult } from './item.ts'
 import type { Loose } from './loose.ts'
 
@@ -10,10 +11,10 @@ import type { Loose } from './loose.ts'
  */
 export function sanitizeThinking(items: readonly Item[], context: StepContext): StepResult {
   const changes: Change[] = []
-  const currentTurn = items.findLastIndex((item) => item.kind === 'user')
+  const currentTurn = startOfCurrentTurn(items)
   const sanitized = editItems(items, (item, at) => {
     if (item.message.role !== 'assistant') return item
-    const rules = { context, own: isOwn(item.message, context), inCurrentTurn: at > currentTurn }
+    const rules = { context, own: isOwnAnswer(item.message, context.target), inCurrentTurn: at > currentTurn }
     const content = keepReplayable(item.message, rules)
     if (content === item.message.content) return item
     const lost = item.message.content.length - content.length
@@ -37,13 +38,20 @@ export function sanitizeThinking(items: readonly Item[], context: StepContext): 
   return { items: spoken, changes }
 }
 
+/** A turn that ended in an answer is over. */
+function startOfCurrentTurn(items: readonly Item[]): number {
+  if (items.at(-1)?.message.role === 'assistant') return items.length
+  return items.findLastIndex((item) => item.message.role === 'user')
+}
+
 interface Rules {
   readonly context: StepContext
   readonly own: boolean
   readonly inCurrentTurn: boolean
 }
 
-function isOwn(message: AssistantMessage, { target }: StepContext): boolean {
+/** Written by the model the history is prepared for. */
+export function isOwnAnswer(message: AssistantMessage, target: ModelIdentity): boolean {
   return message.provider === target.provider && message.api === target.api && message.model === target.model
 }
 

@@ -48,13 +48,11 @@ export function publicConnector(
   const connect = buildConnector({ timeout: timeoutMs, lookup: guardLookup(lookup) })
   return (options, callback) => {
     if (isRefusedLiteral(options.hostname)) return callback(refused(), null)
-    connect(options, (...result) => {
-      const [, socket] = result
-      if (socket !== null && !isPublicAddress(socket.remoteAddress ?? '')) {
-        socket.destroy()
-        return callback(refused(), null)
-      }
-      callback(...result)
+    connect(options, (error, socket) => {
+      if (error !== null) return callback(error, null)
+      if (isPublicAddress(socket.remoteAddress ?? '')) return callback(null, socket)
+      socket.destroy()
+      return callback(refused(), null)
     })
   }
 }

@@ -1,3 +1,4 @@
+import { inertPorts } from './inert-ports.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import type { XiaoyiChannel } from '../../src/channel/xiaoyi/channel.ts'
 import { homePaths } from '../../src/cli/home.ts'
@@ -86,6 +87,7 @@ export async function openInside(outside: Outside, files = new MemoryFiles(), xi
     http: network,
     httpServers: network,
     dialer: network,
+    ...inertPorts,
     log: recordingLog(logs),
   }
   const loaded = await loadConfig({ files, path: paths.config, env: {} })

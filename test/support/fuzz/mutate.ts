@@ -1,4 +1,5 @@
 import type { Entry } from '../../../src/core/entry.ts'
+import { id } from '../history.ts'
 import type { Random } from './random.ts'
 
 const JUNK: readonly unknown[] = [
@@ -40,7 +41,17 @@ const BLOCKS: readonly unknown[] = [
 export function mutateEntries(entries: Entry[], random: Random): Entry[] {
   let mutated = entries
   for (let times = random.int(5); times > 0; times--) mutated = mutateOnce(mutated, random)
-  return mutated
+  return withUniqueIds(mutated)
+}
+
+/** As the store does on loading: of two entries with one id the second gets a new one. */
+function withUniqueIds(entries: Entry[]): Entry[] {
+  const seen = new Set<string>()
+  return entries.map((entry, at) => {
+    const own = seen.has(entry.id) ? { ...entry, id: id(`n${at}`) } : entry
+    seen.add(own.id)
+    return own
+  })
 }
 
 function mutateOnce(entries: Entry[], random: Random): Entry[] {

@@ -44,7 +44,7 @@ describeRules('google', GOOGLE_RULES, checkGoogleRequest, {
   ],
   'field-type': { bad: { ...hello, tools: {} }, good: { ...hello, tools: [] } },
   'contents-present': { bad: { contents: [] }, good: hello },
-  role: { bad: { contents: [say('assistant', text('hi'))] }, good: hello },
+  role: { also: ['first-role', 'last-role'], bad: { contents: [say('assistant', text('hi'))] }, good: hello },
   'parts-present': { bad: { contents: [say('user')] }, good: hello },
   'part-data': [
     { bad: { contents: [say('user', {})] }, good: hello },
@@ -70,15 +70,20 @@ describeRules('google', GOOGLE_RULES, checkGoogleRequest, {
     goodOptions: { profile: 'current' },
   },
   'call-turn-order': {
+    also: ['alternation'],
     bad: edit(loop, (body) => body.contents.splice(1, 0, say('model', text('let me see')))),
     good: edit(loop, (body) => body.contents[1].parts.unshift(text('let me see'))),
   },
   'response-turn-order': { bad: withContents(say('model', text('hm')), say('user', response('time'))), good: loop },
   'response-count': [
     { bad: edit(loop, (body) => body.contents[2].parts.pop()), good: loop },
-    { bad: edit(loop, (body) => body.contents.pop()), good: loop },
+    { also: ['last-role'], bad: edit(loop, (body) => body.contents.pop()), good: loop },
   ],
-  'call-name': { bad: edit(loop, (body) => (body.contents[2].parts[0].functionResponse.name = '')), good: loop },
+  'call-name': {
+    also: ['response-matches'],
+    bad: edit(loop, (body) => (body.contents[2].parts[0].functionResponse.name = '')),
+    good: loop,
+  },
   'response-matches': [
     { bad: edit(loop, (body) => (body.contents[2].parts[0].functionResponse.name = 'date')), good: loop },
     {
@@ -94,10 +99,11 @@ describeRules('google', GOOGLE_RULES, checkGoogleRequest, {
   ],
   'call-role': [
     {
+      also: ['alternation'],
       bad: withContents(say('user', call('time', SIGNATURE)), say('user', response('time'))),
       good: withContents(say('model', call('time', SIGNATURE)), say('user', response('time'))),
     },
-    { bad: edit(loop, (body) => (body.contents[2].role = 'model')), good: loop },
+    { also: ['alternation', 'last-role'], bad: edit(loop, (body) => (body.contents[2].role = 'model')), good: loop },
   ],
   'call-struct': [
     { bad: edit(loop, (body) => (body.contents[2].parts[0].functionResponse.response = 'noon')), good: loop },

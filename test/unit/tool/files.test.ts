@@ -152,6 +152,12 @@ describe('the files tool on a real disk', () => {
     await run({ action: 'write', path: 'link', text: 'new' })
     expect(await readFile(join(inside, 'target'), 'utf8')).toBe('new')
     expect(resultText(await run({ action: 'list', path: '.' }))).toBe('link (link)\ntarget (3 bytes)')
+    for (const args of [
+      { action: 'delete', path: 'link' },
+      { action: 'move', path: 'link', to: 'x' },
+    ]) {
+      expect(resultText(await run(args))).toBe('Not done: "link" is or goes through a link; name the file itself.')
+    }
   })
 
   it('does not open sockets and devices', async () => {
