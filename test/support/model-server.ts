@@ -11,12 +11,17 @@ export interface ModelServer {
   readonly requests: string[]
   /** Streams that are being written right now. */
   readonly open: () => number
+  readonly close: () => Promise<void>
 }
 
-export async function openModelServer(servers: HttpServers, clock: Clock): Promise<ModelServer> {
+export async function openModelServer(
+  servers: HttpServers,
+  clock: Clock,
+  agent = conformanceAgent,
+): Promise<ModelServer> {
   const requests: string[] = []
   let open = 0
-  const { port } = await servers.listen({
+  const listener = await servers.listen({
     host: '127.0.0.1',
     port: 0,
     maxBodyBytes: 10_000_000,
@@ -28,7 +33,7 @@ export async function openModelServer(servers: HttpServers, clock: Clock): Promi
       requests.push(JSON.stringify(messages))
       const closed = new AbortController()
       open++
-      const pieces = chunks(messages, clock, closed.signal)
+      const pieces = chunks(agent, messages, clock, closed.signal)
       const stream = new ReadableStream<Uint8Array>({
         async pull(controller) {
           const next = await pieces.next().catch(() => ({ done: true, value: undefined }) as const)
@@ -46,14 +51,20 @@ export async function openModelServer(servers: HttpServers, clock: Clock): Promi
       return new Response(stream, { headers: { 'content-type': 'text/event-stream' } })
     },
   })
-  return { baseUrl: `http://127.0.0.1:${port}/v1`, requests, open: () => open }
+  const baseUrl = `http://127.0.0.1:${listener.port}/v1`
+  return { baseUrl, requests, open: () => open, close: () => listener.close() }
 }
 
-async function* chunks(messages: readonly unknown[], clock: Clock, signal: AbortSignal): AsyncGenerator<string> {
+async function* chunks(
+  agent: typeof conformanceAgent,
+  messages: readonly unknown[],
+  clock: Clock,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
   const texts = userTexts(messages)
   if (texts.at(-1)?.startsWith('rounds ') === true) return yield* round(texts.at(-1) ?? '', messages)
   yield event({ choices: [{ index: 0, delta: { role: 'assistant' } }] })
-  for await (const step of conformanceAgent(texts.at(-1) ?? '', texts.slice(0, -1), clock, signal)) {
+  for await (const step of agent(texts.at(-1) ?? '', texts.slice(0, -1), clock, signal)) {
     if (step.kind === 'text') yield event({ choices: [{ index: 0, delta: { content: step.delta } }] })
     if (step.kind === 'end' && texts.at(-1) === 'recall') {
       yield event({ choices: [{ index: 0, delta: { content: step.text } }] })
