@@ -99,7 +99,7 @@ function turnParts(
     resolveModel,
     clock,
     log,
-    spending: { check: () => usage.check(key, spending), record: (paid) => usage.record(key, paid) },
+    spending: { check: () => usage.check(sessionId, spending), record: (paid) => usage.record(sessionId, paid) },
     emit: (event) => conversation.emit({ session: key, sessionId, run, at: clock.now(), event }),
     takeSteering: () => conversation.takeQueued().map(toSteering),
   }

@@ -1,13 +1,14 @@
 import type { Clock } from '../base/clock.ts'
 import { deferred } from '../base/deferred.ts'
-import type {
-  HttpClient,
-  HttpListener,
-  HttpRequest,
-  HttpResponse,
-  HttpServers,
-  ListenOptions,
-  UpgradeRequest,
+import {
+  HttpFailure,
+  type HttpClient,
+  type HttpListener,
+  type HttpRequest,
+  type HttpResponse,
+  type HttpServers,
+  type ListenOptions,
+  type UpgradeRequest,
 } from '../base/http.ts'
 import type { DialOptions, Socket, SocketDialer } from '../base/sockets.ts'
 import { SocketRefused } from '../base/sockets.ts'
@@ -109,7 +110,7 @@ export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
     const standard = protocol === 'wss:' || protocol === 'https:' ? '443' : '80'
     const name = `${hostname}:${port === '' ? standard : port}`
     const host = this.#down.has(name) ? undefined : this.#hosts.get(name)
-    if (host === undefined) throw Object.assign(new Error(`ECONNREFUSED: ${name}`), { code: 'ECONNREFUSED' })
+    if (host === undefined) throw new HttpFailure('connect', `nothing listens at ${name}`, 'ECONNREFUSED')
     return host
   }
 }
