@@ -69,6 +69,7 @@ export async function openHouse(platform: Platform, { config, paths, hooks = [] 
   const storage = await openStorage(platform, {
     config,
     paths,
+    hooks: agent.hooks,
     send: async (reply) => (await channels.get(reply.channel)?.deliver(reply)) ?? 'waiting',
     onJournalFailed: (error) => {
       log.error('the journal failed; nothing more is acknowledged', {

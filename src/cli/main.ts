@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import type { ProviderOptions, XiaoyiOptions } from './commands/simulate.ts'
 import { EXIT_FAILURE, EXIT_USAGE, reportFailure } from './exit.ts'
 
 /** Each command's code is loaded when it runs: `clew --help` must not pay for the gateway. */
@@ -195,7 +196,7 @@ function addSimulate(program: Command): void {
     .option('--sk <key>', 'secret key to expect', 'simulated-sk')
     .option('--agent-id <id>', 'agent to expect', 'simulated-agent')
     .addHelpText('after', examples('clew simulate xiaoyi', 'clew simulate xiaoyi --tls --links 1'))
-    .action(async (options: import('./commands/simulate.ts').XiaoyiOptions) => (await load()).simulateXiaoyi(options))
+    .action(async (options: XiaoyiOptions) => (await load()).simulateXiaoyi(options))
   simulate
     .command('provider')
     .argument('<name>', 'anthropic, openai, openai-completions, openai-compatible, google or mistral')
@@ -203,9 +204,7 @@ function addSimulate(program: Command): void {
     .option('--port <n>', 'port; a free one unless told', wholeNumber(0, 65_535))
     .option('--key <key>', 'the only API key to accept; any unless told')
     .addHelpText('after', examples('clew simulate provider anthropic --port 9100'))
-    .action(async (name: string, options: import('./commands/simulate.ts').ProviderOptions) =>
-      (await load()).simulateProvider(name, options),
-    )
+    .action(async (name: string, options: ProviderOptions) => (await load()).simulateProvider(name, options))
 }
 
 function homeOption(): Option {
