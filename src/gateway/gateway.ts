@@ -193,6 +193,11 @@ export class Gateway implements Intake {
     }
   }
 
+  /** Conversations something runs or waits in. */
+  get sessionObjects(): number {
+    return this.#sessions.size
+  }
+
   sessionActivity(key: SessionKey): { readonly running: RunId | null; readonly queued: number } {
     const session = this.#sessions.get(key)
     return { running: session?.runningMessage?.run ?? null, queued: session?.queued ?? 0 }
