@@ -75,7 +75,13 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
   const delivery = new Delivery({
     clock,
     log,
-    limits: { rememberMs: config.limits.redelivery_ms, rememberedMessages: 100_000, rememberedBytes: 64 * 1024 * 1024 },
+    limits: {
+      rememberMs: config.limits.redelivery_ms,
+      rememberedMessages: 100_000,
+      rememberedBytes: 64 * 1024 * 1024,
+      rememberedAccounts: 100_000,
+      outboxPerAccount: config.limits.outbox_per_account,
+    },
     send: (reply) => options.send(reply),
   })
   const journal = await openJournal({

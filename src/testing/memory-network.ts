@@ -145,12 +145,22 @@ async function* bodyOf(response: Response, signal: AbortSignal): AsyncGenerator<
   try {
     for (;;) {
       signal.throwIfAborted()
-      const { done, value } = await Promise.race([reader.read(), aborted.promise])
+      const { done, value } = await Promise.race([readPiece(reader), aborted.promise])
       if (done) return
       yield value
     }
   } finally {
     signal.removeEventListener('abort', onAbort)
     reader.cancel().catch(() => {})
+  }
+}
+
+async function readPiece(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): Promise<ReadableStreamReadResult<Uint8Array>> {
+  try {
+    return await reader.read()
+  } catch {
+    throw new HttpFailure('reset', 'the connection ended before the answer did')
   }
 }
