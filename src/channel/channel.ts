@@ -27,6 +27,8 @@ export interface Channel {
   deliver(reply: Reply): Promise<DeliveryFate>
   /** For `/api/status` and `clew status`. No secrets. */
   status(): JsonObject
+  /** Accepts the server certificates that were refused because they had changed; returns how many. */
+  trust?(): Promise<number>
   /** While draining: what still arrives is stored and answered after the restart. */
   drain(): void
   /** Ends every connection and timer of the channel. */

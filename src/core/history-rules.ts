@@ -103,6 +103,7 @@ const COMPATIBLE = {
   sanitizeMode: 'images-only',
   validateTurns: 'alternating',
   replayThinking: 'current-turn',
+  bridgeToolResults: true,
   limits: SAFE_LIMITS,
 } as const satisfies TranscriptPolicy
 

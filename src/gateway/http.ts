@@ -17,6 +17,8 @@ export interface GatewayApi {
   cancel(key: string): Promise<JsonObject>
   delete(key: string): Promise<JsonObject>
   restore(key: string, archive: string | undefined): Promise<JsonObject>
+  /** Accepts what a channel refused because it had changed. */
+  trust(channel: string): Promise<JsonObject>
 }
 
 export interface HttpParts {
@@ -71,6 +73,7 @@ function createRoutes({ api, metrics }: HttpParts): readonly [method: string, pa
     ['DELETE', /^\/api\/sessions\/([^/]+)$/u, async (_request, match) => json(await api.delete(keyOf(match)))],
     ['POST', /^\/api\/sessions\/([^/]+)\/reset$/u, async (_request, match) => json(await api.reset(keyOf(match)))],
     ['POST', /^\/api\/sessions\/([^/]+)\/cancel$/u, async (_request, match) => json(await api.cancel(keyOf(match)))],
+    ['POST', /^\/api\/channels\/([^/]+)\/trust$/u, async (_request, match) => json(await api.trust(keyOf(match)))],
     [
       'POST',
       /^\/api\/sessions\/([^/]+)\/restore$/u,

@@ -10,6 +10,8 @@ export interface SessionControlParts {
   readonly directory: SessionDirectory
   readonly transcripts: TranscriptStore
   readonly maxArchivedPerSession: number
+  /** Before a conversation goes. Must not throw. */
+  onLeaving(key: SessionKey, sessionId: SessionId, reason: 'reset' | 'delete'): Promise<void>
 }
 
 /** Reset, delete and restore of a whole conversation. The caller has stopped its turns first. */
@@ -24,6 +26,7 @@ export class SessionControl {
   async reset(key: SessionKey, alongside: readonly JournalRecord[] = []): Promise<void> {
     const { journal, directory, transcripts, maxArchivedPerSession } = this.#parts
     const record = this.#recordOf(key)
+    await this.#parts.onLeaving(key, record.sessionId, 'reset')
     // A session that never got an answer has nothing to bring back.
     const hasTranscript = await transcripts.exists(record.sessionId)
     const at = directory.now()
@@ -43,6 +46,7 @@ export class SessionControl {
   async delete(key: SessionKey, alongside: () => readonly JournalRecord[]): Promise<void> {
     const { journal, directory, transcripts } = this.#parts
     const record = this.#recordOf(key)
+    await this.#parts.onLeaving(key, record.sessionId, 'delete')
     await transcripts.remove(record.sessionId)
     for (const { sessionId } of record.archived ?? []) await transcripts.remove(sessionId)
     await journal.commit([directory.remove(key), ...alongside()])

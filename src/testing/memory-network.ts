@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts'
+import { deferred } from '../base/deferred.ts'
 import type {
   HttpClient,
   HttpListener,
@@ -100,7 +101,7 @@ export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
       }),
       { address: '127.0.0.1' },
     )
-    return { status: response.status, headers: response.headers, body: bodyOf(response) }
+    return { status: response.status, headers: response.headers, body: bodyOf(response, signal) }
   }
 
   #reach(url: string): Host {
@@ -132,9 +133,23 @@ function watched(socket: LinkedSocket, ended: () => void): Socket {
   return socket
 }
 
-async function* bodyOf(response: Response): AsyncGenerator<Uint8Array> {
+/** Ends with the signal, as a real connection does; ending the iteration early closes it too. */
+async function* bodyOf(response: Response, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   if (response.body === null) return
-  for await (const piece of response.body) {
-    if (piece instanceof Uint8Array) yield piece
+  const reader: ReadableStreamDefaultReader<Uint8Array> = response.body.getReader()
+  const aborted = deferred<never>()
+  aborted.promise.catch(() => {})
+  const onAbort = (): void => aborted.reject(signal.reason)
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    for (;;) {
+      signal.throwIfAborted()
+      const { done, value } = await Promise.race([reader.read(), aborted.promise])
+      if (done) return
+      yield value
+    }
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    reader.cancel().catch(() => {})
   }
 }

@@ -15,6 +15,7 @@ export {
   type RunToolCallsParts,
   type ToolRunner,
 } from './run-tool-calls.ts'
+export { BUILT_IN_TOOLS, type BuiltInToolParts, createBuiltInTools } from './built-in.ts'
 export { describeTools, type ToolDescription } from './describe.ts'
 export { createTimeTool } from './time.ts'
 export { calculate, createCalculatorTool } from './calculator/calculator.ts'
@@ -24,3 +25,4 @@ export { createExecTool } from './exec/exec-tool.ts'
 export { openMcpServers, type McpServers } from './mcp/servers.ts'
 export type { McpServerStatus } from './mcp/server.ts'
 export type { McpServerConfig } from './mcp/config.ts'
+export { type AgentToolsConfig, openTools, type OpenTools, type OpenToolsParts } from './open-tools.ts'

@@ -37,6 +37,7 @@ export class EntryIndex {
   /** Lines that could not be read, as far as their head told: id, and parent. */
   #lost = new Map<string, string | null>()
   #copies: [later: number, earlier: number][] = []
+  #originals = new Map<number, number>()
   #leftOut: { readonly offset: number; readonly length: number }[] = []
   #notes: RepairNote[] = []
   #resolved: RepairNote[] = []
@@ -107,6 +108,7 @@ export class EntryIndex {
   /** The second of two identical lines, as pi 0.73 leaves them: the first stands for both. */
   dropCopy(later: number, earlier: number): void {
     this.#dead.add(later)
+    this.#originals.set(later, earlier)
     this.ids.pointTo(earlier)
     for (let at = 0; at < this.#count; at++) if (this.#parents[at] === later) this.#parents[at] = earlier
   }
@@ -118,8 +120,16 @@ export class EntryIndex {
     this.#notes.push({ kind: 'duplicate-id', line: this.lineAt(later), bytes: this.lengthAt(later) })
   }
 
+  /** The entry that stands for this one, which may be a copy itself. */
+  originalOf(at: number): number {
+    let original = at
+    for (let next = this.#originals.get(at); next !== undefined; next = this.#originals.get(next)) original = next
+    return original
+  }
+
   forgetCopies(): void {
     this.#copies = []
+    this.#originals.clear()
   }
 
   /** An entry whose body turned out unreadable; its children pass to its parent. */

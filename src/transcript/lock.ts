@@ -173,11 +173,13 @@ export class WriteLock {
     const owned = this.#owned
     if (owned === undefined) return
     this.#forget()
-    const stat = await this.#statLock()
-    if (stat?.identity !== owned.stat.identity) return
-    await this.#options.files.remove(this.path).catch((error: unknown) => {
+    try {
+      const stat = await this.#statLock()
+      if (stat?.identity === owned.stat.identity) await this.#options.files.remove(this.path)
+    } catch (error) {
+      // It will be found stale; what was written under it is safe.
       this.#options.log.warn('a lock file could not be removed', { errno: errnoOf(error) })
-    })
+    }
   }
 
   async #take(signal: AbortSignal): Promise<void> {

@@ -48,7 +48,7 @@ export function createMemoryStore(options: MemoryStoreOptions): TranscriptStore 
         clock,
         ids,
         maxLineBytes: limits.maxLineBytes,
-        guard: { clock, log, blobs, hooks, hookTimeoutMs: limits.hookTimeoutMs, cap: capOf(limits) },
+        guard: { sessionId, clock, log, blobs, hooks, hookTimeoutMs: limits.hookTimeoutMs, cap: capOf(limits) },
         ...(onAppended === undefined ? {} : { onAppended }),
       },
       signal,

@@ -161,7 +161,8 @@ async function findNewline(handle: FileHandle, from: number, size: number): Prom
 }
 
 async function resolveCopies(handle: FileHandle, index: EntryIndex): Promise<void> {
-  for (const [later, earlier] of index.copies) {
+  for (const [later, latest] of index.copies) {
+    const earlier = index.originalOf(latest)
     const [one, other] = [await readRaw(handle, index, later), await readRaw(handle, index, earlier)]
     if (JSON.stringify(one) === JSON.stringify(other)) index.dropCopy(later, earlier)
     else index.renameCopy(later, earlier)

@@ -81,7 +81,7 @@ const assistantTurn = fc
         ...blocks,
         ...calls.map(([id, name, args, signature]): AssistantBlock => {
           const signed = signature === undefined ? {} : { thoughtSignature: signature }
-          return { type: 'toolCall', id, name, arguments: args as Record<string, string>, ...signed }
+          return { type: 'toolCall', id, name, arguments: args, ...signed }
         }),
       ],
       usage: NO_USAGE,

@@ -54,7 +54,7 @@ export interface Outcome {
 /** Reads a stream to its end, moving the clock on whenever it waits. */
 export async function collect(setup: Setup, signal = new AbortController().signal): Promise<Outcome> {
   const events: ModelEvent[] = []
-  let settled = false
+  const state = { settled: false }
   const reading = (async (): Promise<Outcome> => {
     try {
       for await (const event of setup.provider.stream(REQUEST, signal)) events.push(event)
@@ -64,11 +64,11 @@ export async function collect(setup: Setup, signal = new AbortController().signa
     const last = events.at(-1)
     return { events, ...(last?.type === 'end' ? { message: last.message } : {}) }
   })().finally(() => {
-    settled = true
+    state.settled = true
   })
-  for (let turns = 0; !settled && turns < 10_000; turns++) {
+  for (let turns = 0; !state.settled && turns < 10_000; turns++) {
     await turn()
-    if (!settled && setup.clock.pending > 0) await setup.clock.advance(60_000)
+    if (!state.settled && setup.clock.pending > 0) await setup.clock.advance(60_000)
   }
   return reading
 }

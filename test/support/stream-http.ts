@@ -8,7 +8,7 @@ export interface ScriptedAnswer {
   /** The body comes in pieces of this size. */
   readonly chunkBytes?: number
   /** What happens behind the last byte. `hang` waits for the abort. */
-  readonly then?: 'end' | 'reset' | 'hang'
+  readonly ending?: 'end' | 'reset' | 'hang'
   /** No answer at all. */
   readonly failure?: HttpFailure
   /** Headers never come; waits for the abort. */
@@ -46,8 +46,8 @@ export class StreamHttp implements HttpClient {
         signal.throwIfAborted()
         yield bytes.subarray(at, at + size)
       }
-      if (answer.then === 'reset') throw new HttpFailure('reset', 'the connection ended', 'ECONNRESET')
-      if (answer.then === 'hang') await aborted(signal)
+      if (answer.ending === 'reset') throw new HttpFailure('reset', 'the connection ended', 'ECONNRESET')
+      if (answer.ending === 'hang') await aborted(signal)
     } finally {
       this.open--
     }

@@ -151,6 +151,49 @@ describe('pictures of a prompt', () => {
     },
   )
 
+  it('have a size in every flavour of their format, or none when the header is broken', async () => {
+    const wide = sharp({ create: { width: 300, height: 20, channels: 4, background: '#36c8' } })
+    const size = { width: 300, height: 20 }
+    expect(imageSizeOf(await wide.clone().webp({ lossless: true }).toBuffer(), 'image/webp')).toEqual(size)
+    expect(imageSizeOf(await wide.clone().webp({ quality: 50 }).toBuffer(), 'image/webp')).toEqual(size)
+    const opaque = wide.clone().flatten({ background: '#fff' })
+    expect(imageSizeOf(await opaque.clone().webp({ quality: 50 }).toBuffer(), 'image/webp')).toEqual(size)
+    expect(imageSizeOf(await opaque.clone().jpeg({ progressive: true }).toBuffer(), 'image/jpeg')).toEqual(size)
+    const bitmap = Buffer.alloc(30)
+    bitmap.writeInt32LE(300, 18)
+    bitmap.writeInt32LE(-20, 22)
+    expect(imageSizeOf(bitmap, 'image/bmp')).toEqual(size)
+    expect(imageSizeOf(Buffer.from([0xff, 0xd8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), 'image/jpeg')).toBeUndefined()
+    expect(imageSizeOf(Buffer.alloc(40), 'image/webp')).toBeUndefined()
+    expect(imageSizeOf(Buffer.alloc(40), 'image/heic')).toBeUndefined()
+  })
+
+  it('with transparency stay PNG while that fits, and what fits nowhere is left out', async () => {
+    const noise = await sharp({
+      create: {
+        width: 900,
+        height: 900,
+        channels: 4,
+        background: '#0000',
+        noise: { type: 'gaussian', mean: 128, sigma: 60 },
+      },
+    })
+      .png()
+      .toBuffer()
+    const resizer = createSharpResizer()
+    const roomy = await resizer.resize(noise, { maxSide: 400, maxBytes: 5_000_000 }, never)
+    expect(roomy?.mediaType).toBe('image/png')
+    const narrow = await resizer.resize(noise, { maxSide: 400, maxBytes: 40_000 }, never)
+    expect(narrow?.mediaType).toBe('image/jpeg')
+    expect(narrow?.bytes.length).toBeLessThanOrEqual(40_000)
+    expect(await resizer.resize(noise, { maxSide: 400, maxBytes: 100 }, never)).toBeUndefined()
+  })
+
+  it('have limits for every API, strict ones for those nobody described', () => {
+    expect(imageLimitsOf('google-generative-ai').mediaTypes).toContain('image/heic')
+    expect(imageLimitsOf('something-new')).toMatchObject({ mediaTypes: ['image/png', 'image/jpeg'], maxImages: 8 })
+  })
+
   describe('in earlier messages', () => {
     const image: ImageBlock = { type: 'image', data: 'AAAA', mimeType: 'image/png' }
     const user = (content: string | readonly (ImageBlock | { type: 'text'; text: string })[]): Message => ({

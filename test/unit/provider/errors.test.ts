@@ -72,7 +72,8 @@ describe('classification', () => {
       ),
       'MODEL_CONTEXT_OVERFLOW',
     ],
-    [429, GOOGLE(429, 'RESOURCE_EXHAUSTED', 'check your plan and billing details'), 'MODEL_RATE_LIMITED'],
+    [429, GOOGLE(429, 'RESOURCE_EXHAUSTED', 'You exceeded your current quota, please check your plan.'), 'MODEL_QUOTA'],
+    [429, GOOGLE(429, 'RESOURCE_EXHAUSTED', 'Quota exceeded for requests per minute'), 'MODEL_RATE_LIMITED'],
     [503, GOOGLE(503, 'UNAVAILABLE', 'The model is overloaded.'), 'MODEL_OVERLOADED'],
     [
       400,

@@ -46,12 +46,9 @@ describe('retries', () => {
 
   it('waits at least as long as the provider asks, with some jitter on top', async () => {
     const { events } = await ask(limited({ 'retry-after': '7' }), GOOD)
-    const [retry] = events
-    expect(retry).toMatchObject({ type: 'retry', code: 'MODEL_RATE_LIMITED' })
-    if (retry?.type === 'retry') {
-      expect(retry.delayMs).toBeGreaterThanOrEqual(7000)
-      expect(retry.delayMs).toBeLessThan(7500)
-    }
+    const [delayMs = 0] = events.flatMap((event) => (event.type === 'retry' ? [event.delayMs] : []))
+    expect(delayMs).toBeGreaterThanOrEqual(7000)
+    expect(delayMs).toBeLessThan(7500)
   })
 
   it('does not wait when the provider asks for too much, but tells how much', async () => {
@@ -91,13 +88,13 @@ describe('retries', () => {
   it('repeats a stream cut during thinking, and none cut after text', async () => {
     const bytes = fixture('anthropic-thinking-tools')
     const inThinking = bytes.subarray(0, bytes.indexOf('signature_delta'))
-    const again = await ask({ body: inThinking, then: 'reset' }, GOOD)
+    const again = await ask({ body: inThinking, ending: 'reset' }, GOOD)
     expect(again.message).toBeDefined()
     expect(textOfEvents(again.events, 'thinking-delta')).toBe('The user wants two cities.')
 
     const text = fixture('anthropic-text')
     const inText = text.subarray(0, text.indexOf('content_block_stop'))
-    const cut = await ask({ body: inText, then: 'reset' }, GOOD)
+    const cut = await ask({ body: inText, ending: 'reset' }, GOOD)
     expect(cut.http.requests).toHaveLength(1)
     expect(cut.error).toMatchObject({ code: 'MODEL_STREAM_CUT', facts: { visible: true } })
     expect((cut.error as GatewayError).message).toContain('only a part')

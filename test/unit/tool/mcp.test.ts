@@ -39,8 +39,8 @@ describe('an MCP server over stdio', () => {
     const config = {
       command: process.execPath,
       args: [program, behaviour, join(directory, 'pids')],
-      start_timeout_ms: 5_000,
-      timeout_ms: 5_000,
+      start_timeout_ms: 30_000,
+      timeout_ms: 30_000,
       ...more,
     }
     servers = openMcpServers(
@@ -65,7 +65,7 @@ describe('an MCP server over stdio', () => {
 
   async function until(isSo: () => boolean): Promise<void> {
     for (let i = 0; !isSo(); i++) {
-      if (i > 200) throw new Error('it did not happen')
+      if (i > 1_200) throw new Error('it did not happen')
       await new Promise((resume) => setTimeout(resume, 25))
     }
   }
