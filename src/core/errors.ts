@@ -19,6 +19,7 @@ export const ERRORS = {
   SHUTTING_DOWN: { kind: 'caller', retry: 'later' },
   UNAUTHORIZED: { kind: 'caller', retry: 'never' },
   ORIGIN_REFUSED: { kind: 'caller', retry: 'never' },
+  BUDGET_REACHED: { kind: 'caller', retry: 'later' },
   // our own disk
   STORAGE_FAILED: { kind: 'storage', retry: 'later' },
   STORAGE_FULL: { kind: 'storage', retry: 'later' },

@@ -13,6 +13,9 @@ const PATH_START = String.raw`(?:~[/\\]|\.{1,2}[/\\]|/(?!/)|[A-Za-z]:[/\\])`
 const NO_SPACE = String.raw`[^\s"'\u0060<>()[\]{}|*?\u3000-\u303f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\u2018-\u201d]`
 const LONGEST = 500
 
+/** Most texts have none, and what is far from one need not be looked at: this keeps long texts cheap. */
+const ANY_EXTENSION = new RegExp(EXTENSION, 'gi')
+
 /** In this order at each place: what is more specific decides how far a reference reaches. */
 const MARKER = /\[(?:media attached(?: \d+\/\d+)?|image):\s*(?:source:\s*)?([^\]\n]{1,2000})\]/iy
 const WEB_ADDRESS = /(?:https?|ftp|wss?):\/\/[^\s<>"'`\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]+/iy
@@ -28,10 +31,18 @@ const IN_WORD = /[A-Za-z0-9_]/
 /** A path begins after a space, a quote, an opening bracket, a colon or a letter of a script without spaces. */
 const MAY_PRECEDE_PATH = /[\s"'`([{<=:：,，;；|。、！？（【「“‘》\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]/u
 
+/** How far before its ending a reference can begin, markers included. */
+const FARTHEST = 2_100
+
 export function findImageReferences(text: string, maxReferences = 20): readonly ImageReference[] {
   const found = new Map<string, ImageReference>()
+  const endings = text.matchAll(ANY_EXTENSION)
+  let ending = endings.next()
   let at = 0
-  while (at < text.length && found.size < maxReferences) {
+  while (found.size < maxReferences) {
+    while (ending.done !== true && ending.value.index < at) ending = endings.next()
+    if (ending.done === true) break
+    at = Math.max(at, ending.value.index - FARTHEST)
     const next = referenceAt(text, at)
     at = next.end
     if (next.reference !== undefined && !found.has(next.reference.path)) found.set(next.reference.path, next.reference)

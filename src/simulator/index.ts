@@ -1,4 +1,25 @@
-export * from './rules/index.ts'
+export {
+  ALL_RULES,
+  ANTHROPIC_RULES,
+  checkAnthropicRequest,
+  checkGoogleRequest,
+  checkMistralRequest,
+  checkOpenAICompletionsRequest,
+  checkOpenAIResponsesRequest,
+  type CheckOptions,
+  type CompletionsOptions,
+  GOOGLE_RULES,
+  type GoogleOptions,
+  type IssuedValues,
+  MISTRAL_RULES,
+  OPENAI_COMPLETIONS_RULES,
+  OPENAI_RESPONSES_RULES,
+  type ProviderRule,
+  type RuleApi,
+  type RuleProfile,
+  type RuleTable,
+  type RuleViolation,
+} from './rules/index.ts'
 export { answerOf } from './provider/answering-model.ts'
 export type { CalledTool, Conversation, OfferedTool, Turn } from './provider/conversation.ts'
 export {

@@ -15,6 +15,7 @@ export {
   type RunToolCallsParts,
   type ToolRunner,
 } from './run-tool-calls.ts'
+export { BUILT_IN_TOOLS, type BuiltInToolParts, createBuiltInTools } from './built-in.ts'
 export { describeTools, type ToolDescription } from './describe.ts'
 export { createTimeTool } from './time.ts'
 export { calculate, createCalculatorTool } from './calculator/calculator.ts'

@@ -1,6 +1,7 @@
 import type { EntryId } from '../core/ids.ts'
 import { ENTRY_KINDS, type EntryKind } from './head.ts'
-import { IdTable } from './id-table.ts'
+import type { HeadScanner } from './head-scanner.ts'
+import { ID_NONE, idText, IdTable } from './id-table.ts'
 import { derivedId } from './line.ts'
 import type { RepairNote } from './store.ts'
 
@@ -37,6 +38,7 @@ export class EntryIndex {
   /** Lines that could not be read, as far as their head told: id, and parent. */
   #lost = new Map<string, string | null>()
   #copies: [later: number, earlier: number][] = []
+  #originals = new Map<number, number>()
   #leftOut: { readonly offset: number; readonly length: number }[] = []
   #notes: RepairNote[] = []
   #resolved: RepairNote[] = []
@@ -78,6 +80,28 @@ export class EntryIndex {
     return at
   }
 
+  /** `add` for a line whose head was read as numbers. */
+  addScanned(offset: number, length: number, line: number, head: HeadScanner): void {
+    const at = this.#count++
+    if (at >= this.#offsets.length) this.#grow()
+    this.#offsets[at] = offset
+    this.#lengths[at] = length
+    this.#lines[at] = line
+    this.#kinds[at] = head.kind
+    const { parentKind, parentHigh, parentLow } = head
+    let parent = NO_PARENT
+    if (parentKind !== ID_NONE) {
+      parent = this.ids.getKey(parentKind, parentHigh, parentLow)
+      if (parent < 0) {
+        this.#wanted.set(at, idText(parentKind, parentHigh, parentLow))
+        parent = UNRESOLVED
+      }
+    }
+    this.#parents[at] = parent
+    const earlier = this.ids.putKey(at, head.idKind, head.idHigh, head.idLow)
+    if (earlier >= 0) this.#copies.push([at, earlier])
+  }
+
   #parentBefore(at: number, parentId: string | null | undefined): number {
     if (parentId === null) return NO_PARENT
     const found = parentId === undefined ? -1 : this.ids.get(parentId)
@@ -107,6 +131,7 @@ export class EntryIndex {
   /** The second of two identical lines, as pi 0.73 leaves them: the first stands for both. */
   dropCopy(later: number, earlier: number): void {
     this.#dead.add(later)
+    this.#originals.set(later, earlier)
     this.ids.pointTo(earlier)
     for (let at = 0; at < this.#count; at++) if (this.#parents[at] === later) this.#parents[at] = earlier
   }
@@ -118,8 +143,16 @@ export class EntryIndex {
     this.#notes.push({ kind: 'duplicate-id', line: this.lineAt(later), bytes: this.lengthAt(later) })
   }
 
+  /** The entry that stands for this one, which may be a copy itself. */
+  originalOf(at: number): number {
+    let original = at
+    for (let next = this.#originals.get(at); next !== undefined; next = this.#originals.get(next)) original = next
+    return original
+  }
+
   forgetCopies(): void {
     this.#copies = []
+    this.#originals.clear()
   }
 
   /** An entry whose body turned out unreadable; its children pass to its parent. */

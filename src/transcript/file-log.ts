@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import { deferred } from '../base/deferred.ts'
-import { errnoOf, type FileHandle, type Files } from '../base/files.ts'
+import { errnoOf, type FileHandle, type Files, type FileStat } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Journal, JournalRecord } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
@@ -14,6 +14,7 @@ import { kindOf } from './head.ts'
 import type { TranscriptLimits } from './limits.ts'
 import { encodeHeader, FORMAT_VERSION } from './line.ts'
 import { loadByScan, type Loaded } from './load.ts'
+import { loadTail } from './load-tail.ts'
 import { lockOf, type WriteLock } from './lock.ts'
 import type { EncodedEntry, EntryLog, LogState } from './log.ts'
 import { requireJournal } from './memory-log.ts'
@@ -22,6 +23,8 @@ import { reconcile } from './reconcile.ts'
 import { toStorageError } from './storage-error.ts'
 import { appendRecord, goneRecord, type TranscriptTopic } from './topic.ts'
 import { TreeReader } from './tree-reader.ts'
+
+const SMALL_FILE_BYTES = 1024 * 1024
 
 /** What all file logs of one store share. */
 export interface FileLogContext {
@@ -132,10 +135,11 @@ export class FileLog implements EntryLog {
     const handle = await this.#openForReading()
     if (handle === undefined) return this.#adopt(undefined, undefined)
     try {
-      const { identity } = await handle.stat()
-      const { maxLineBytes } = this.#context.limits
-      const loaded = await loadByScan({ handle, maxLineBytes, fallbackHeader: this.#header })
-      return this.#adopt(loaded, identity)
+      const { identity, size } = await handle.stat()
+      const options = { handle, maxLineBytes: this.#context.limits.maxLineBytes, fallbackHeader: this.#header }
+      // A small file is read whole either way, and then every id in it is known.
+      const tail = size > SMALL_FILE_BYTES ? await loadTail(options) : undefined
+      return this.#adopt(tail ?? (await loadByScan(options)), identity)
     } finally {
       await handle.close()
     }
@@ -173,11 +177,17 @@ export class FileLog implements EntryLog {
 
   /** Others may have appended, replaced or removed the file, with the lock or, as pi does, without. */
   async #refresh(): Promise<LogState | undefined> {
-    const { files } = this.#context
-    const stat = files.statNow === undefined ? await files.stat(this.#path) : files.statNow(this.#path)
+    const stat = await this.#statFile()
     if (stat?.identity === this.#identity && (stat?.size ?? 0) === this.#size) return undefined
     await this.#closeHandle()
     return this.#read()
+  }
+
+  /** While we hold the lock and the file open, nobody who respects the lock replaces it: its size tells enough. */
+  async #statFile(): Promise<FileStat | undefined> {
+    const { files } = this.#context
+    if (this.#handle !== undefined) return this.#handle.stat()
+    return files.statNow === undefined ? files.stat(this.#path) : files.statNow(this.#path)
   }
 
   async write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {
@@ -230,10 +240,9 @@ export class FileLog implements EntryLog {
     alongside: readonly JournalRecord[],
     journal: Pick<Journal, 'commit'>,
   ): Promise<void> {
-    const isNew = this.#identity === undefined
     const prefix = this.#prefix()
-    const offset = this.#size + (isNew ? 0 : prefix.length)
-    const record = appendRecord(this.#sessionId, offset, isNew ? this.#header : undefined, batch)
+    const offset = this.#size + (this.#isEmpty ? 0 : prefix.length)
+    const record = appendRecord(this.#sessionId, offset, this.#isEmpty ? this.#header : undefined, batch)
     const inFlight = deferred()
     this.#inFlight = inFlight.promise
     try {
@@ -269,10 +278,15 @@ export class FileLog implements EntryLog {
     this.#indexBatch(batch, prefix)
   }
 
+  /** Not there, or there with nothing in it: the header comes first. */
+  get #isEmpty(): boolean {
+    return this.#size === 0
+  }
+
   /** What has to stand between the end of the file and the first new line. */
   #prefix(): string {
-    if (this.#identity === undefined) return encodeHeader(this.#header)
-    return this.#size === 0 || this.#loaded?.endsWithNewline !== false ? '' : '\n'
+    if (this.#isEmpty) return encodeHeader(this.#header)
+    return this.#loaded?.endsWithNewline !== false ? '' : '\n'
   }
 
   async #appendText(text: string): Promise<void> {

@@ -37,14 +37,16 @@ export class ScriptedGateway implements Intake {
   acceptGate: Promise<void> = Promise.resolve()
   readonly #clock: Clock
   readonly #channel: () => Channel
+  readonly #agent: typeof conformanceAgent
   readonly #seen = new Map<string, AcceptedMessage>()
   readonly #history = new Map<string, string[]>()
   readonly #queues = new Map<string, Turn[]>()
   #next = 1
 
-  constructor(clock: Clock, channel: () => Channel) {
+  constructor(clock: Clock, channel: () => Channel, agent = conformanceAgent) {
     this.#clock = clock
     this.#channel = channel
+    this.#agent = agent
   }
 
   keyFor(route: RouteFields): string {
@@ -153,7 +155,7 @@ export class ScriptedGateway implements Intake {
     try {
       const earlier = [...history]
       history.push(message.text)
-      for await (const step of conformanceAgent(message.text, earlier, this.#clock, controller.signal)) {
+      for await (const step of this.#agent(message.text, earlier, this.#clock, controller.signal)) {
         if (turn.over) return
         await this.#step(message, step)
       }

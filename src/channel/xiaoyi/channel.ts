@@ -17,6 +17,7 @@ import { decodeRequest, INVALID_PARAMS, pushIdOf } from './codec.ts'
 import { Controls } from './controls.ts'
 import type { TextName } from './errors.ts'
 import { phoneText, reasonFor, toWireError } from './errors.ts'
+import { createMediaFetch } from './fetch-media.ts'
 import type { ReplyAddress, WireError } from './frames.ts'
 import { encodeArtifact, encodeError, encodeStatus } from './frames.ts'
 import type { Link } from './link.ts'
@@ -41,7 +42,8 @@ export interface XiaoyiChannelParts {
   readonly home: string
   readonly dialer: SocketDialer
   readonly http: HttpClient
-  readonly fetchMedia: FetchMedia
+  /** The guarded fetch of `http` unless given. */
+  readonly fetchMedia?: FetchMedia
   /** The gateway's one key function: what a control command calls the conversation of these fields. */
   keyFor(route: RouteFields): string
   /** Told after a context was really cleared. */
@@ -387,7 +389,7 @@ export class XiaoyiChannel implements Channel {
   }
 
   #media() {
-    const { files, home, ids, log, fetchMedia } = this.#parts
+    const { files, home, ids, log, http, clock, fetchMedia = createMediaFetch(http, clock) } = this.#parts
     const { media: settings, language } = this.#settings
     return { files, directory: `${home}/media`, ids, log, fetchMedia, settings, language }
   }

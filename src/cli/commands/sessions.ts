@@ -101,7 +101,7 @@ function renderSession(shown: JsonObject): string[] {
     ['key', text(session['key'])],
     ['id', text(session['sessionId'])],
     ['updated', new Date(Number(session['updatedAt'])).toISOString()],
-    ['requests', String(shown['requests'] ?? 0)],
+    ['requests', `${Number(shown['requests'] ?? 0)}`],
     ...(Array.isArray(session['archived'])
       ? session['archived']
           .filter(isRecord)

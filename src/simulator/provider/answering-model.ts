@@ -15,6 +15,14 @@ const FACT = /(?:remember(?: that)?|记住)[:：,，]?\s*([^.。!！?？\n]+)/gi
  * `use time and calculator {"expression":"2*21"} then use files {"path":"."}`.
  */
 export function answerOf(conversation: Conversation): ScriptedAnswer {
+  const answer = withoutThinking(conversation)
+  if (!conversation.thinks) return answer
+  const calls = answer.blocks.filter((block) => block.type === 'toolCall').length
+  const thinking = calls > 0 ? `I was asked to use ${calls} tool(s) now.` : 'I have all I need to answer.'
+  return { ...answer, blocks: [{ type: 'thinking', thinking }, ...answer.blocks] }
+}
+
+function withoutThinking(conversation: Conversation): ScriptedAnswer {
   const promptAt = conversation.turns.findLastIndex((turn) => turn.role === 'user')
   const prompt = conversation.turns[promptAt]
   if (prompt?.role !== 'user') return { blocks: [{ type: 'text', text: 'I have not been told anything yet.' }] }

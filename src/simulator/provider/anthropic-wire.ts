@@ -12,6 +12,7 @@ import {
   type Exchange,
   fragments,
   type Frame,
+  type Tokens,
   tokensOf,
 } from './wire.ts'
 
@@ -58,7 +59,7 @@ export const anthropicWire: ApiWire = {
 
   *frames(answer, route, exchange): Iterable<Frame> {
     const message = { ...envelope(answer, route.model, exchange), content: [], stop_reason: null, stop_sequence: null }
-    const tokens = tokensOf(answer, exchange)
+    const tokens = anthropicTokens(answer, exchange)
     yield frame(exchange, 'message_start', {
       message: { ...message, usage: { ...usage(answer, exchange), output_tokens: 1 } },
     })
@@ -116,8 +117,15 @@ function envelope(answer: ScriptedAnswer, model: string, exchange: Exchange): Js
   }
 }
 
-function usage(answer: ScriptedAnswer, exchange: Exchange): JsonObject {
+/** Here the input is what neither came from the cache nor went into it. */
+function anthropicTokens(answer: ScriptedAnswer, exchange: Exchange): Tokens {
   const tokens = tokensOf(answer, exchange)
+  if (answer.usage !== undefined) return tokens
+  return { ...tokens, input: Math.max(1, tokens.input - tokens.cacheRead - tokens.cacheWrite) }
+}
+
+function usage(answer: ScriptedAnswer, exchange: Exchange): JsonObject {
+  const tokens = anthropicTokens(answer, exchange)
   return {
     input_tokens: tokens.input,
     cache_creation_input_tokens: tokens.cacheWrite,

@@ -8,6 +8,8 @@ export interface Conversation {
   readonly system: string
   readonly turns: readonly Turn[]
   readonly tools: readonly OfferedTool[]
+  /** The request asks the model to think before it speaks. */
+  readonly thinks: boolean
 }
 
 export type Turn =
@@ -26,17 +28,20 @@ export interface OfferedTool {
   readonly parameters: JsonObject
 }
 
+export const EMPTY_CONVERSATION: Conversation = { system: '', turns: [], tools: [], thinks: false }
+
 type Json = Record<string, unknown>
 
 /** Reads what can be read; a malformed body gives an empty conversation, and the rule checkers say what is wrong. */
 export function readConversation(api: SimulatedApi, body: unknown): Conversation {
-  if (!isRecord(body)) return { system: '', turns: [], tools: [] }
+  if (!isRecord(body)) return EMPTY_CONVERSATION
   switch (api) {
     case 'anthropic-messages':
       return {
         system: textIn(body.system),
         turns: list(body.messages).flatMap(anthropicTurns(new Map())),
         tools: tools(body.tools),
+        thinks: thinks(body),
       }
     case 'openai-responses':
       return responsesConversation(body)
@@ -83,6 +88,16 @@ function tools(value: unknown): OfferedTool[] {
   })
 }
 
+/** Every API's switch for thinking, under whichever name. */
+function thinks(body: Json): boolean {
+  const { thinking, reasoning, reasoning_effort: effort, prompt_mode: mode, generationConfig: generation } = body
+  if (isRecord(thinking)) return thinking.type !== 'disabled'
+  if (isRecord(reasoning)) return reasoning.effort !== 'none'
+  if (isRecord(generation) && isRecord(generation.thinkingConfig))
+    return generation.thinkingConfig.includeThoughts === true
+  return mode === 'reasoning' || (typeof effort === 'string' && effort !== 'none')
+}
+
 function anthropicTurns(names: Map<string, string>): (message: Json) => Turn[] {
   return (message) => {
     const blocks = list(message.content)
@@ -108,7 +123,12 @@ function responsesConversation(body: Json): Conversation {
   const names = new Map<string, string>()
   const offered = tools(body.tools)
   if (typeof body.input === 'string') {
-    return { system: text(body.instructions), turns: [{ role: 'user', text: body.input, images: 0 }], tools: offered }
+    return {
+      system: text(body.instructions),
+      turns: [{ role: 'user', text: body.input, images: 0 }],
+      tools: offered,
+      thinks: thinks(body),
+    }
   }
   const system = [text(body.instructions)]
   const turns: Turn[] = []
@@ -124,7 +144,7 @@ function responsesConversation(body: Json): Conversation {
     else if (item.role === 'user')
       turns.push({ role: 'user', text: textIn(item.content), images: imagesIn(item.content) })
   }
-  return { system: system.filter((part) => part !== '').join('\n'), turns, tools: offered }
+  return { system: system.filter((part) => part !== '').join('\n'), turns, tools: offered, thinks: thinks(body) }
 }
 
 /** Calls that stand next to each other belong to one answer. */
@@ -152,7 +172,7 @@ function chatConversation(body: Json): Conversation {
       turns.push({ role: 'user', text: textIn(message.content), images: imagesIn(message.content) })
     } else system.push(textIn(message.content))
   }
-  return { system: system.join('\n'), turns, tools: tools(body.tools) }
+  return { system: system.join('\n'), turns, tools: tools(body.tools), thinks: thinks(body) }
 }
 
 function googleConversation(body: Json): Conversation {
@@ -176,7 +196,12 @@ function googleConversation(body: Json): Conversation {
     const images = imagesIn(parts)
     return said === '' && images === 0 ? results : [...results, { role: 'user', text: said, images }]
   })
-  return { system: isRecord(instruction) ? textIn(instruction.parts) : '', turns, tools: tools(body.tools) }
+  return {
+    system: isRecord(instruction) ? textIn(instruction.parts) : '',
+    turns,
+    tools: tools(body.tools),
+    thinks: thinks(body),
+  }
 }
 
 /** A response object with one text member is that text. */

@@ -9,7 +9,7 @@ export interface DeliveryPlan {
   readonly ids: Ids
   /** The API's ping, where it has one. */
   readonly ping: string | undefined
-  errorFrame(kind: RefusalKind): string
+  errorFrame(kind: RefusalKind, events: number): string
   /** Called once, whichever way the stream ends. */
   ended(how: 'completed' | 'aborted' | 'cut'): void
 }
@@ -72,7 +72,7 @@ function* eventTexts(frames: Iterable<Frame>, plan: DeliveryPlan): Iterable<stri
   let events = 0
   for (const frame of frames) {
     if (events === delivery.errorAfterEvents) {
-      yield plan.errorFrame(delivery.errorKind ?? 'overloaded')
+      yield plan.errorFrame(delivery.errorKind ?? 'overloaded', events)
       return
     }
     if (events === delivery.endAfterEvents) return

@@ -23,9 +23,22 @@ export const responsesWire: ApiWire = {
   check: checkOpenAi,
   refuse: openAiRefusal,
 
-  errorFrame(kind) {
+  errorFrame(kind, exchange, events) {
     const { code, message } = OPENAI_ERRORS[kind]
-    return namedEvent('error', JSON.stringify({ type: 'error', sequence_number: 0, code, message, param: null }))
+    const at = { sequence_number: events }
+    if (kind !== 'server-error') {
+      return namedEvent('error', JSON.stringify({ type: 'error', ...at, code, message, param: null }))
+    }
+    // A failure of the service itself ends the response instead of breaking off the stream.
+    const route: Route = { endpoint: 'generate', model: '', stream: true, api: 'openai-responses' }
+    const response = {
+      ...envelope(route, exchange),
+      status: 'failed',
+      output: [],
+      error: { code, message },
+      usage: null,
+    }
+    return namedEvent('response.failed', JSON.stringify({ type: 'response.failed', ...at, response }))
   },
 
   *frames(answer, route, exchange): Iterable<Frame> {

@@ -5,6 +5,8 @@ import type { SimulatedApi } from './script.ts'
 import type { SeenRequest } from './seen-request.ts'
 import { createProviderSimulator } from './simulator.ts'
 
+const DEFAULT_PACE_MS = 15
+
 interface Named {
   readonly api: SimulatedApi
   /** `type` of the provider in bridge.json. */
@@ -39,6 +41,8 @@ export interface RunSimulatorOptions {
   /** The only key to accept; any when absent. */
   readonly apiKey?: string
   readonly contextTokens?: number
+  /** Pause between two events, so that a person sees the answer grow. Default 15 ms. */
+  readonly betweenEventsMs?: number
   /** Shows one line: where it listens, then one per request. Never message text, never a key. */
   write(line: string): void
 }
@@ -51,6 +55,7 @@ export async function runProviderSimulator(options: RunSimulatorOptions, signal:
     clock: options.clock,
     ids: options.ids,
     models: [named.model],
+    delivery: { betweenEventsMs: options.betweenEventsMs ?? DEFAULT_PACE_MS },
     onEnd: (request) => options.write(lineOf(request)),
     ...(named.dialect === undefined ? {} : { dialect: named.dialect }),
     ...(options.apiKey === undefined ? {} : { apiKey: options.apiKey }),

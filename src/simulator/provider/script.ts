@@ -32,7 +32,10 @@ export type AnswerBlock =
 
 export type AnswerStop = 'stop' | 'length' | 'tool-calls' | 'refusal' | 'stop-sequence'
 
-/** Tokens. What is absent is estimated from the characters; cache numbers are zero. */
+/**
+ * Tokens. Without it they are estimated, and the cache numbers tell what the simulated prompt cache did; in a usage that
+ * is given, absent cache numbers are zero.
+ */
 export interface AnswerUsage {
   readonly input?: number
   readonly output?: number

@@ -6,18 +6,28 @@ import type { RuleProfile } from '../rules/rule.ts'
 import { answerOf } from './answering-model.ts'
 import { ANTHROPIC_PING, anthropicWire } from './anthropic-wire.ts'
 import { chatWire } from './chat-wire.ts'
-import { readConversation } from './conversation.ts'
+import { EMPTY_CONVERSATION, readConversation } from './conversation.ts'
 import { deliver } from './delivery.ts'
 import { googleWire } from './google-wire.ts'
 import { mistralWire } from './mistral-wire.ts'
 import { isJsonObject } from './parsed.ts'
+import { estimateTokens, PromptCache } from './prompt-cache.ts'
 import { responsesWire } from './responses-wire.ts'
-import { isRefusal, type Script, type ScriptedAnswer, type ScriptedReply, type SimulatedApi } from './script.ts'
+import {
+  type Delivery,
+  isRefusal,
+  type Script,
+  type ScriptedAnswer,
+  type ScriptedReply,
+  type SimulatedApi,
+} from './script.ts'
 import { Seals } from './seals.ts'
 import { redactedHeaders, redactedPath, type RequestOutcome, type SeenRequest } from './seen-request.ts'
 import type { ApiWire, Exchange, Refusal, Route } from './wire.ts'
 
-const CHARS_PER_TOKEN = 4
+const DEFAULT_KEPT = 200
+const DEFAULT_KEPT_BODY_CHARS = 256 * 1024
+const NOTHING_CACHED = { read: 0, write: 0 }
 
 const WIRES: Readonly<Record<SimulatedApi, ApiWire>> = {
   'anthropic-messages': anthropicWire,
@@ -33,6 +43,8 @@ export interface SimulatorOptions {
   readonly ids: Ids
   /** What to answer. A list is used up in order; then, or without a script, a deterministic model answers. */
   readonly script?: Script | readonly ScriptedReply[]
+  /** How answers are delivered that do not say it themselves. */
+  readonly delivery?: Delivery
   /** The only key accepted. Absent: any key, but there has to be one (except in the compatible dialect). */
   readonly apiKey?: string
   /** Which rules refuse a request; what the service refuses today when absent. */
@@ -44,9 +56,9 @@ export interface SimulatorOptions {
   /** Requests estimated above this are refused as too long. Default 200 000. */
   readonly contextTokens?: number
   readonly models?: readonly string[]
-  /** How many requests are kept; the oldest are forgotten. Default 1000. */
+  /** How many requests are kept; the oldest are forgotten. Default 200. */
   readonly maxKept?: number
-  /** How much of a body is kept. Default 1 MiB. */
+  /** Of longer bodies only the beginning of the text is kept. Default 256 Ki characters. */
   readonly maxKeptBodyChars?: number
   readonly maxBodyBytes?: number
   /** Called when an exchange is over, however it ended. */
@@ -82,6 +94,7 @@ class Simulator implements ProviderSimulator {
   readonly api: SimulatedApi
   readonly #options: SimulatorOptions
   readonly #seals: Seals
+  readonly #cache: PromptCache
   readonly #queue: ScriptedReply[]
   readonly #kept: Kept[] = []
   #count = 0
@@ -90,6 +103,7 @@ class Simulator implements ProviderSimulator {
     this.api = options.api
     this.#options = options
     this.#seals = new Seals(options.ids)
+    this.#cache = new PromptCache(options.clock)
     this.#queue = typeof options.script === 'function' ? [] : [...(options.script ?? [])]
   }
 
@@ -108,7 +122,7 @@ class Simulator implements ProviderSimulator {
     const route = WIRES[this.api].route(request.method, url, body)
     const wire = WIRES[route?.api ?? this.api]
     const seen = this.#keep(request, url, bodyText, body, route)
-    const exchange = this.#exchange(body, bodyText)
+    const exchange = this.#exchange(body)
     const refusal = this.#refusalOf(request, url, bodyText, body, route, wire, seen)
     if (refusal !== undefined || route === undefined) {
       return this.#refuse(refusal ?? { kind: 'not-found' }, route, wire, exchange, seen)
@@ -121,7 +135,8 @@ class Simulator implements ProviderSimulator {
     if (route.endpoint === 'count-tokens') {
       return this.#json(200, wire.countTokens(exchange.inputTokens), wire.headers(exchange), seen)
     }
-    return this.#reply(this.#nextReply(seen), route, wire, exchange, seen, request.signal)
+    const cached = this.#cache.use(route.api, route.model, body)
+    return this.#reply(this.#nextReply(seen), route, wire, { ...exchange, cached }, seen, request.signal)
   }
 
   async serve(
@@ -142,18 +157,23 @@ class Simulator implements ProviderSimulator {
     return { url, baseUrl: isOpenAi ? `${url}/v1` : url, port: listener.port, close: () => listener.close() }
   }
 
+  #maxKeptBodyChars(): number {
+    return this.#options.maxKeptBodyChars ?? DEFAULT_KEPT_BODY_CHARS
+  }
+
   #models(): readonly string[] {
     return this.#options.models ?? [`simulated-${this.api}`]
   }
 
-  #exchange(body: unknown, bodyText: string): Exchange {
+  #exchange(body: unknown): Exchange {
     const { clock, ids } = this.#options
     return {
       clock,
       ids,
       seals: this.#seals,
       body,
-      inputTokens: Math.max(1, Math.ceil(bodyText.length / CHARS_PER_TOKEN)),
+      inputTokens: Math.max(1, Math.ceil(estimateTokens(body))),
+      cached: NOTHING_CACHED,
       contextTokens: this.#options.contextTokens ?? 200_000,
       requestId: `req_011C${ids.hex(20)}`,
       dialect: this.#options.dialect ?? 'openai',
@@ -226,11 +246,11 @@ class Simulator implements ProviderSimulator {
     const { clock, ids } = this.#options
     seen.status = 200
     const body = deliver(wire.frames(answer, route, exchange), {
-      delivery: answer.delivery ?? {},
+      delivery: { ...this.#options.delivery, ...answer.delivery },
       clock,
       ids,
       ping: wire.api === 'anthropic-messages' ? ANTHROPIC_PING : undefined,
-      errorFrame: (kind) => wire.errorFrame(kind, exchange),
+      errorFrame: (kind, events) => wire.errorFrame(kind, exchange, events),
       ended: (how) => this.#end(seen, how, 200),
     })
     const type = route.asArray === true ? 'application/json; charset=UTF-8' : 'text/event-stream; charset=utf-8'
@@ -254,6 +274,7 @@ class Simulator implements ProviderSimulator {
     seen.status = status
     seen.endedAt = this.#options.clock.now()
     this.#options.onEnd?.(seen)
+    if (seen.bodyText.length >= this.#maxKeptBodyChars()) seen.conversation = EMPTY_CONVERSATION
   }
 
   #keep(request: Request, url: URL, bodyText: string, body: unknown, route: Route | undefined): Kept {
@@ -265,8 +286,8 @@ class Simulator implements ProviderSimulator {
       method: request.method,
       path: redactedPath(url),
       headers: redactedHeaders(request.headers),
-      bodyText: bodyText.slice(0, this.#options.maxKeptBodyChars ?? 1024 * 1024),
-      body: isJsonObject(body) ? body : undefined,
+      bodyText: bodyText.slice(0, this.#maxKeptBodyChars()),
+      body: isJsonObject(body) && bodyText.length <= this.#maxKeptBodyChars() ? body : undefined,
       model: route?.model ?? '',
       stream: route?.stream ?? false,
       conversation: readConversation(route?.api ?? this.api, body),
@@ -276,7 +297,7 @@ class Simulator implements ProviderSimulator {
       endedAt: undefined,
     }
     this.#kept.push(seen)
-    if (this.#kept.length > (this.#options.maxKept ?? 1000)) this.#kept.shift()
+    if (this.#kept.length > (this.#options.maxKept ?? DEFAULT_KEPT)) this.#kept.shift()
     return seen
   }
 }

@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonValue } from '../../base/json.ts'
 import type { CheckOptions, RuleViolation } from '../rules/rule.ts'
+import type { CachedTokens } from './prompt-cache.ts'
 import type { RefusalKind, ScriptedAnswer, SimulatedApi } from './script.ts'
 import type { Seals } from './seals.ts'
 
@@ -16,8 +17,8 @@ export interface ApiWire {
   /** A header the service insists on, apart from the key. */
   missingHeader?(headers: Headers): string | undefined
   refuse(refusal: Refusal, route: Route | undefined, exchange: Exchange): Refused
-  /** The error event that ends a stream the service gives up on. */
-  errorFrame(kind: RefusalKind, exchange: Exchange): string
+  /** The error event that ends a stream the service gives up on, after so many other events. */
+  errorFrame(kind: RefusalKind, exchange: Exchange, events: number): string
   frames(answer: ScriptedAnswer, route: Route, exchange: Exchange): Iterable<Frame>
   complete(answer: ScriptedAnswer, route: Route, exchange: Exchange): JsonValue
   countTokens(tokens: number): JsonValue
@@ -36,7 +37,7 @@ export interface Route {
   readonly asArray?: boolean
 }
 
-/** A piece of the stream that belongs together. `isDelta` pieces may be separated by pings. */
+/** One event of the stream; pings and errors come between two of them. */
 export interface Frame {
   readonly text: string
 }
@@ -62,8 +63,9 @@ export interface Exchange {
   readonly ids: Ids
   readonly seals: Seals
   readonly body: unknown
-  /** Estimated tokens of the request. */
+  /** Estimated tokens of the request, what came from the cache included. */
   readonly inputTokens: number
+  readonly cached: CachedTokens
   readonly contextTokens: number
   readonly requestId: string
   readonly dialect: 'openai' | 'compatible'
@@ -82,7 +84,7 @@ export function fragments(text: string, size: number): string[] {
   return Array.from({ length: count }, (_, index) => characters.slice(index * size, (index + 1) * size).join(''))
 }
 
-export const DEFAULT_DELTA_CHARS = 12
+const DEFAULT_DELTA_CHARS = 12
 
 export function deltaChars(answer: ScriptedAnswer): number {
   return Math.max(1, answer.delivery?.deltaChars ?? DEFAULT_DELTA_CHARS)
@@ -107,8 +109,8 @@ export function tokensOf(answer: ScriptedAnswer, exchange: Exchange): Tokens {
   return {
     input: usage?.input ?? exchange.inputTokens,
     output: usage?.output ?? Math.max(1, Math.ceil(spoken / 4)),
-    cacheRead: usage?.cacheRead ?? 0,
-    cacheWrite: usage?.cacheWrite ?? 0,
+    cacheRead: usage === undefined ? exchange.cached.read : (usage.cacheRead ?? 0),
+    cacheWrite: usage === undefined ? exchange.cached.write : (usage.cacheWrite ?? 0),
     reasoning: usage?.reasoning ?? Math.ceil(thought / 4),
   }
 }

@@ -8,6 +8,7 @@ import type { JsonObject } from '../../base/json.ts'
 import { MCP_DEFAULTS, type McpServerConfig } from './config.ts'
 import { createHttpFetch } from './http-fetch.ts'
 import { StdioTransport } from './stdio-transport.ts'
+import { within } from './within.ts'
 
 export interface McpPorts {
   readonly clock: Clock
@@ -34,6 +35,7 @@ export type McpAnswer =
   | { readonly kind: 'refused'; readonly message: string }
 
 const MAX_PAGES = 50
+const END_SESSION_MS = 1_000
 
 /**
  * Looser than the SDK's: one tool that lies about itself must not cost us the others. Its `callTool` would also run the
@@ -51,7 +53,9 @@ export async function connectMcp(
 ): Promise<McpConnection> {
   const sdk = await import('@modelcontextprotocol/client')
   signal.throwIfAborted()
-  const timeoutMs = config.timeout_ms ?? MCP_DEFAULTS.timeoutMs
+  const startTimeoutMs = config.start_timeout_ms ?? MCP_DEFAULTS.startTimeoutMs
+  // Whoever calls has its own, exact limit; the SDK's only keeps requests from staying open for ever.
+  const timeoutMs = Math.max(startTimeoutMs, config.timeout_ms ?? MCP_DEFAULTS.timeoutMs) + 1_000
   const transport = 'url' in config ? httpTransport(sdk, config, ports, timeoutMs) : stdioTransport(config, ports)
   const client = new sdk.Client(
     { name: 'clew', version: ports.version },
@@ -83,6 +87,7 @@ export async function connectMcp(
   return {
     closed: closed.promise,
     close: async () => {
+      if (transport instanceof sdk.StreamableHTTPClientTransport) await endSession(transport, ports.clock)
       await client.close().catch(() => undefined)
       closed.resolve()
     },
@@ -98,6 +103,12 @@ export async function connectMcp(
       }
     },
   }
+}
+
+/** Politeness only: a server that keeps its sessions would otherwise keep ours for ever. */
+async function endSession(transport: Sdk.StreamableHTTPClientTransport, clock: Clock): Promise<void> {
+  const nobody = new AbortController().signal
+  await within(clock, END_SESSION_MS, nobody, () => transport.terminateSession()).catch(() => undefined)
 }
 
 async function listAll(
@@ -123,9 +134,14 @@ function httpTransport(
   config: Extract<McpServerConfig, { readonly url: string }>,
   ports: McpPorts,
   timeoutMs: number,
-): Sdk.Transport {
+): Sdk.StreamableHTTPClientTransport {
   return new sdk.StreamableHTTPClientTransport(new URL(config.url), {
-    fetch: createHttpFetch({ http: ports.http, clock: ports.clock, timeoutMs }),
+    fetch: createHttpFetch({
+      http: ports.http,
+      clock: ports.clock,
+      timeoutMs,
+      maxAnswerBytes: MCP_DEFAULTS.maxMessageBytes,
+    }),
     requestInit: { headers: { ...config.headers } },
   })
 }
@@ -141,6 +157,7 @@ function stdioTransport(
       program: config.command,
       arguments: config.args ?? [],
       directory: config.cwd ?? ports.workspace,
+      createDirectory: config.cwd === undefined,
       environment: { ...ports.commands.baseEnvironment(), ...config.env },
     },
     maxMessageBytes: MCP_DEFAULTS.maxMessageBytes,

@@ -7,6 +7,8 @@ export interface HttpFetchOptions {
   readonly http: HttpClient
   readonly clock: Clock
   readonly timeoutMs: number
+  /** Of the answer to one request; a stream of notifications may be longer. */
+  readonly maxAnswerBytes: number
   readonly flood?: FloodLimits
 }
 
@@ -33,18 +35,22 @@ export function createHttpFetch(options: HttpFetchOptions): FetchLike {
       },
       init?.signal ?? new AbortController().signal,
     )
-    const stream = BODILESS.includes(response.status) ? null : toStream(response, guard)
+    const stream = BODILESS.includes(response.status)
+      ? null
+      : toStream(response, guard, method === 'GET' ? Infinity : options.maxAnswerBytes)
     return new Response(stream, { status: response.status, headers: response.headers })
   }
 }
 
-function toStream(response: HttpResponse, guard: FloodGuard): ReadableStream<Uint8Array> {
+function toStream(response: HttpResponse, guard: FloodGuard, maxBytes: number): ReadableStream<Uint8Array> {
   const iterator = response.body[Symbol.asyncIterator]()
+  let total = 0
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       const next = await iterator.next()
       if (next.done === true) return controller.close()
-      if (guard.allows(next.value.length, 0)) return controller.enqueue(next.value)
+      total += next.value.length
+      if (total <= maxBytes && guard.allows(next.value.length, 0)) return controller.enqueue(next.value)
       await iterator.return?.()
       controller.error(new Error('the server sends too much'))
     },

@@ -1,3 +1,4 @@
+import { backoffDelay } from '../../base/backoff.ts'
 import { sleep } from '../../base/clock.ts'
 import { deferred, type Deferred } from '../../base/deferred.ts'
 import type { Ids } from '../../base/ids.ts'
@@ -29,8 +30,12 @@ export interface McpServerStatus {
   readonly problem?: string
 }
 
-/** After this many failed attempts in a row its tools are no longer offered. */
-const FAILURES_BEFORE_WITHDRAWAL = 3
+const RESTART = { firstMs: MCP_DEFAULTS.firstRestartMs, maxMs: MCP_DEFAULTS.maxRestartMs, jitter: 0.25 }
+
+/** After this many failed attempts in a row, about half a minute, its tools are no longer offered. */
+const FAILURES_BEFORE_WITHDRAWAL = 6
+/** After this many calls in a row without an answer it is started again. */
+const MAX_UNANSWERED = 3
 
 /**
  * One configured server, kept running. It is started at once, started again with growing pauses when it ends, and asked
@@ -46,6 +51,7 @@ export class McpServer {
   #offered: OfferedTools = { tools: [], skipped: [] }
   #connection: McpConnection | undefined
   #failures = 0
+  #unanswered = 0
   #problem: string | undefined
   /** Settles when the attempt under way, or the next one, has succeeded or failed. */
   #attempt: Deferred<boolean> = deferred()
@@ -121,7 +127,7 @@ export class McpServer {
       await this.#endOf(connection)
       this.#problem = 'the connection ended'
     } catch (error) {
-      this.#problem = safeErrorText(error, secretsOf(this.#config))
+      this.#problem = this.#safe(error)
     } finally {
       this.#connection = undefined
       this.#attempt = deferred()
@@ -147,9 +153,7 @@ export class McpServer {
   async #pause(): Promise<void> {
     this.#state = 'waiting'
     this.#wake = new AbortController()
-    const doubled = MCP_DEFAULTS.firstRestartMs * 2 ** Math.min(this.#failures - 1, 20)
-    const jitter = 0.5 + this.#parts.ids.fraction() / 2
-    const delayMs = Math.min(MCP_DEFAULTS.maxRestartMs, doubled) * jitter
+    const delayMs = backoffDelay(this.#failures - 1, RESTART, this.#parts.ids)
     await sleep(this.#parts.clock, delayMs, this.#wake.signal).catch(() => undefined)
   }
 
@@ -194,20 +198,31 @@ export class McpServer {
     const timeoutMs = this.#config.timeout_ms ?? MCP_DEFAULTS.timeoutMs
     try {
       const answer = await within(this.#parts.clock, timeoutMs, signal, (stop) =>
-        Promise.race([connection.callTool(tool, callArguments, stop), connection.closed.then(() => undefined)]),
+        connection.callTool(tool, callArguments, stop),
       )
-      if (answer === undefined)
-        return errorResult(`The server "${this.name}" ended during the call, which may have had effects.`)
+      this.#unanswered = 0
       if (answer.kind === 'result') return toToolResult(answer.result)
-      return errorResult(
-        `The server "${this.name}" refused the call: ${safeErrorText(new Error(answer.message), secretsOf(this.#config))}`,
-      )
+      return errorResult(`The server "${this.name}" refused the call: ${this.#safe(new Error(answer.message))}`)
     } catch (error) {
       signal.throwIfAborted()
-      // A connection that failed once cannot be trusted with the next call; over HTTP nobody else would notice.
-      if ('url' in this.#config) void connection.close()
-      return errorResult(`The server "${this.name}" did not answer: ${safeErrorText(error, secretsOf(this.#config))}.`)
+      this.#distrust(connection)
+      return errorResult(
+        `The server "${this.name}" did not answer: ${this.#safe(error)}. What it had begun may have had effects.`,
+      )
     }
+  }
+
+  /** Over HTTP nobody else would notice that a connection is broken; over stdio one slow call says little. */
+  #distrust(connection: McpConnection): void {
+    this.#unanswered++
+    if ('url' in this.#config || this.#unanswered >= MAX_UNANSWERED) {
+      this.#unanswered = 0
+      void connection.close()
+    }
+  }
+
+  #safe(error: unknown): string {
+    return safeErrorText(error, secretsOf(this.#config))
   }
 
   /** A server that is down gets one immediate attempt for a call that needs it, within the time it has to start. */

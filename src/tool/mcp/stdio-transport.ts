@@ -1,5 +1,5 @@
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, sleep } from '../../base/clock.ts'
 import type { CommandLine, Commands, RunningCommand } from '../../base/commands.ts'
 import { isRecord, parseJson } from '../../base/json.ts'
 import { FloodGuard, type FloodLimits } from './flood-guard.ts'
@@ -12,6 +12,8 @@ export interface StdioTransportOptions {
   readonly stopGraceMs: number
   readonly flood?: FloodLimits
 }
+
+const LEAVE_MS = 500
 
 /**
  * JSON messages, one per line, to and from a program of our own. Other than the SDK's transport it ends the program with
@@ -40,7 +42,7 @@ export class StdioTransport implements Transport {
     })
     this.#running = running
     void running.ended.then((end) => {
-      if (end.kind === 'failed') this.onerror?.(new Error(`the program could not be started (${end.errno})`))
+      if (end.kind === 'failed') this.onerror?.(new Error(describeFailure(end.errno)))
       void this.close()
     })
   }
@@ -52,15 +54,24 @@ export class StdioTransport implements Transport {
 
   /** Resolves when the program and all it started are gone. */
   close(): Promise<void> {
-    this.#closing ??= this.#end()
+    this.#closing ??= this.#end(true)
     return this.#closing
   }
 
-  async #end(): Promise<void> {
+  /** The end of its input is how a server is asked to leave; the signal is for those who do not listen. */
+  async #end(isPolite: boolean): Promise<void> {
     this.#running?.endInput()
+    if (isPolite && this.#running !== undefined) await this.#endsByItself(this.#running)
     await this.#running?.stop(this.#options.stopGraceMs)
     this.#pieces = []
     this.onclose?.()
+  }
+
+  async #endsByItself(running: RunningCommand): Promise<void> {
+    const ended = new AbortController()
+    const patience = sleep(this.#options.clock, LEAVE_MS, ended.signal).catch(() => undefined)
+    await Promise.race([running.ended, patience])
+    ended.abort()
   }
 
   #receive(bytes: Uint8Array): void {
@@ -99,8 +110,13 @@ export class StdioTransport implements Transport {
   #fail(problem: string): void {
     if (this.#closing !== undefined) return
     this.onerror?.(new Error(problem))
-    void this.close()
+    this.#closing = this.#end(false)
   }
+}
+
+function describeFailure(errno: string): string {
+  if (errno === 'ENOENT') return 'the program, or the folder it is to run in, does not exist'
+  return `the program could not be started (${errno})`
 }
 
 function isMessage(value: unknown): value is JSONRPCMessage {

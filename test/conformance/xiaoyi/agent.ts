@@ -13,6 +13,7 @@ export type AgentStep =
  * - `say A|B|C` streams three pieces, a second apart, and ends with all of them.
  * - `rounds A|B` answers A, then, after a tool, B: the answer is B.
  * - `think A|B` thinks A, then says B.
+ * - `halves A` streams A one UTF-16 code unit at a time, as some models do.
  * - `hang` says `begun`, then works until it is stopped.
  * - `work N|A` is silent for N seconds, then says A.
  * - `fail A` says A, then fails.
@@ -46,6 +47,9 @@ export async function* conformanceAgent(
       yield { kind: 'thinking', round: 0, delta: first }
       yield { kind: 'text', round: 0, delta: words[1] ?? '' }
       return yield { kind: 'end', text: words[1] ?? '' }
+    case 'halves':
+      for (const delta of rest.join(' ').split('')) yield { kind: 'text', round: 0, delta }
+      return yield { kind: 'end', text: rest.join(' ') }
     case 'hang':
       yield { kind: 'text', round: 0, delta: 'begun' }
       for (;;) {

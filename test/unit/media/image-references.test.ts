@@ -99,7 +99,20 @@ describe('pictures named in a text', () => {
       }),
       { seed: 20261115, numRuns: 2000 },
     )
-    for (const repeated of ['/', '汉/', '"/', '[media attached: ', 'file:///', '~/a', 'C:\\', './', "'./a b"]) {
+    for (const repeated of [
+      '/汉.pngx',
+      '[media attached: .pngx',
+      "'/.pngx",
+      '/',
+      '汉/',
+      '"/',
+      '[media attached: ',
+      'file:///',
+      '~/a',
+      'C:\\',
+      './',
+      "'./a b",
+    ]) {
       expect(findImageReferences(repeated.repeat(200_000 / repeated.length))).toEqual([])
     }
   })

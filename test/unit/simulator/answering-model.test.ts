@@ -14,7 +14,7 @@ const calculator: OfferedTool = {
   },
 }
 const user = (text: string, images = 0): Turn => ({ role: 'user', text, images })
-const talk = (...turns: Turn[]): Conversation => ({ system: '', turns, tools: [time, calculator] })
+const talk = (...turns: Turn[]): Conversation => ({ system: '', turns, tools: [time, calculator], thinks: false })
 const called: Turn = { role: 'assistant', text: '', calls: [{ id: 'a', name: 'time', arguments: {} }] }
 
 test('it repeats what it was told, counts messages and keeps facts from earlier turns', () => {
@@ -59,4 +59,13 @@ test('a tool that is only mentioned, or not offered, is not called', () => {
 
 test('an empty history has an answer too', () => {
   expect(answerOf(talk()).blocks).toMatchObject([{ type: 'text' }])
+})
+
+test('asked to think, it thinks before it speaks and before it calls', () => {
+  const thoughtful = { ...talk(user('use time')), thinks: true }
+  expect(answerOf(thoughtful).blocks).toMatchObject([{ type: 'thinking' }, { type: 'toolCall' }])
+  expect(answerOf({ ...thoughtful, turns: [user('hello')] }).blocks).toMatchObject([
+    { type: 'thinking' },
+    { type: 'text' },
+  ])
 })

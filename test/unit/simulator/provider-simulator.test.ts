@@ -277,3 +277,25 @@ test('Mistral reports schema faults all at once and in its validator’s form', 
     },
   })
 })
+
+test('with thinking on, the answering model’s tool loops are accepted when they are replayed', async () => {
+  const simulator = simulate('anthropic-messages')
+  const tools = [{ name: 'time', input_schema: { type: 'object' } }]
+  const settings = { stream: false, max_tokens: 4096, tools, thinking: { type: 'enabled', budget_tokens: 1024 } }
+  const ask = { role: 'user', content: 'use time' }
+  const first = (await (
+    await simulator.handle(request('anthropic-messages', { ...settings, messages: [ask] }))
+  ).json()) as {
+    content: { type: string; id?: string }[]
+  }
+  expect(first.content.map((block) => block.type)).toEqual(['thinking', 'tool_use'])
+  const result = { type: 'tool_result', tool_use_id: first.content[1]?.id, content: 'noon' }
+  const messages = [ask, { role: 'assistant', content: first.content }, { role: 'user', content: [result] }]
+  expect((await simulator.handle(request('anthropic-messages', { ...settings, messages }))).status).toBe(200)
+})
+
+test('of a body beyond the limit only the beginning is kept', async () => {
+  const simulator = simulate('openai-responses', { maxKeptBodyChars: 100 })
+  await (await simulator.handle(request('openai-responses', { input: 'x'.repeat(1000) }))).text()
+  expect(simulator.requests[0]).toMatchObject({ body: undefined, conversation: { turns: [] } })
+})
