@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -57,5 +57,5 @@ export async function main(body) {
 
 /** True when this file is the one that was started, and not imported by another script. */
 export function isMain(url) {
-  return process.argv[1] !== undefined && fileURLToPath(url) === process.argv[1]
+  return process.argv[1] !== undefined && fileURLToPath(url) === realpathSync(process.argv[1])
 }

@@ -1,63 +1,29 @@
 import type { Config, ProviderConfig } from '../config/config.ts'
-import type { SessionKey } from '../core/ids.ts'
+import { secretsOf } from '../config/explain.ts'
 import type { SessionRecord } from '../core/inbound.ts'
+import type { SessionKey } from '../core/ids.ts'
+import { createTokenCounter } from '../core/token-counter.ts'
+import { historyLimitOf } from '../history/history-limit.ts'
+import { loadHookModules } from '../hook/load.ts'
+import type { HookSource } from '../hook/register.ts'
+import { createHookRunner, type HookRunner } from '../hook/runner.ts'
 import type { ModelInfo, ModelOverride } from '../provider/catalogue.ts'
 import { createDemoProvider } from '../provider/demo/demo.ts'
 import type { ProviderConfig as ProviderSettings } from '../provider/provider-config.ts'
 import { createProviders, type Providers, type ResolvedModel } from '../provider/registry.ts'
-import { historyLimitOf } from '../session/history-limit.ts'
-import { createCalculatorTool } from '../tool/calculator/calculator.ts'
-import { createFilesTool } from '../tool/files/files-tool.ts'
-import { createToolRegistry } from '../tool/registry.ts'
-import { createToolRunner, type ToolRunner } from '../tool/run-tool-calls.ts'
-import { createTimeTool } from '../tool/time.ts'
-import type { Tool } from '../tool/tool.ts'
+import type { AgentParts } from '../session/converse.ts'
+import { createToolRunner } from '../tool/run-tool-calls.ts'
 import type { TurnModel, TurnSettings } from '../turn/parts.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
+import { createPictures } from './pictures.ts'
+import { openTools, type Toolbox } from './tools.ts'
 
-/** What answers: models, tools, and the settings of a turn. */
-export interface Agent {
+/** What answers: models, tools, hooks, and the settings of a turn. */
+export interface Agent extends AgentParts {
   readonly providers: Providers
-  readonly tools: ToolRunner
-  /** The session's own choice first, then the configured ones. */
-  modelsFor(record: SessionRecord): readonly [TurnModel, ...TurnModel[]]
-  settingsFor(key: SessionKey, autoCleanup: boolean | undefined): TurnSettings
+  readonly toolbox: Toolbox
   close(): Promise<void>
-}
-
-export async function openAgent(platform: Platform, config: Config, paths: HomePaths): Promise<Agent> {
-  const { clock, ids, http, log } = platform
-  const demo = { provider: createDemoProvider({ clock }), models: { demo: DEMO_INFO } }
-  const providers = createProviders(mapValues(config.providers, toProviderSettings), {
-    http,
-    clock,
-    ids,
-    extra: [demo],
-  })
-  const registry = createToolRegistry(await builtInTools(platform, config, paths))
-  const tools = createToolRunner({
-    registry,
-    clock,
-    log,
-    maxConcurrent: config.agent.parallel_tools,
-    limits: { timeoutMs: config.agent.tool_timeout_ms, maxChars: config.agent.tool_output_chars },
-  })
-  const configured = config.model.map((name) => toTurnModel(providers.resolve(name), config))
-  return {
-    providers,
-    tools,
-    modelsFor(record) {
-      const own = ownModel(record)
-      const models =
-        own === undefined
-          ? configured
-          : [toTurnModel(providers.resolve(own), config), ...configured.filter(({ name }) => name !== own)]
-      return models as [TurnModel, ...TurnModel[]]
-    },
-    settingsFor: (key, autoCleanup) => toSettings(key, autoCleanup, config),
-    close: async () => undefined,
-  }
 }
 
 const DEMO_INFO: ModelInfo = {
@@ -67,6 +33,67 @@ const DEMO_INFO: ModelInfo = {
   thinking: false,
   prices: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
   known: true,
+}
+
+export interface AgentOptions {
+  readonly config: Config
+  readonly paths: HomePaths
+  /** Hooks of a program that uses us as a library, before those of the configuration. */
+  readonly hooks?: readonly HookSource[]
+}
+
+export async function openAgent(
+  platform: Platform,
+  { config, paths, hooks: ownHooks = [] }: AgentOptions,
+): Promise<Agent> {
+  const { clock, ids, http, log } = platform
+  const demo = { provider: createDemoProvider({ clock }), models: { demo: DEMO_INFO } }
+  const providers = createProviders(mapValues(config.providers, toProviderSettings), {
+    http,
+    clock,
+    ids,
+    extra: [demo],
+  })
+  const configured = config.model.map((name) => toTurnModel(providers.resolve(name), config))
+  const hooks = await openHooks(platform, config, paths, ownHooks)
+  const toolbox = await openTools(platform, config, paths)
+  const tools = createToolRunner({
+    registry: toolbox.registry,
+    clock,
+    log,
+    secrets: secretsOf(config),
+    maxConcurrent: config.agent.parallel_tools,
+    limits: { timeoutMs: config.agent.tool_timeout_ms, maxChars: config.agent.tool_output_chars },
+  })
+  const resolveModel = (name: string): TurnModel => toTurnModel(providers.resolve(name), config)
+  return {
+    providers,
+    toolbox,
+    tools,
+    hooks,
+    counter: createTokenCounter(),
+    resolveModel,
+    modelsFor(record) {
+      const own = ownModel(record)
+      const models =
+        own === undefined ? configured : [resolveModel(own), ...configured.filter(({ name }) => name !== own)]
+      return models as [TurnModel, ...TurnModel[]]
+    },
+    settingsFor: (key, autoCleanup) => toSettings(key, autoCleanup, config),
+    pictures: createPictures(platform, paths),
+    close: () => toolbox.close(),
+  }
+}
+
+async function openHooks(
+  { clock, log, modules }: Platform,
+  config: Config,
+  paths: HomePaths,
+  own: readonly HookSource[],
+): Promise<HookRunner> {
+  const loaded =
+    config.hooks.length === 0 ? [] : await loadHookModules(config.hooks, { modules, configDirectory: paths.home })
+  return createHookRunner({ sources: [...own, ...loaded], clock, log })
 }
 
 /** The seed's fields for a session's own model. */
@@ -103,19 +130,6 @@ function toSettings(key: SessionKey, autoCleanup: boolean | undefined, config: C
       policy: config.task.cleanup_policy,
     },
   }
-}
-
-async function builtInTools(
-  { clock, files, ids }: Platform,
-  config: Config,
-  paths: HomePaths,
-): Promise<readonly Tool[]> {
-  const known: Readonly<Record<string, () => Tool>> = {
-    time: () => createTimeTool({ clock }),
-    calculator: () => createCalculatorTool(),
-    files: () => createFilesTool({ files, ids, workspace: paths.workspace }),
-  }
-  return config.agent.tools.flatMap((name) => (known[name] === undefined ? [] : [known[name]()]))
 }
 
 /** The configuration's words into the provider room's. */

@@ -1,80 +1,74 @@
 import type { JsonObject } from '../base/json.ts'
-import type { CustomEntry, Entry } from '../core/entry.ts'
+import type { Entry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import { prepareHistory } from '../history/prepare.ts'
 import { decodeReport, renderReport } from '../history/report.ts'
-import type { Providers } from '../provider/registry.ts'
 import {
-  hashOf,
+  hashOfBody,
+  inputOfRecord,
   isRequestRecord,
   REQUEST_ENTRY_TYPE,
-  SETUP_ENTRY_TYPE,
   type RequestRecord,
-  type Setup,
-} from '../turn/request-record.ts'
-import { isRecord } from '../base/json.ts'
+} from '../history/request-record.ts'
+import type { Providers } from '../provider/registry.ts'
+import { latestSetup } from '../turn/setup.ts'
 
 /** A past request, built again from the transcript: the same bytes, proved by their hash, and why they are what they are. */
-export async function describeRequest(branch: readonly Entry[], n: number, providers: Providers): Promise<JsonObject> {
+export function describeRequest(
+  branch: readonly Entry[],
+  n: number,
+  sessionId: string,
+  providers: Providers,
+): JsonObject {
   const at = branch.findIndex((entry) => recordOf(entry)?.n === n)
   const record = recordOf(branch[at])
   if (record === undefined)
     throw new GatewayError('FIELD_INVALID', `this session has no request ${n}`, { field: 'request' })
-  const before = branch.slice(0, at)
-  const setup = setupOf(before, record.setup)
-  const { provider } = providers.resolve(`${record.provider}/${record.model}`)
-  const history = prepareHistory({
-    entries: before,
-    target: { provider: record.provider, api: record.api, model: record.model, acceptsImages: record.acceptsImages },
-    budget: record.budget,
-    historyLimit: record.historyLimit,
-    now: record.now,
-    projection: record.projection,
-  })
-  const encoded = provider.encode({
-    model: record.model,
-    system: setup.system,
-    messages: history.messages,
-    tools: setup.tools,
-    maxOutputTokens: record.maxOutputTokens,
-    thinkingLevel: record.thinkingLevel,
-    cacheKey: record.cacheKey,
-  })
-  const hash = hashOf(encoded)
+  const body = rebuild(record, branch.slice(0, at), sessionId, providers)
+  const matches = body !== undefined && hashOfBody(body) === record.hash
   const report = decodeReport(record.report)
-  const verdict =
-    hash === record.hash ? 'rebuilt byte for byte; the hash matches' : 'the rebuilt body differs from what was sent'
+  const { provider } = record.input.target
+  const verdict = matches ? 'rebuilt byte for byte, the hash matches' : 'it cannot be rebuilt with the same bytes'
   return {
     request: n,
-    model: `${record.provider}/${record.model}`,
+    model: `${provider}/${record.model}`,
     api: record.api,
     hash: record.hash,
-    hashMatches: hash === record.hash,
-    tokens: { ...record.tokens },
-    body: encoded.body,
+    hashMatches: matches,
+    estimatedTokens: record.estimate,
+    ...(body === undefined ? {} : { body }),
     rendered: [
-      `request ${n} to ${record.provider}/${record.model} (${record.api}), about ${record.tokens.count} tokens`,
-      `sha256 ${record.hash}: ${verdict}`,
+      `request ${n} to ${provider}/${record.model} (${record.api}), about ${record.estimate} tokens`,
+      `${record.hash}: ${verdict}`,
       '',
       report === undefined ? 'the report of this request cannot be read' : renderReport(report),
     ].join('\n'),
   }
 }
 
+function rebuild(
+  record: RequestRecord,
+  before: readonly Entry[],
+  sessionId: string,
+  providers: Providers,
+): string | undefined {
+  const setup = latestSetup(before)
+  const input = inputOfRecord(record, before)
+  if (setup === undefined || input === undefined) return undefined
+  const { provider } = providers.resolve(`${record.input.target.provider}/${record.model}`)
+  const { body } = provider.encode({
+    model: record.model,
+    system: setup.system,
+    messages: prepareHistory(input).messages,
+    tools: setup.tools,
+    maxOutputTokens: setup.maxOutputTokens,
+    thinkingLevel: setup.thinkingLevel,
+    cacheKey: sessionId,
+  })
+  return body
+}
+
 function recordOf(entry: Entry | undefined): RequestRecord | undefined {
   if (entry?.type !== 'custom' || entry.customType !== REQUEST_ENTRY_TYPE) return undefined
   return isRequestRecord(entry.data) ? entry.data : undefined
-}
-
-function setupOf(entries: readonly Entry[], hash: string): Setup {
-  const found = entries.findLast(
-    (entry): entry is CustomEntry =>
-      entry.type === 'custom' &&
-      entry.customType === SETUP_ENTRY_TYPE &&
-      isRecord(entry.data) &&
-      entry.data['hash'] === hash,
-  )
-  if (found === undefined)
-    throw new GatewayError('FIELD_INVALID', 'the system prompt and tools of this request are not in the transcript', {})
-  return found.data as Setup
 }

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../base/json.ts'
 import type { Clock } from '../base/clock.ts'
+import type { Channel } from '../channel/channel.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { MessageEntry } from '../core/entry.ts'
 import type { EntryId, SessionId, SessionKey } from '../core/ids.ts'
@@ -8,7 +9,8 @@ import { textOf, type Message } from '../core/message.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { GatewayApi } from '../gateway/http.ts'
 import { activeCleanups } from '../history/cleanup-records.ts'
-import { REQUEST_ENTRY_TYPE } from '../turn/request-record.ts'
+import { requestRecords } from '../history/request-record.ts'
+import { undoLatestCleanup } from '../turn/cleanup.ts'
 import type { Agent } from './agent.ts'
 import { describeRequest } from './describe-request.ts'
 import type { Storage } from './storage.ts'
@@ -19,10 +21,11 @@ export interface ApiParts {
   readonly agent: Agent
   readonly gateway: Gateway
   status(): JsonObject
+  channel(name: string): Channel | undefined
 }
 
 /** The JSON API, for the HTTP side and for commands that work on a stopped gateway's files. */
-export function createGatewayApi({ storage, agent, gateway, status }: ApiParts): GatewayApi {
+export function createGatewayApi({ storage, agent, gateway, status, channel }: ApiParts): GatewayApi {
   const { directory, control, transcripts, sessionsFile } = storage
   const never = new AbortController().signal
   return {
@@ -41,13 +44,16 @@ export function createGatewayApi({ storage, agent, gateway, status }: ApiParts):
       const transcript = await transcripts.open(row.record.sessionId, never)
       try {
         const branch = await transcript.branch()
-        if (query.request !== undefined) return await describeRequest(branch, query.request, agent.providers)
+        if (query.request !== undefined) {
+          return describeRequest(branch, query.request, row.record.sessionId, agent.providers)
+        }
         const hidden = new Set(activeCleanups(branch).flatMap(({ record }) => record.hidden))
         const messages = branch.filter((entry): entry is MessageEntry => entry.type === 'message')
         return {
           session: rowOf(row.key, row.record),
           activity: gateway.sessionActivity(row.key),
-          requests: branch.filter((entry) => entry.type === 'custom' && entry.customType === REQUEST_ENTRY_TYPE).length,
+          requests: requestRecords(branch).length,
+          usage: { ...storage.usage.ofSession(row.record.sessionId) },
           repairs: transcript.repairs.map((note) => ({ ...note })),
           messages: messages.slice(-(query.limit ?? 1_000)).map((entry) => messageView(entry, hidden)),
         }
@@ -68,6 +74,12 @@ export function createGatewayApi({ storage, agent, gateway, status }: ApiParts):
       await gateway.control({ type: 'delete', key: row.key })
       return { success: true, key: row.key }
     },
+    async trust(name) {
+      const known = channel(name)
+      if (known === undefined)
+        throw new GatewayError('FIELD_INVALID', `no channel "${name}" is running`, { field: 'channel' })
+      return { channel: name, accepted: (await known.trust?.()) ?? 0 }
+    },
     async restore(key, archive) {
       const row = findRow(storage, key)
       if (archive === undefined) return restoreCleanup(storage, row.key, row.record.sessionId)
@@ -81,7 +93,6 @@ export function createGatewayApi({ storage, agent, gateway, status }: ApiParts):
 async function restoreCleanup(storage: Storage, key: SessionKey, sessionId: SessionId): Promise<JsonObject> {
   const transcript = await storage.transcripts.open(sessionId, new AbortController().signal)
   try {
-    const { undoLatestCleanup } = await import('../turn/restore-cleanup.ts')
     const stepId = await undoLatestCleanup(transcript)
     if (stepId === undefined)
       throw new GatewayError('FIELD_INVALID', 'there is no cleanup left to undo in this session', { field: 'key' })

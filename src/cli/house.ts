@@ -6,7 +6,9 @@ import type { Config } from '../config/config.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
 import { Gateway } from '../gateway/gateway.ts'
+import { createGatewayMetrics } from '../gateway/gateway-metrics.ts'
 import type { GatewayApi } from '../gateway/http.ts'
+import type { HookSource } from '../hook/register.ts'
 import { converse } from '../session/converse.ts'
 import { openAgent, type Agent } from './agent.ts'
 import { createGatewayApi } from './gateway-api.ts'
@@ -35,9 +37,10 @@ export interface House {
 export interface HouseOptions {
   readonly config: Config
   readonly paths: HomePaths
+  readonly hooks?: readonly HookSource[]
 }
 
-export async function openHouse(platform: Platform, { config, paths }: HouseOptions): Promise<House> {
+export async function openHouse(platform: Platform, { config, paths, hooks = [] }: HouseOptions): Promise<House> {
   const { clock, ids, log } = platform
   const startedAt = clock.now()
   const metrics = createMetrics()
@@ -62,9 +65,12 @@ export async function openHouse(platform: Platform, { config, paths }: HouseOpti
     heartbeat: { pingMs: 30_000, deadAfterMs: 90_000 },
   })
   const channels = new Map<string, Channel>([[webhook.name, webhook]])
+  // First what can be wrong in the configuration: then nothing was opened that has to be closed again.
+  const agent = await openAgent(platform, { config, paths, hooks })
   const storage = await openStorage(platform, {
     config,
     paths,
+    hooks: agent.hooks,
     send: async (reply) => (await channels.get(reply.channel)?.deliver(reply)) ?? 'waiting',
     onJournalFailed: (error) => {
       log.error('the journal failed; nothing more is acknowledged', {
@@ -80,7 +86,6 @@ export async function openHouse(platform: Platform, { config, paths }: HouseOpti
       )
     },
   })
-  const agent = await openAgent(platform, config, paths)
   const gateway: Gateway = new Gateway({
     clock,
     ids,
@@ -96,17 +101,20 @@ export async function openHouse(platform: Platform, { config, paths }: HouseOpti
       concurrentTurns: config.limits.concurrent_turns,
     },
     queueMode: config.queue.mode,
+    metrics: createGatewayMetrics(metrics, ['webhook', 'xiaoyi'], {
+      sessions: () => storage.directory.size,
+      activity: () => gateway.activity(),
+      replies: () => storage.delivery.counts(),
+    }),
     converse: (message, context) =>
       converse(message, context, {
         clock,
+        log,
         directory: storage.directory,
         transcripts: storage.transcripts,
-        partsFor: (accepted, record) => ({
-          models: agent.modelsFor(record),
-          tools: agent.tools,
-          settings: agent.settingsFor(accepted.key, accepted.autoCleanup),
-          log,
-        }),
+        agent,
+        usage: storage.usage,
+        spending: config.budget,
       }),
     commands: {
       status: async (message) => describeSession(message, { agent, storage, gateway, config }),
@@ -136,7 +144,7 @@ export async function openHouse(platform: Platform, { config, paths }: HouseOpti
     webhook,
     metrics,
     failed,
-    api: createGatewayApi({ clock, storage, agent, gateway, status }),
+    api: createGatewayApi({ clock, storage, agent, gateway, status, channel: (name) => channels.get(name) }),
     async open(more) {
       for (const channel of more) channels.set(channel.name, channel)
       await gateway.open([...channels.values()])

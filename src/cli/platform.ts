@@ -1,8 +1,11 @@
+import type { Commands } from '../base/commands.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Files } from '../base/files.ts'
 import type { HttpClient, HttpServers } from '../base/http.ts'
+import type { ImageResizer } from '../base/image-resizer.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
+import type { Modules } from '../base/modules.ts'
 import type { Processes } from '../base/processes.ts'
 import type { SocketDialer } from '../base/sockets.ts'
 
@@ -15,5 +18,8 @@ export interface Platform {
   readonly http: HttpClient
   readonly httpServers: HttpServers
   readonly dialer: SocketDialer
+  readonly commands: Commands
+  readonly modules: Modules
+  readonly resizer: ImageResizer
   readonly log: Log
 }

@@ -7,8 +7,11 @@ import { Delivery } from '../gateway/delivery.ts'
 import { SessionControl } from '../session/control.ts'
 import { SessionDirectory } from '../session/directory.ts'
 import { ExportHistory, SessionsFile } from '../session/sessions-file.ts'
+import { UsageLedger } from '../session/usage-ledger.ts'
 import { openFileStore, type FileTranscriptStore } from '../transcript/file-store.ts'
-import type { WriteHooks } from '../transcript/guard.ts'
+import type { HookContext } from '../hook/hook.ts'
+import type { HookRunner } from '../hook/runner.ts'
+import { writeHooks } from './write-hooks.ts'
 import { lockOf, type WriteLock } from '../transcript/lock.ts'
 import { TranscriptTopic } from '../transcript/topic.ts'
 import type { HomePaths } from './home.ts'
@@ -19,6 +22,7 @@ export interface Storage {
   readonly journal: Journal
   readonly directory: SessionDirectory
   readonly delivery: Delivery
+  readonly usage: UsageLedger
   readonly sessionsFile: SessionsFile
   readonly transcripts: FileTranscriptStore
   readonly control: SessionControl
@@ -28,7 +32,7 @@ export interface Storage {
 export interface StorageOptions {
   readonly config: Config
   readonly paths: HomePaths
-  readonly hooks?: WriteHooks
+  readonly hooks: HookRunner
   send(reply: Reply): Promise<DeliveryFate>
   onJournalFailed(error: JournalFailed): void
 }
@@ -67,17 +71,24 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
   const directory = new SessionDirectory({ clock, ids })
   const history = new ExportHistory()
   const topic = new TranscriptTopic()
+  const usage = new UsageLedger(clock)
   const delivery = new Delivery({
     clock,
     log,
-    limits: { rememberMs: config.limits.redelivery_ms, rememberedMessages: 100_000, rememberedBytes: 64 * 1024 * 1024 },
+    limits: {
+      rememberMs: config.limits.redelivery_ms,
+      rememberedMessages: 100_000,
+      rememberedBytes: 64 * 1024 * 1024,
+      rememberedAccounts: 100_000,
+      outboxPerAccount: config.limits.outbox_per_account,
+    },
     send: (reply) => options.send(reply),
   })
   const journal = await openJournal({
     files,
     log,
     directory: paths.journal,
-    topics: [directory, history, delivery, topic],
+    topics: [directory, history, delivery, usage, topic],
     onFailed: (error) => options.onJournalFailed(error),
   })
   delivery.attach(journal)
@@ -92,7 +103,7 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
     journal: { journal, topic },
     durability: config.durability,
     limits: { cacheBytes: config.limits.warm_session_bytes },
-    ...(options.hooks === undefined ? {} : { hooks: options.hooks }),
+    hooks: writeHooks(options.hooks, directory),
   })
   const sessionsFile = new SessionsFile({ files, clock, log, path: paths.sessionsFile, journal, directory, history })
   const { adopted } = await sessionsFile.adopt()
@@ -102,8 +113,16 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
     directory,
     transcripts,
     maxArchivedPerSession: MAX_ARCHIVED_PER_SESSION,
+    onLeaving: (key, sessionId, reason) => tellLeaving(options.hooks, { session: key, sessionId }, reason),
   })
-  return { journal, directory, delivery, sessionsFile, transcripts, control }
+  return { journal, directory, delivery, usage, sessionsFile, transcripts, control }
+}
+
+/** Hooks hear of it before it happens and after; neither can prevent it. */
+async function tellLeaving(hooks: HookRunner, context: HookContext, reason: 'reset' | 'delete'): Promise<void> {
+  const { signal } = new AbortController()
+  await hooks.beforeReset({ reason }, context, signal)
+  await hooks.sessionEnd({ reason }, context, signal)
 }
 
 /** One gateway per home. The lock names its process, so one that was killed leaves nothing behind that counts. */
@@ -126,7 +145,7 @@ async function lockHome({ files, clock, ids, processes, log }: Platform, paths: 
     const pid = error.facts['ownerPid']
     throw new GatewayError(
       'HOME_IN_USE',
-      `another gateway (pid ${String(pid)}) already runs in ${paths.home}; stop it, or use another --home`,
+      `another gateway (pid ${typeof pid === 'number' ? pid : 'unknown'}) already runs in ${paths.home}; stop it, or use another --home`,
       { pid },
     )
   }

@@ -19,6 +19,7 @@ export const ERRORS = {
   SHUTTING_DOWN: { kind: 'caller', retry: 'later' },
   UNAUTHORIZED: { kind: 'caller', retry: 'never' },
   ORIGIN_REFUSED: { kind: 'caller', retry: 'never' },
+  BUDGET_REACHED: { kind: 'caller', retry: 'later' },
   // our own disk
   STORAGE_FAILED: { kind: 'storage', retry: 'later' },
   STORAGE_FULL: { kind: 'storage', retry: 'later' },
@@ -58,6 +59,8 @@ export const ERRORS = {
   XIAOYI_LINK_DOWN: { kind: 'peer', retry: 'later' },
   XIAOYI_CERTIFICATE_CHANGED: { kind: 'config', retry: 'never' },
   XIAOYI_PUSH_FAILED: { kind: 'peer', retry: 'later' },
+  // hooks
+  HOOK_INVALID: { kind: 'config', retry: 'never' },
   // anything we did not foresee
   INTERNAL: { kind: 'defect', retry: 'never' },
 } as const satisfies Record<string, ErrorRule>

@@ -1,5 +1,5 @@
 import { assertNever } from '../base/assert-never.ts'
-import type { AssistantBlock, PreparedMessage, UserBlock } from './message.ts'
+import type { AssistantBlock, ImageBlock, PreparedMessage, UserBlock } from './message.ts'
 
 /** What role, separators and a block cost around the text of a message. */
 export const MESSAGE_OVERHEAD_TOKENS = 4
@@ -67,49 +67,58 @@ function tokensOfRun(kind: number, length: number): number {
       return 0.6
     default:
       // A single space belongs to the word behind it.
-      return length === 1 ? 0 : 0.5
+      return length === 1 ? 0 : 0.5 + length / 100
   }
 }
 
 function tokensOfWideUnit(code: number): number {
-  // Half of a surrogate pair: an emoji costs two to three.
-  if (code >= 0xd800 && code <= 0xdfff) return 1.3
+  // Half of a surrogate pair: an emoji costs about two.
+  if (code >= 0xd800 && code <= 0xdfff) return 1
+  // Greek and Cyrillic have words of their own in every vocabulary.
+  if (code >= 0x370 && code <= 0x52f) return 0.4
   if (code >= 0x2e80 && code <= 0xd7a3) return 0.95
   if (code >= 0xf900 && code <= 0xffef) return 0.95
   if (code >= 0x0e00 && code <= 0x1fff) return 0.9
   return 0.55
 }
 
-const knownSizes = new WeakMap<PreparedMessage, number>()
+type Block = UserBlock | AssistantBlock
 
-/** Remembered per message object: messages never change, and the history is measured before every request. */
+const knownSizes = new WeakMap<Block, number>()
+
 export function estimateMessageTokens(message: PreparedMessage): number {
-  const known = knownSizes.get(message)
-  if (known !== undefined) return known
   let tokens = MESSAGE_OVERHEAD_TOKENS
-  if (message.role === 'toolResult') tokens += estimateTokens(message.toolName)
-  if (typeof message.content === 'string') tokens += estimateTokens(message.content)
-  else for (const block of message.content) tokens += estimateBlockTokens(block)
-  knownSizes.set(message, tokens)
+  if (typeof message.content === 'string') return tokens + estimateTokens(message.content)
+  for (const block of message.content) tokens += estimateBlockTokens(block)
   return tokens
 }
 
-export function estimateBlockTokens(block: UserBlock | AssistantBlock): number {
+/** Remembered per block object: blocks never change, and the history is measured before every request. */
+export function estimateBlockTokens(block: Block): number {
+  if (block.type === 'image') return IMAGE_TOKENS
+  const known = knownSizes.get(block)
+  if (known !== undefined) return known
+  const tokens = sizeOf(block)
+  knownSizes.set(block, tokens)
+  return tokens
+}
+
+function sizeOf(block: Exclude<Block, ImageBlock>): number {
   switch (block.type) {
     case 'text':
       return estimateTokens(block.text)
-    case 'image':
-      return IMAGE_TOKENS
     case 'thinking':
-      return estimateTokens(block.thinking) + Math.ceil((block.thinkingSignature?.length ?? 0) / 4)
+      return estimateTokens(block.thinking) + signatureTokens(block.thinkingSignature)
     case 'toolCall':
       return (
         MESSAGE_OVERHEAD_TOKENS +
         estimateTokens(block.name) +
         estimateTokens(JSON.stringify(block.arguments)) +
-        Math.ceil((block.thoughtSignature?.length ?? 0) / 4)
+        signatureTokens(block.thoughtSignature)
       )
     default:
       return assertNever(block)
   }
 }
+
+const signatureTokens = (signature = ''): number => Math.ceil(signature.length / 4)

@@ -6,7 +6,7 @@ export const VIEW_ENTRY_TYPE = 'clew.view'
 
 /**
  * What a request decided about an entry and every later one repeats, so that the same bytes are sent again and the
- * provider's prompt cache stays valid. A later decision about the same entry replaces the earlier one.
+ * provider's prompt cache stays valid. Later decisions about the same entry come on top of the earlier ones.
  */
 export interface StickyDecision {
   readonly entry: EntryId
@@ -17,12 +17,19 @@ export interface StickyDecision {
 
 export const stickyEntryData = (decisions: readonly StickyDecision[]): CustomEntry['data'] => ({ decisions })
 
+/** What was decided about each entry, in order; what clears it or leaves it out makes the rest meaningless. */
+export type StickyDecisions = ReadonlyMap<EntryId, readonly StickyDecision[]>
+
 /** Reads what is well formed and leaves the rest: another program may have written the file. */
-export function readDecisions(entries: readonly Entry[]): ReadonlyMap<EntryId, StickyDecision> {
-  const byEntry = new Map<EntryId, StickyDecision>()
+export function readDecisions(entries: readonly Entry[]): StickyDecisions {
+  const byEntry = new Map<EntryId, readonly StickyDecision[]>()
   for (const entry of entries) {
     if (entry.type !== 'custom' || entry.customType !== VIEW_ENTRY_TYPE) continue
-    for (const decision of listOf(entry.data)) if (isDecision(decision)) byEntry.set(decision.entry, decision)
+    for (const decision of listOf(entry.data)) {
+      if (!isDecision(decision)) continue
+      const isFinal = decision.action === 'clear' || decision.action === 'leave-out'
+      byEntry.set(decision.entry, [...(isFinal ? [] : (byEntry.get(decision.entry) ?? [])), decision])
+    }
   }
   return byEntry
 }

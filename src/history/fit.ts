@@ -3,6 +3,7 @@ import type { PreparedMessage, UserBlock } from '../core/message.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
 import type { StickyDecision } from './decisions.ts'
 import { change, type Change, type Item, type StepContext, type StepResult } from './item.ts'
+import { bytesMeasure, wireBytes } from './wire-bytes.ts'
 import { clearResult, startOfLatestBatch, withMessage } from './result-text.ts'
 import { leftOutNote, longTextNotice, PLACEHOLDERS } from './texts.ts'
 
@@ -36,14 +37,15 @@ function createFitting(start: readonly Item[], { sticky, budget }: StepContext, 
   let items = start
   let leftOut = 0
   let tokens = sum(items, estimateMessageTokens)
-  let bytes = sum(items, wireBytes)
+  const bytesOf = bytesMeasure(items, room.bytes)
+  let bytes = sum(items, bytesOf)
   const changes: Change[] = []
   const decisions: StickyDecision[] = []
 
   const fitsWithin = (share: number): boolean => tokens <= room.tokens * share && bytes <= room.bytes * share
   const weigh = (message: PreparedMessage, sign: 1 | -1): void => {
     tokens += sign * estimateMessageTokens(message)
-    bytes += sign * wireBytes(message)
+    bytes += sign * bytesOf(message)
   }
   const replaceAt = (at: number, message: PreparedMessage, reason: string): void => {
     const item = items[at]
@@ -77,7 +79,7 @@ function createFitting(start: readonly Item[], { sticky, budget }: StepContext, 
       for (let at = 0; at < items.length;) {
         const length = lengthOfGroup(items, at)
         const sources = items.slice(at, at + length).flatMap((item) => item.sources)
-        const all = sources.length > 0 && sources.every((entry) => sticky.get(entry)?.action === 'leave-out')
+        const all = sources.length > 0 && sources.every((entry) => sticky.get(entry)?.at(-1)?.action === 'leave-out')
         if (all) leaveOut(at, length, false)
         else at += length
       }
@@ -87,7 +89,7 @@ function createFitting(start: readonly Item[], { sticky, budget }: StepContext, 
       const latest = startOfLatestBatch(items)
       for (let at = 0; at < latest && !fitsWithin(1); at++) {
         const item = items[at]
-        if (item?.message.role !== 'toolResult') continue
+        if (item?.message.role !== 'toolResult' || item.kind === 'synthetic-result') continue
         const cleared = clearResult(item.message, budget.pruning.hardClear.placeholder)
         if (cleared === undefined) continue
         replaceAt(at, cleared, 'old result cleared')
@@ -187,17 +189,3 @@ const sameTexts = (a: readonly AnyBlock[], b: readonly AnyBlock[]): boolean =>
 
 const sum = (items: readonly Item[], weigh: (message: PreparedMessage) => number): number =>
   items.reduce((total, item) => total + weigh(item.message), 0)
-
-const knownBytes = new WeakMap<PreparedMessage, number>()
-const BYTES_AROUND_A_MESSAGE = 256
-
-/** What a message adds to a request body, rather too much than too little: some APIs wrap arguments in a second JSON. */
-export function wireBytes(message: PreparedMessage): number {
-  const known = knownBytes.get(message)
-  if (known !== undefined) return known
-  const calls = message.role === 'assistant' ? message.content.filter((block) => block.type === 'toolCall') : []
-  const json = JSON.stringify(message.content) + JSON.stringify(calls)
-  const bytes = BYTES_AROUND_A_MESSAGE + Buffer.byteLength(json)
-  knownBytes.set(message, bytes)
-  return bytes
-}

@@ -55,7 +55,7 @@ function withContent(item: Item, content: readonly UserBlock[]): Item {
 function startOfRecentTurns(items: readonly Item[], turns: number): number {
   let seen = 0
   for (let at = items.length - 1; at >= 0; at--) {
-    if (items[at]?.kind !== 'user' || items[at - 1]?.kind === 'user') continue
+    if (items[at]?.message.role !== 'user' || items[at - 1]?.message.role === 'user') continue
     if (seen++ === turns) return at
   }
   return 0

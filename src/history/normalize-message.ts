@@ -149,7 +149,7 @@ function textBlock(block: Loose, notes: Set<string>): TextLike[] {
   }
   const fixed = wellFormed(raw)
   if (fixed !== raw) notes.add('lone surrogate')
-  return [{ ...block, type: 'text', text: fixed }]
+  return [{ ...withoutOddField(block, 'textSignature'), type: 'text', text: fixed }]
 }
 
 type TextLike = { readonly type: 'text'; readonly text: string }
@@ -170,7 +170,7 @@ function thinkingBlock(block: Loose, notes: Set<string>): AssistantBlock[] {
 function toolCallBlock(block: Loose, notes: Set<string>): ToolCallBlock {
   const given = block['arguments'] ?? block['input']
   const call = {
-    ...block,
+    ...withoutOddField(block, 'thoughtSignature'),
     type: 'toolCall' as const,
     id: wellFormed(stringOf(block['id']).trim()),
     name: toToolName(stringOf(block['name'])),
@@ -179,6 +179,12 @@ function toolCallBlock(block: Loose, notes: Set<string>): ToolCallBlock {
   }
   if (call.name !== stringOf(block['name'])) notes.add('tool name')
   return call
+}
+
+/** Signatures are strings; anything else under that name is none. */
+function withoutOddField(block: Loose, field: string): Loose {
+  if (!(field in block) || typeof block[field] === 'string') return block
+  return Object.fromEntries(Object.entries(block).filter(([name]) => name !== field))
 }
 
 /** Stands for input that is missing or cannot be read; recognised by identity. */

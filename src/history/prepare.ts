@@ -10,7 +10,7 @@ import { estimateMessageTokens } from '../core/tokens.ts'
 import { annotateInterSessionUserMessages } from './annotate-inter-session.ts'
 import { maxHistoryTokens, type HistoryBudget } from './budget.ts'
 import { readDecisions, type StickyDecision } from './decisions.ts'
-import { fit, wireBytes, type Room } from './fit.ts'
+import { fit, type Room } from './fit.ts'
 import { sanitizeSessionMessagesImages } from './images.ts'
 import { brokenInvariant, flatten } from './invariants.ts'
 import { change, type Change, type Item, type Step, type StepContext } from './item.ts'
@@ -27,6 +27,7 @@ import { truncateOversizedToolResults } from './truncate-results.ts'
 import { applyTurnOrder } from './turn-order.ts'
 import { validateTurns } from './validate-turns.ts'
 import { activeEntries, viewOf } from './view.ts'
+import { bytesMeasure } from './wire-bytes.ts'
 
 export interface HistoryInput {
   /** The active path; the part before the last compaction's first kept entry may be missing. */
@@ -71,15 +72,17 @@ const BEFORE_FITTING: readonly Step[] = [
   sanitizeSessionMessagesImages,
   pruneContext,
   truncateOversizedToolResults,
-  (items) => sanitizeToolUseResultPairing(items),
+  (items, { policy }) => sanitizeToolUseResultPairing(items, policy),
 ]
 
 const AFTER_FITTING: readonly Step[] = [
-  (items) => sanitizeToolUseResultPairing(items, 'pair-again'),
+  (items, { policy }) => sanitizeToolUseResultPairing(items, policy, 'pair-again'),
   stripToolResultDetails,
   mergeQueuedMessages,
   applyTurnOrder,
   validateTurns,
+  // Once more on the final turns: a placeholder or a merge can make an image older than it was.
+  sanitizeSessionMessagesImages,
 ]
 
 /**
@@ -148,13 +151,19 @@ function fitAndOrder(items: readonly Item[], context: StepContext): Progress {
   for (let attempt = 1; ; attempt++) {
     const fitted = fit(items, context, room)
     const ordered = runSteps(AFTER_FITTING, fitted.items, context)
-    const over = { tokens: totalTokens(ordered.items) - limit.tokens, bytes: totalBytes(ordered.items) - limit.bytes }
+    const over = {
+      tokens: totalTokens(ordered.items) - limit.tokens,
+      bytes: totalBytes(ordered.items, limit.bytes) - limit.bytes,
+    }
     if ((over.tokens <= 0 && over.bytes <= 0) || attempt === FIT_ATTEMPTS) {
       return { ...ordered, changes: [...fitted.changes, ...ordered.changes], decisions: fitted.decisions ?? [] }
     }
-    room = { tokens: room.tokens - Math.max(0, over.tokens), bytes: room.bytes - Math.max(0, over.bytes) }
+    room = { tokens: room.tokens - stepDown(over.tokens, attempt), bytes: room.bytes - stepDown(over.bytes, attempt) }
   }
 }
+
+/** A little more each time: what is cut away can bring a new marker in. */
+const stepDown = (over: number, attempt: number): number => (over > 0 ? over + 32 * attempt : 0)
 
 function keepInvariants(items: readonly Item[], context: StepContext, changes: Change[]): readonly Item[] {
   const broken = brokenInvariant(
@@ -168,4 +177,7 @@ function keepInvariants(items: readonly Item[], context: StepContext, changes: C
 
 const totalTokens = (items: readonly Item[]): number =>
   items.reduce((sum, item) => sum + estimateMessageTokens(item.message), 0)
-const totalBytes = (items: readonly Item[]): number => items.reduce((sum, item) => sum + wireBytes(item.message), 0)
+function totalBytes(items: readonly Item[], limit: number): number {
+  const bytesOf = bytesMeasure(items, limit)
+  return items.reduce((sum, item) => sum + bytesOf(item.message), 0)
+}

@@ -3,7 +3,7 @@ import { estimateMessageTokens } from '../core/tokens.ts'
 import type { ToolResultMessage } from '../core/message.ts'
 import type { PruningSettings } from './budget.ts'
 import type { StickyDecision } from './decisions.ts'
-import { change, unchanged, type Change, type Item, type StepContext, type StepResult } from './item.ts'
+import { change, editItems, unchanged, type Change, type Item, type StepContext, type StepResult } from './item.ts'
 import { clearResult, textLength, trimResult, truncateResult, withMessage } from './result-text.ts'
 
 /**
@@ -21,12 +21,13 @@ export function pruneContext(items: readonly Item[], context: StepContext): Step
 function repeatDecisions(items: readonly Item[], { sticky, budget }: StepContext): StepResult {
   if (sticky.size === 0) return unchanged(items)
   const changes: Change[] = []
-  const repeated = items.map((item) => {
-    const decision = item.sources[0] === undefined ? undefined : sticky.get(item.sources[0])
-    if (decision === undefined || item.message.role !== 'toolResult') return item
-    const message = decided(item.message, decision, budget.pruning)
-    if (message === undefined) return item
-    changes.push(change('prune', 'rewritten', `${decision.action}, as in an earlier request`, item))
+  const repeated = editItems(items, (item) => {
+    const decisions = item.sources[0] === undefined ? undefined : sticky.get(item.sources[0])
+    if (decisions === undefined || item.message.role !== 'toolResult') return item
+    let { message } = item
+    for (const decision of decisions) message = decided(message, decision, budget.pruning) ?? message
+    if (message === item.message) return item
+    changes.push(change('prune', 'rewritten', `${decisions.at(-1)?.action}, as in an earlier request`, item))
     return withMessage(item, message)
   })
   return { items: repeated, changes }
@@ -108,7 +109,7 @@ function resultAt(items: readonly Item[], at: number): ToolResultMessage {
 
 /** Behind the first user message and before the last assistant turns, of a tool that may be pruned, without images. */
 function eligibleResults(items: readonly Item[], pruning: PruningSettings): readonly number[] {
-  const start = items.findIndex((item) => item.kind === 'user')
+  const start = items.findIndex((item) => item.message.role === 'user')
   const end = startOfLastAssistants(items, pruning.keepLastAssistants)
   if (start < 0) return []
   return items.flatMap((item, at) => {

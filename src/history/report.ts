@@ -29,76 +29,85 @@ export function createReport(items: readonly Item[], changes: readonly Change[])
   return { messages, changes }
 }
 
-/** The stored form: numbers for names, each reason once. */
+/** The stored form, about a dozen bytes per message: it stands in the transcript once per request. */
 export interface CompactReport {
   readonly v: 1
   readonly reasons: readonly string[]
-  /** `[role, kind, tokens, …entries]` */
-  readonly m: readonly (readonly (number | string)[])[]
-  /** `[step, action, reason, entry or 0, count or -1]` */
+  /** Messages in order, a space between them: letter of the kind, tokens in base 36, then `:entry` for each entry. */
+  readonly m: string
+  /** Changes of one kind together: `[step, action, reason, count or -1, …entries]`, 0 for a change without an entry. */
   readonly c: readonly (readonly (number | string)[])[]
 }
 
-const ROLES = ['user', 'assistant', 'toolResult'] as const
-const KINDS = [
-  'user',
-  'assistant',
-  'result',
-  'synthetic-result',
-  'summary',
-  'context',
-  'filler',
-] as const satisfies readonly ItemKind[]
+const LETTERS = {
+  user: 'u',
+  assistant: 'a',
+  result: 'r',
+  'synthetic-result': 's',
+  summary: 'm',
+  context: 'c',
+  filler: 'f',
+  'assistant-filler': 'g',
+} as const
 const ACTIONS = ['dropped', 'added', 'moved', 'rewritten', 'merged'] as const
 
 export function encodeReport(report: HistoryReport): CompactReport {
-  const reasons = [...new Set(report.changes.map((change) => change.reason))]
+  const reasons = [...new Set(report.changes.map((one) => one.reason))]
   const numberOf = new Map(reasons.map((reason, at) => [reason, at]))
-  return {
-    v: 1,
-    reasons,
-    m: report.messages.map(({ role, kind, tokens, entries }) => [
-      ROLES.indexOf(role),
-      KINDS.indexOf(kind),
-      tokens,
-      ...entries,
-    ]),
-    c: report.changes.map(({ step, action, reason, entry, count }) => [
-      STEP_NAMES.indexOf(step),
-      ACTIONS.indexOf(action),
-      numberOf.get(reason) ?? 0,
-      entry ?? 0,
-      count ?? -1,
-    ]),
+  const groups = new Map<string, (number | string)[]>()
+  for (const { step, action, reason, count = -1, entry = 0 } of report.changes) {
+    const head = [STEP_NAMES.indexOf(step), ACTIONS.indexOf(action), numberOf.get(reason) ?? 0, count]
+    const group = groups.get(head.join())
+    if (group === undefined) groups.set(head.join(), [...head, entry])
+    else group.push(entry)
   }
+  return { v: 1, reasons, m: report.messages.map(encodeMessage).join(' '), c: [...groups.values()] }
 }
 
-/** Undefined for anything `encodeReport` did not write. */
+function encodeMessage({ role, kind, tokens, entries }: MessageReport): string {
+  const letter = LETTERS[kind === 'filler' && role === 'assistant' ? 'assistant-filler' : kind]
+  return [`${letter}${tokens.toString(36)}`, ...entries].join(':')
+}
+
+/** Undefined for anything `encodeReport` did not write. Changes of one kind stand together. */
 export function decodeReport(data: unknown): HistoryReport | undefined {
   if (!isCompact(data)) return undefined
   return {
-    messages: data.m.map(([role, kind, tokens, ...entries]) => ({
-      role: ROLES[Number(role)] ?? 'user',
-      kind: KINDS[Number(kind)] ?? 'context',
-      tokens: Number(tokens),
-      entries: entries.filter(isEntryId),
-    })),
-    changes: data.c.map(([step, action, reason, entry, count]) => ({
-      step: STEP_NAMES[Number(step)] ?? 'view',
-      action: ACTIONS[Number(action)] ?? 'rewritten',
-      reason: data.reasons[Number(reason)] ?? '',
-      ...(isEntryId(entry) ? { entry } : {}),
-      ...(Number(count) >= 0 ? { count: Number(count) } : {}),
-    })),
+    messages: data.m === '' ? [] : data.m.split(' ').map(decodeMessage),
+    changes: data.c.flatMap(([step, action, reason, count, ...entries]) =>
+      entries.map((entry) => ({
+        step: STEP_NAMES[Number(step)] ?? 'view',
+        action: ACTIONS[Number(action)] ?? 'rewritten',
+        reason: data.reasons[Number(reason)] ?? '',
+        ...(isEntryId(entry) ? { entry } : {}),
+        ...(Number(count) >= 0 ? { count: Number(count) } : {}),
+      })),
+    ),
   }
 }
 
-function isCompact(data: unknown): data is CompactReport {
-  if (!isRecord(data) || data['v'] !== 1) return false
-  return Array.isArray(data['reasons']) && isRows(data['m']) && isRows(data['c'])
+const KIND_OF_LETTER: { readonly [letter: string]: Pick<MessageReport, 'role' | 'kind'> } = {
+  u: { role: 'user', kind: 'user' },
+  a: { role: 'assistant', kind: 'assistant' },
+  r: { role: 'toolResult', kind: 'result' },
+  s: { role: 'toolResult', kind: 'synthetic-result' },
+  m: { role: 'user', kind: 'summary' },
+  c: { role: 'user', kind: 'context' },
+  f: { role: 'user', kind: 'filler' },
+  g: { role: 'assistant', kind: 'filler' },
 }
 
-const isRows = (value: unknown): boolean => Array.isArray(value) && value.every((row) => Array.isArray(row))
+function decodeMessage(text: string): MessageReport {
+  const [head = '', ...entries] = text.split(':')
+  const known = KIND_OF_LETTER[head.charAt(0)] ?? { role: 'user', kind: 'context' }
+  return { ...known, tokens: Number.parseInt(head.slice(1), 36) || 0, entries: entries.filter(isEntryId) }
+}
+
+function isCompact(data: unknown): data is CompactReport {
+  if (!isRecord(data) || data['v'] !== 1 || typeof data['m'] !== 'string') return false
+  const { reasons, c } = data
+  return Array.isArray(reasons) && Array.isArray(c) && c.every((row) => Array.isArray(row))
+}
 
 /** For `clew sessions show KEY --request N`: message by message what was sent, then what happened to the rest. */
 export function renderReport(report: HistoryReport): string {

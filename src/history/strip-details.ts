@@ -1,3 +1,4 @@
+import type { ToolResultMessage } from '../core/message.ts'
 import { change, editItems, type Change, type Item, type StepResult } from './item.ts'
 
 /** The original's `stripToolResultDetails`: details are for people and programs, and may hold what nobody vouches for. */
@@ -5,9 +6,19 @@ export function stripToolResultDetails(items: readonly Item[]): StepResult {
   const changes: Change[] = []
   const stripped = editItems(items, (item) => {
     if (item.message.role !== 'toolResult' || !('details' in item.message)) return item
-    const { details: _, ...message } = item.message
     changes.push(change('strip-details', 'rewritten', 'details', item))
-    return { ...item, message }
+    return { ...item, message: withoutDetails(item.message) }
   })
   return { items: stripped, changes }
+}
+
+const known = new WeakMap<ToolResultMessage, ToolResultMessage>()
+
+/** Remembered, because almost every result has details and the history is prepared before every request. */
+function withoutDetails(message: ToolResultMessage): ToolResultMessage {
+  const before = known.get(message)
+  if (before !== undefined) return before
+  const { details: _, ...rest } = message
+  known.set(message, rest)
+  return rest
 }

@@ -1,6 +1,7 @@
 import { assertNever } from '../base/assert-never.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import type { AssistantBlock, AssistantMessage, TextBlock, ThinkingBlock, ToolCallBlock } from '../core/message.ts'
+import type { ModelIdentity } from '../core/history-rules.ts'
 import { change, editItems, type Change, type Item, type StepContext, type StepResult } from './item.ts'
 import type { Loose } from './loose.ts'
 
@@ -10,10 +11,10 @@ import type { Loose } from './loose.ts'
  */
 export function sanitizeThinking(items: readonly Item[], context: StepContext): StepResult {
   const changes: Change[] = []
-  const currentTurn = items.findLastIndex((item) => item.kind === 'user')
+  const currentTurn = startOfCurrentTurn(items)
   const sanitized = editItems(items, (item, at) => {
     if (item.message.role !== 'assistant') return item
-    const rules = { context, own: isOwn(item.message, context), inCurrentTurn: at > currentTurn }
+    const rules = { context, own: isOwnAnswer(item.message, context.target), inCurrentTurn: at > currentTurn }
     const content = keepReplayable(item.message, rules)
     if (content === item.message.content) return item
     const lost = item.message.content.length - content.length
@@ -37,13 +38,20 @@ export function sanitizeThinking(items: readonly Item[], context: StepContext): 
   return { items: spoken, changes }
 }
 
+/** A turn that ended in an answer is over. */
+function startOfCurrentTurn(items: readonly Item[]): number {
+  if (items.at(-1)?.message.role === 'assistant') return items.length
+  return items.findLastIndex((item) => item.message.role === 'user')
+}
+
 interface Rules {
   readonly context: StepContext
   readonly own: boolean
   readonly inCurrentTurn: boolean
 }
 
-function isOwn(message: AssistantMessage, { target }: StepContext): boolean {
+/** Written by the model the history is prepared for. */
+export function isOwnAnswer(message: AssistantMessage, target: ModelIdentity): boolean {
   return message.provider === target.provider && message.api === target.api && message.model === target.model
 }
 
@@ -80,7 +88,7 @@ function replayableThinking(block: ThinkingBlock, { context, inCurrentTurn }: Ru
   const signature = block.thinkingSignature ?? ''
   switch (policy.replayThinking) {
     case 'signed':
-      return isSignature(signature) ? block : undefined
+      return isSignature(signature) && hasItsText(block, context) ? block : undefined
     case 'base64-signed':
       if (policy.normalizeAntigravityThinking) return withKnownSignature(block)
       return signature === '' || isBase64(signature) ? block : undefined
@@ -93,6 +101,20 @@ function replayableThinking(block: ThinkingBlock, { context, inCurrentTurn }: Ru
     default:
       return assertNever(policy.replayThinking)
   }
+}
+
+/**
+ * A block whose text somebody emptied kills the session; only models that keep their reasoning to themselves (Claude
+ * from 4.7 on) sign blocks without text.
+ */
+function hasItsText({ thinking, redacted }: ThinkingBlock, { target }: StepContext): boolean {
+  return thinking !== '' || redacted === true || claudeVersion(target.model) >= 407
+}
+
+/** 405 for `claude-sonnet-4-5`, 0 for what is not named so. */
+function claudeVersion(model: string): number {
+  const [, major = '0', minor = '0'] = /claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)/.exec(model) ?? []
+  return Number(major) * 100 + Number(minor)
 }
 
 /** Chat-completions servers that reason name the field it came in; within a tool loop some insist on getting it back. */

@@ -18,8 +18,9 @@ export function applyTurnOrder(items: readonly Item[], { policy, target }: StepC
     changes.push(change('turn-order', 'added', 'a history begins with a user message'))
   }
   for (const item of items) {
-    if (policy.bridgeToolResults && item.message.role === 'user' && ordered.at(-1)?.message.role === 'toolResult') {
-      ordered.push(bridge(item, target))
+    const previous = ordered.at(-1)
+    if (policy.bridgeToolResults && item.message.role === 'user' && previous?.message.role === 'toolResult') {
+      ordered.push(bridge(previous, target))
       changes.push(change('turn-order', 'added', 'an answer stands between a result and the next message'))
     }
     ordered.push(item)
@@ -36,7 +37,7 @@ function userFiller(text: string, near: Item | undefined): Item {
   return { kind: 'filler', sources: [], message: { role: 'user', content: [{ type: 'text', text }], timestamp } }
 }
 
-function bridge(next: Item, target: StepContext['target']): Item {
+function bridge(result: Item, target: StepContext['target']): Item {
   return {
     kind: 'filler',
     sources: [],
@@ -48,7 +49,7 @@ function bridge(next: Item, target: StepContext['target']): Item {
       model: target.model,
       usage: NO_USAGE,
       stopReason: 'stop',
-      timestamp: next.message.timestamp,
+      timestamp: result.message.timestamp,
     },
   }
 }

@@ -1,20 +1,22 @@
+import type { ModelIdentity } from '../core/history-rules.ts'
 import type { AssistantMessage, UserMessage } from '../core/message.ts'
 import { userBlocksOf } from './blocks.ts'
 import { change, type Change, type Item, type StepContext, type StepResult } from './item.ts'
 import { PLACEHOLDERS } from './texts.ts'
+import { isOwnAnswer } from './thinking.ts'
 
 /**
  * The original's `validateGeminiTurns` and `validateAnthropicTurns`: neighbours of one role become one message, nothing
- * of either is lost. Answers that begin with signed reasoning cannot follow another answer in one message, so a short
- * user message goes between.
+ * of either is lost. Anthropic wants signed reasoning at the start of its message, so there a short user message goes
+ * between.
  */
-export function validateTurns(items: readonly Item[], { policy }: StepContext): StepResult {
-  if (policy.validateTurns === 'none') return { items, changes: [] }
+export function validateTurns(items: readonly Item[], context: StepContext): StepResult {
+  if (context.policy.validateTurns === 'none') return { items, changes: [] }
   const changes: Change[] = []
   const validated: Item[] = []
   for (const item of items) {
     const previous = validated.at(-1)
-    const joined = previous === undefined ? undefined : join(previous, item)
+    const joined = previous === undefined ? undefined : join(previous, item, context)
     if (joined === undefined) {
       validated.push(item)
     } else if (joined === 'separate') {
@@ -28,13 +30,14 @@ export function validateTurns(items: readonly Item[], { policy }: StepContext): 
   return changes.length === 0 ? { items, changes } : { items: validated, changes }
 }
 
-function join(first: Item, second: Item): Item | 'separate' | undefined {
+function join(first: Item, second: Item, { policy, target }: StepContext): Item | 'separate' | undefined {
   if (first.message.role === 'user' && second.message.role === 'user') {
     return { ...joinedKind(first, second), message: joinUsers(first.message, second.message) }
   }
   if (first.message.role === 'assistant' && second.message.role === 'assistant') {
-    if (second.message.content.some((block) => block.type === 'thinking')) return 'separate'
-    return { ...joinedKind(first, second), message: joinAssistants(first.message, second.message) }
+    const hasReasoning = second.message.content.some((block) => block.type === 'thinking')
+    if (hasReasoning && policy.validateTurns === 'anthropic') return 'separate'
+    return { ...joinedKind(first, second), message: joinAssistants(first.message, second.message, target) }
   }
   return undefined
 }
@@ -49,11 +52,16 @@ function joinUsers(first: UserMessage, second: UserMessage): UserMessage {
   return { ...second, content: [...userBlocksOf(first), ...userBlocksOf(second)] }
 }
 
-/** Fields of the earlier one, outcome of the later one. */
-function joinAssistants(first: AssistantMessage, second: AssistantMessage): AssistantMessage {
+/**
+ * Fields of the earlier one, outcome of the later one; if that was cut off, its rest makes the whole no less whole. When
+ * either is the target's own answer the whole is: only own answers still carry signatures, and only those go out.
+ */
+function joinAssistants(first: AssistantMessage, second: AssistantMessage, target: ModelIdentity): AssistantMessage {
+  const { api, provider, model } = isOwnAnswer(second, target) ? second : first
+  const joined = { ...first, api, provider, model, content: [...first.content, ...second.content] }
+  if (second.stopReason === 'error' || second.stopReason === 'aborted') return joined
   const { usage, stopReason, errorMessage } = second
-  const content = [...first.content, ...second.content]
-  return { ...first, content, usage, stopReason, ...(errorMessage === undefined ? {} : { errorMessage }) }
+  return { ...joined, usage, stopReason, ...(errorMessage === undefined ? {} : { errorMessage }) }
 }
 
 function separator(next: Item): Item {

@@ -40,7 +40,7 @@ export function viewOf(entries: readonly Entry[]): View {
       changes.push({ step: 'view', action: 'dropped', reason: 'cleaned up', entry: entry.id })
       if (!notesPlaced.has(cleanup.id)) {
         notesPlaced.add(cleanup.id)
-        placeNote(items, cleanup.note, changes)
+        placeNote(items, cleanup, changes)
       }
       continue
     }
@@ -60,7 +60,9 @@ function cleanupsByEntry(entries: readonly Entry[]): ReadonlyMap<EntryId, { id: 
 
 function editsByTarget(entries: readonly Entry[]): ReadonlyMap<EntryId, ContextEditEntry> {
   const edits = new Map<EntryId, ContextEditEntry>()
-  for (const entry of entries) if (entry.type === 'context_edit') edits.set(entry.targetId, entry)
+  for (const entry of entries) {
+    if (entry.type === 'context_edit' && entry.mirrors === undefined) edits.set(entry.targetId, entry)
+  }
   return edits
 }
 
@@ -68,8 +70,8 @@ function editsByTarget(entries: readonly Entry[]): ReadonlyMap<EntryId, ContextE
  * Behind the instruction whose rounds are hidden, in the same message: a message of its own would make two user turns
  * in a row, and in the answer the model would take it for its own words.
  */
-function placeNote(items: Item[], note: string, changes: Change[]): void {
-  const text = wellFormed(note).trim()
+function placeNote(items: Item[], cleanup: { id: EntryId; note: string }, changes: Change[]): void {
+  const text = wellFormed(cleanup.note).trim()
   if (text === '') return
   const at = items.length - 1
   const last = items[at]
@@ -79,7 +81,7 @@ function placeNote(items: Item[], note: string, changes: Change[]): void {
     changes.push({ step: 'view', action: 'rewritten', reason: 'cleanup note', ...first(last.sources) })
     return
   }
-  items.push({ kind: 'context', sources: [], message: { role: 'user', content: [block], timestamp: 0 } })
+  items.push({ kind: 'context', sources: [cleanup.id], message: { role: 'user', content: [block], timestamp: 0 } })
   changes.push({ step: 'view', action: 'added', reason: 'cleanup note' })
 }
 

@@ -231,7 +231,7 @@ export class FileTranscriptStore implements TranscriptStore {
     const limits = this.#limits
     const file = new FileLog(this.#context, sessionId, this.#path(sessionId))
     const blobs = this.#blobs(sessionId)
-    const guard = { clock, log, blobs, hooks, hookTimeoutMs: limits.hookTimeoutMs, cap: capOf(limits) }
+    const guard = { sessionId, clock, log, blobs, hooks, hookTimeoutMs: limits.hookTimeoutMs, cap: capOf(limits) }
     const { maxLineBytes } = limits
     const transcript = await LogTranscript.open(
       {

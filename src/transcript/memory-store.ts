@@ -50,7 +50,7 @@ export function createMemoryStore(options: MemoryStoreOptions): TranscriptStore 
         clock,
         ids: pool,
         maxLineBytes: limits.maxLineBytes,
-        guard: { clock, log, blobs, hooks, hookTimeoutMs: limits.hookTimeoutMs, cap: capOf(limits) },
+        guard: { sessionId, clock, log, blobs, hooks, hookTimeoutMs: limits.hookTimeoutMs, cap: capOf(limits) },
         ...(onAppended === undefined ? {} : { onAppended }),
       },
       signal,

@@ -2,6 +2,7 @@ import type { ToolCallBlock, ToolResultMessage } from '../core/message.ts'
 import type { ToolResult } from '../tool/tool.ts'
 import type { NamedToolCall } from '../tool/run-tool.ts'
 import type { Round } from './call-model.ts'
+import { hookContext } from './hook-context.ts'
 import type { TurnParts } from './parts.ts'
 
 /** Tools of the turn itself, which need its transcript; looked up before the configured ones. */
@@ -33,10 +34,34 @@ export async function runTools(
           durationMs,
         })
       },
-      run: (call, stop) => own.get(call.name)?.(call) ?? tools.run(call, stop),
+      run: (call, stop) => runHooked(call, round, own, parts, stop),
     },
     signal,
   )
+}
+
+async function runHooked(
+  call: NamedToolCall,
+  round: Round,
+  own: OwnTools,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  const context = hookContext(parts, round.run)
+  const about = { toolName: call.name, toolCallId: call.id }
+  const decision = await parts.hooks.beforeToolCall({ ...about, arguments: call.arguments }, context, signal)
+  if (decision.kind === 'block')
+    return { content: [{ type: 'text', text: decision.reason }], isError: true, details: { blocked: true } }
+  const allowed = { ...call, arguments: decision.arguments }
+  const startedAt = parts.clock.now()
+  const result = await (own.get(call.name)?.(allowed) ?? parts.tools.run(allowed, signal))
+  const durationMs = parts.clock.now() - startedAt
+  await parts.hooks.afterToolCall(
+    { ...about, arguments: allowed.arguments, content: result.content, isError: result.isError, durationMs },
+    context,
+    signal,
+  )
+  return result
 }
 
 /**

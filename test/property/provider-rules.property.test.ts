@@ -6,7 +6,11 @@ import {
   checkMistralRequest,
   checkOpenAICompletionsRequest,
   checkOpenAIResponsesRequest,
-} from '../../src/simulator/rules/index.ts'
+  createProviderSimulator,
+  SIMULATED_APIS,
+} from '../../src/simulator/index.ts'
+import { ManualClock } from '../../src/testing/manual-clock.ts'
+import { SeededIds } from '../../src/testing/seeded-ids.ts'
 
 const SEED = 20261115
 const RUNS = 400
@@ -48,4 +52,28 @@ test.each(Object.entries(CHECKS))('%s judges any JSON without throwing, the same
   })
   console.info(`seed ${SEED}`)
   fc.assert(property, { seed: SEED, numRuns: RUNS })
+})
+
+const PATHS = ['/v1/messages', '/v1/responses', '/v1/chat/completions', '/v1beta/models/gemini-3-pro:generateContent']
+
+test.each(SIMULATED_APIS)('the %s simulator answers any JSON with an answer or a refusal of its own', async (api) => {
+  const headers = {
+    'x-api-key': 'k',
+    'x-goog-api-key': 'k',
+    authorization: 'Bearer k',
+    'anthropic-version': '2023-06-01',
+  }
+  const simulator = createProviderSimulator({ api, clock: new ManualClock(), ids: new SeededIds(1) })
+  const property = fc.asyncProperty(fc.oneof(body, fc.jsonValue()), fc.constantFrom(...PATHS), async (value, path) => {
+    const sent = new Request(`http://simulator${path}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(value) ?? 'null',
+    })
+    const response = await simulator.handle(sent)
+    expect(response.status === 200 || (response.status >= 400 && response.status < 500)).toBe(true)
+    expect(await response.text()).not.toBe('')
+  })
+  console.info(`seed ${SEED}`)
+  await fc.assert(property, { seed: SEED, numRuns: RUNS / 2 })
 })

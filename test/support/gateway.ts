@@ -10,6 +10,7 @@ import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
 import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
+import { inertPorts } from './inert-ports.ts'
 
 export type Frame = Record<string, unknown>
 
@@ -78,6 +79,7 @@ export class MemoryGateway {
       http: network,
       httpServers: network,
       dialer: network,
+      ...inertPorts,
       log: silentLog,
     }
     const house = await openHouse(platform, { config, paths })

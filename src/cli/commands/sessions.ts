@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline/promises'
 import { isRecord, type JsonObject } from '../../base/json.ts'
 import { GatewayError } from '../../core/errors.ts'
+import { systemClock } from '../../platform/system-clock.ts'
 import { apiOf, findGateway, type CommonOptions } from '../connect.ts'
 import { withHouse } from '../offline.ts'
 import { ago, printJson, printLines, table } from '../output.ts'
@@ -20,7 +21,7 @@ export async function listSessions(options: ListOptions): Promise<void> {
   if (options.json === true) return printJson(page)
   const sessions = Array.isArray(page['sessions']) ? page['sessions'].filter(isRecord) : []
   if (sessions.length === 0) return printLines(['no sessions'])
-  const now = Date.now()
+  const now = systemClock.now()
   const rows = sessions.map((row) => [
     text(row['key']),
     ago(Number(row['updatedAt']), now),
@@ -100,7 +101,7 @@ function renderSession(shown: JsonObject): string[] {
     ['key', text(session['key'])],
     ['id', text(session['sessionId'])],
     ['updated', new Date(Number(session['updatedAt'])).toISOString()],
-    ['requests', String(shown['requests'] ?? 0)],
+    ['requests', `${Number(shown['requests'] ?? 0)}`],
     ...(Array.isArray(session['archived'])
       ? session['archived']
           .filter(isRecord)

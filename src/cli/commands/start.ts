@@ -5,6 +5,7 @@ import { formatProblem } from '../../config/problem.ts'
 import { nodeFiles } from '../../platform/node-files.ts'
 import { openPinoLog } from '../../platform/pino-log.ts'
 import { observeRuntime } from '../../platform/runtime-stats.ts'
+import { deadline } from '../../platform/web.ts'
 import type { CommonOptions } from '../connect.ts'
 import { EXIT_FAILURE, reportFailure } from '../exit.ts'
 import { homePaths } from '../home.ts'
@@ -84,8 +85,8 @@ function stopped(house: House, serving: Serving, drainMs: number): Promise<void>
     const stop = (): void => {
       if (stopping) process.exit(process.exitCode ?? 0)
       stopping = true
-      setTimeout(() => process.exit(process.exitCode ?? 0), drainMs + CLOSE_GRACE_MS).unref()
-      void serving.stop(AbortSignal.timeout(drainMs)).then(resolve, (error: unknown) => {
+      deadline(drainMs + CLOSE_GRACE_MS).addEventListener('abort', () => process.exit(process.exitCode ?? 0))
+      void serving.stop(deadline(drainMs)).then(resolve, (error: unknown) => {
         reportFailure(error)
         resolve()
       })

@@ -1,6 +1,4 @@
 import { isRecord } from '../../base/json.ts'
-import type { Fields } from './fields.ts'
-import { optional } from './fields.ts'
 import { checkChatPairing } from './openai-completions-pairing.ts'
 import {
   CALLED_FUNCTION,
@@ -9,7 +7,7 @@ import {
   CHAT_PARTS,
   CHAT_PARTS_OF_ROLE,
   CHAT_TOOL,
-  COMPATIBLE_ASSISTANT_EXTRAS,
+  COMPATIBLE_ASSISTANT,
   FUNCTION,
   IMAGE_URL,
   TOOL_CALL,
@@ -78,7 +76,7 @@ export function checkOpenAICompletionsRequest(
 
 /** Compatible servers ignore parameters they do not know. */
 function knownParameters(body: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(body).filter(([key]) => CHAT_BODY.has(key)))
+  return Object.fromEntries(Object.entries(body).filter(([key]) => CHAT_BODY.byName.has(key)))
 }
 
 function checkSettings(findings: ChatFindings, body: Record<string, unknown>, isCompatible: boolean): void {
@@ -185,7 +183,7 @@ function readMessages(findings: ChatFindings, messages: unknown, isCompatible: b
       findings.add('field-value', `${path}.role`, `Invalid value: '${role}'. Supported values are: ${values}.`)
       return []
     }
-    checkFields(findings, path, message, isCompatible && role === 'assistant' ? withReasoning(allowed) : allowed)
+    checkFields(findings, path, message, isCompatible && role === 'assistant' ? COMPATIBLE_ASSISTANT : allowed)
     checkName(findings, path, message.name)
     images += checkContent(findings, path, role, message)
     checkCalls(findings, path, message.tool_calls)
@@ -194,10 +192,6 @@ function readMessages(findings: ChatFindings, messages: unknown, isCompatible: b
   if (images > MAX_IMAGES)
     findings.add('image-count', 'messages', `Too many images in request. Maximum is ${MAX_IMAGES}, got ${images}.`)
   return read
-}
-
-function withReasoning(allowed: Fields): Fields {
-  return new Map([...allowed, ...COMPATIBLE_ASSISTANT_EXTRAS.map((key) => [key, optional('any')] as const)])
 }
 
 function checkName(findings: ChatFindings, path: string, name: unknown): void {
@@ -274,7 +268,7 @@ function checkCalls(findings: ChatFindings, path: string, calls: unknown): void 
   })
 }
 
-export function checkCallId(findings: ChatFindings, at: string, id: string): void {
+function checkCallId(findings: ChatFindings, at: string, id: string): void {
   if (id === '') {
     const text = `Invalid '${at}': empty string. Expected a string with minimum length 1, but got an empty string instead.`
     findings.add('tool-call-id', at, text)

@@ -17,8 +17,8 @@ const TYPE_NAMES: ReadonlyMap<FieldKind, string> = new Map([
   ['null', 'null'],
 ])
 
-export const TOOL_NAME = /^[a-zA-Z0-9_-]+$/
-export const MAX_TOOL_NAME_CHARS = 64
+const TOOL_NAME = /^[a-zA-Z0-9_-]+$/
+const MAX_TOOL_NAME_CHARS = 64
 const MAX_TOOLS = 128
 const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 const DATA_URL = /^data:([a-z]+\/[a-z0-9.+-]+);base64,/i
@@ -63,7 +63,7 @@ export function emptyArray(at: string): string {
   return `Invalid '${at}': empty array. Expected an array with minimum length 1, but got an empty array instead.`
 }
 
-export function badPattern(at: string, pattern: string): string {
+function badPattern(at: string, pattern: string): string {
   return `Invalid '${at}': string does not match pattern. Expected a string that matches the pattern '${pattern}'.`
 }
 

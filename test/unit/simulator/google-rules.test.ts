@@ -44,7 +44,11 @@ describeRules('google', GOOGLE_RULES, checkGoogleRequest, {
   ],
   'field-type': { bad: { ...hello, tools: {} }, good: { ...hello, tools: [] } },
   'contents-present': { bad: { contents: [] }, good: hello },
-  role: { bad: { contents: [say('assistant', text('hi'))] }, good: hello },
+  role: {
+    also: ['first-role', 'last-role', 'model-turn-last'],
+    bad: { contents: [say('assistant', text('hi'))] },
+    good: hello,
+  },
   'parts-present': { bad: { contents: [say('user')] }, good: hello },
   'part-data': [
     { bad: { contents: [say('user', {})] }, good: hello },
@@ -65,20 +69,42 @@ describeRules('google', GOOGLE_RULES, checkGoogleRequest, {
     goodOptions: { profile: 'current' },
   },
   'last-role': {
+    also: ['model-turn-last'],
+    bad: withContents(say('model', text('hi'))),
+    good: withContents(say('model', text('hi')), say('user', text('and?'))),
+  },
+  'model-turn-last': {
+    also: ['last-role'],
     bad: withContents(say('model', text('hi'))),
     good: withContents(say('model', text('hi'))),
-    goodOptions: { profile: 'current' },
+    goodOptions: { profile: 'current', model: 'gemini-2.5-pro' },
+  },
+  'response-alone': {
+    also: ['response-alone-always'],
+    bad: edit(loop, (body) => body.contents[2].parts.push(text('and?'))),
+    good: edit(loop, (body) => body.contents.push(say('user', text('and?')))),
+  },
+  'response-alone-always': {
+    bad: edit(loop, (body) => body.contents[2].parts.push(text('and?'))),
+    good: edit(loop, (body) => body.contents[2].parts.push(text('and?'))),
+    options: { model: 'gemini-2.5-pro' },
+    goodOptions: { profile: 'current', model: 'gemini-2.5-pro' },
   },
   'call-turn-order': {
+    also: ['alternation'],
     bad: edit(loop, (body) => body.contents.splice(1, 0, say('model', text('let me see')))),
     good: edit(loop, (body) => body.contents[1].parts.unshift(text('let me see'))),
   },
   'response-turn-order': { bad: withContents(say('model', text('hm')), say('user', response('time'))), good: loop },
   'response-count': [
     { bad: edit(loop, (body) => body.contents[2].parts.pop()), good: loop },
-    { bad: edit(loop, (body) => body.contents.pop()), good: loop },
+    { also: ['last-role', 'model-turn-last'], bad: edit(loop, (body) => body.contents.pop()), good: loop },
   ],
-  'call-name': { bad: edit(loop, (body) => (body.contents[2].parts[0].functionResponse.name = '')), good: loop },
+  'call-name': {
+    also: ['response-matches'],
+    bad: edit(loop, (body) => (body.contents[2].parts[0].functionResponse.name = '')),
+    good: loop,
+  },
   'response-matches': [
     { bad: edit(loop, (body) => (body.contents[2].parts[0].functionResponse.name = 'date')), good: loop },
     {
@@ -94,10 +120,15 @@ describeRules('google', GOOGLE_RULES, checkGoogleRequest, {
   ],
   'call-role': [
     {
+      also: ['alternation'],
       bad: withContents(say('user', call('time', SIGNATURE)), say('user', response('time'))),
       good: withContents(say('model', call('time', SIGNATURE)), say('user', response('time'))),
     },
-    { bad: edit(loop, (body) => (body.contents[2].role = 'model')), good: loop },
+    {
+      also: ['alternation', 'last-role', 'model-turn-last'],
+      bad: edit(loop, (body) => (body.contents[2].role = 'model')),
+      good: loop,
+    },
   ],
   'call-struct': [
     { bad: edit(loop, (body) => (body.contents[2].parts[0].functionResponse.response = 'noon')), good: loop },

@@ -56,7 +56,7 @@ describeRules('mistral', MISTRAL_RULES, checkMistralRequest, {
       bad: edit(loop, (body) => body.messages.push(say('user', 'and?'))),
       good: edit(loop, (body) => body.messages.push(say('assistant', 'noon'), say('user', 'and?'))),
     },
-    { bad: withMessages(answer(A)), good: loop },
+    { also: ['tool-id-known'], bad: withMessages(answer(A)), good: loop },
     {
       bad: withMessages(say('assistant', 'hi'), say('system', 'x'), say('user', 'y')),
       good: withMessages(say('assistant', 'hi'), say('user', 'y')),
@@ -78,13 +78,21 @@ describeRules('mistral', MISTRAL_RULES, checkMistralRequest, {
       good: loop,
     },
   ],
-  'tool-id-known': { bad: withMessages(calls(A), answer(B)), good: withMessages(calls(A), answer(A)) },
+  'tool-id-known': {
+    also: ['call-count'],
+    bad: withMessages(calls(A), answer(B)),
+    good: withMessages(calls(A), answer(A)),
+  },
   'tool-answered-once': { bad: withMessages(calls(A), answer(A), answer(A)), good: withMessages(calls(A), answer(A)) },
   'call-id-unique': { bad: withMessages(calls(A, A), answer(A)), good: loop },
   'tool-call-id': [
     { bad: withMessages(calls('aaaaaaaa12'), answer('aaaaaaaa12')), good: withMessages(calls(A), answer(A)) },
     { bad: withMessages(calls('aaaa_aaa1'), answer('aaaa_aaa1')), good: withMessages(calls(A), answer(A)) },
-    { bad: withMessages(calls(A), { role: 'tool', content: 'noon' }), good: withMessages(calls(A), answer(A)) },
+    {
+      also: ['tool-id-known', 'call-count'],
+      bad: withMessages(calls(A), { role: 'tool', content: 'noon' }),
+      good: withMessages(calls(A), answer(A)),
+    },
   ],
   'function-name': { bad: tool('files.read'), good: tool('files_read') },
   'assistant-content': {

@@ -116,7 +116,7 @@ describeRules('openai-completions', OPENAI_COMPLETIONS_RULES, checkOpenAIComplet
   },
   'calls-answered': [
     { bad: edit(loop, (body) => body.messages.pop()), good: loop },
-    { bad: edit(loop, (body) => body.messages.splice(2, 0, say('user', 'wait'))), good: loop },
+    { also: ['tool-expected'], bad: edit(loop, (body) => body.messages.splice(2, 0, say('user', 'wait'))), good: loop },
   ],
   'tool-expected': { bad: withMessages(answer('a')), good: loop },
   'tool-id-known': { bad: edit(loop, (body) => body.messages.push(answer('c'))), good: loop },

@@ -1,0 +1,133 @@
+import type { Entry } from '../../../src/core/entry.ts'
+import { createBudget, maxHistoryTokens } from '../../../src/history/budget.ts'
+import { prepareHistory, type HistoryInput, type PreparedHistory } from '../../../src/history/prepare.ts'
+import { createEncoder, type WireApi } from '../../../src/provider/encoders.ts'
+import {
+  checkAnthropicRequest,
+  checkGoogleRequest,
+  checkMistralRequest,
+  checkOpenAICompletionsRequest,
+  checkOpenAIResponsesRequest,
+  type RuleViolation,
+} from '../../../src/simulator/rules/index.ts'
+import type { Random } from './random.ts'
+import { generateEntries } from './generate.ts'
+import { mutateEntries } from './mutate.ts'
+import { createRandom } from './random.ts'
+
+interface Target {
+  readonly provider: string
+  readonly api: WireApi
+  readonly model: string
+  readonly acceptsImages: boolean
+}
+
+/** The five APIs, one of the models of each per case. */
+const TARGETS: readonly (readonly Target[])[] = [
+  ['claude-sonnet-4-5', 'claude-opus-4-8'].map((model) => ({
+    provider: 'anthropic',
+    api: 'anthropic-messages',
+    model,
+    acceptsImages: true,
+  })),
+  [{ provider: 'openai', api: 'openai-responses', model: 'gpt-5', acceptsImages: true }],
+  [
+    { provider: 'openai', api: 'openai-completions', model: 'gpt-4.1', acceptsImages: true },
+    { provider: 'my-local', api: 'openai-completions', model: 'deepseek-r1', acceptsImages: false },
+  ],
+  ['gemini-2.5-pro', 'gemini-3-pro'].map((model) => ({
+    provider: 'google',
+    api: 'google-generative-ai',
+    model,
+    acceptsImages: true,
+  })),
+  [{ provider: 'mistral', api: 'mistral-conversations', model: 'mistral-large-latest', acceptsImages: true }],
+]
+
+export const API_COUNT = TARGETS.length
+
+const TOOLS = [
+  {
+    name: 'read',
+    description: 'reads a file',
+    parameters: { type: 'object', properties: { path: { type: 'string' } } },
+  },
+]
+
+export interface FuzzFailure {
+  readonly api: string
+  readonly problem: string
+}
+
+export interface FuzzCase {
+  readonly entries: readonly Entry[]
+  readonly inputs: readonly HistoryInput[]
+  readonly thinkingLevel: string
+}
+
+export function createCase(seed: number): FuzzCase {
+  const random = createRandom(seed)
+  const entries = mutateEntries(generateEntries(random), random)
+  return {
+    entries,
+    thinkingLevel: random.pick(['off', 'high']),
+    inputs: TARGETS.map((models) => inputFor(entries, random.pick(models), random)),
+  }
+}
+
+function inputFor(entries: readonly Entry[], target: Target, random: Random): HistoryInput {
+  const contextWindow = random.chance(0.1) ? random.pick([1_000, 4_000]) : 200_000
+  return {
+    entries,
+    target,
+    budget: createBudget({ contextWindow }),
+    historyLimit: random.chance(0.2) ? 1 + random.int(3) : 0,
+    now: random.chance(0.3) ? 10_000_000 : 1_000,
+    projection: random.chance(0.05) ? 'safest' : 'normal',
+  }
+}
+
+/** Everything that must hold for one case; the first failure of each API. */
+export function checkCase({ inputs, thinkingLevel }: FuzzCase): readonly FuzzFailure[] {
+  return inputs.flatMap((input) => {
+    const problem = problemOf(input, thinkingLevel)
+    return problem === undefined ? [] : [{ api: input.target.api, problem }]
+  })
+}
+
+function problemOf(input: HistoryInput, thinkingLevel: string): string | undefined {
+  const prepared = prepareHistory(input)
+  if (prepared.report.changes.some((one) => one.step === 'invariants')) return 'the fallback was needed'
+  if (prepared.tokens.raw > maxHistoryTokens(input.budget)) return `too large: ${prepared.tokens.raw}`
+  const [violation] = violationsOf(input, prepared, thinkingLevel)
+  return violation === undefined ? undefined : `${violation.rule} at ${violation.path}: ${violation.message}`
+}
+
+export function bodyOf({ target }: HistoryInput, { messages }: PreparedHistory, thinkingLevel: string): string {
+  const { provider, model } = target
+  const dialect = provider === 'openai' ? 'openai' : 'compatible'
+  const encode = createEncoder(target.api as WireApi, { provider, dialect })
+  return encode({ model, system: 'You are helpful.', messages, tools: TOOLS, maxOutputTokens: 8_192, thinkingLevel })
+    .body
+}
+
+export function violationsOf(
+  input: HistoryInput,
+  prepared: PreparedHistory,
+  thinkingLevel: string,
+): readonly RuleViolation[] {
+  const { api, provider, model } = input.target
+  const body: unknown = JSON.parse(bodyOf(input, prepared, thinkingLevel))
+  switch (api) {
+    case 'anthropic-messages':
+      return checkAnthropicRequest(body)
+    case 'openai-responses':
+      return checkOpenAIResponsesRequest(body)
+    case 'openai-completions':
+      return checkOpenAICompletionsRequest(body, { dialect: provider === 'openai' ? 'openai' : 'compatible' })
+    case 'google-generative-ai':
+      return checkGoogleRequest(body, { model })
+    default:
+      return checkMistralRequest(body)
+  }
+}

@@ -1,0 +1,157 @@
+import type { Entry } from '../../../src/core/entry.ts'
+import type { EntryId } from '../../../src/core/ids.ts'
+import { textOf, type Message, type PreparedMessage } from '../../../src/core/message.ts'
+import { stickyEntryData, VIEW_ENTRY_TYPE } from '../../../src/history/decisions.ts'
+import { limitHistoryTurns } from '../../../src/history/limit-turns.ts'
+import { isSyntheticResult } from '../../../src/history/pair-results.ts'
+import { prepareHistory, type HistoryInput } from '../../../src/history/prepare.ts'
+import { PLACEHOLDERS } from '../../../src/history/texts.ts'
+import { activeEntries, viewOf } from '../../../src/history/view.ts'
+import { id } from '../history.ts'
+
+/** Each returns what is wrong, or undefined. */
+export type Property = (input: HistoryInput) => string | undefined
+
+const bytes = (messages: readonly PreparedMessage[]): string => JSON.stringify(messages)
+
+export const PROPERTIES: { readonly [name: string]: Property } = {
+  'prepared twice, nothing changes any more': (input) => {
+    const once = prepareHistory(input).messages
+    const again = prepareHistory({ ...input, entries: asEntries(once), historyLimit: 0 }).messages
+    return bytes(once) === bytes(again) ? undefined : `${bytes(once)}\n became \n${bytes(again)}`
+  },
+
+  'the same input gives the same bytes': (input) => {
+    return bytes(prepareHistory(input).messages) === bytes(prepareHistory(structuredClone(input)).messages)
+      ? undefined
+      : 'two runs differ'
+  },
+
+  'decisions that were stored give the same bytes again': (input) => {
+    const { messages, decisions } = prepareHistory(input)
+    const stored = customEntry(VIEW_ENTRY_TYPE, stickyEntryData(decisions))
+    const again = prepareHistory({ ...input, entries: [...input.entries, stored], now: 1_000 }).messages
+    return bytes(messages) === bytes(again) ? undefined : `${bytes(messages)}\n became \n${bytes(again)}`
+  },
+
+  'users and answers keep their order': (input) => {
+    const { report } = prepareHistory(input)
+    const entries = activeEntries(input.entries)
+    for (const role of ['user', 'assistant']) {
+      const spoken = entries.filter((entry) => entry.type === 'message' && entry.message.role === role)
+      const place = new Map(spoken.map((entry, at) => [entry.id, at]))
+      const order = report.messages.flatMap((one) => one.entries.flatMap((entry) => place.get(entry) ?? []))
+      if (order.some((at, i) => i > 0 && at <= (order[i - 1] ?? 0))) return `${role}: ${order.join()}`
+    }
+    return undefined
+  },
+
+  'no text of a user is lost, unless a limit says so': (input) => {
+    const unlimited = prepareHistory({ ...input, historyLimit: 0 })
+    const seen = unlimited.messages.map((message) => textIn(message)).join('\n')
+    const dropped = new Set(unlimited.report.changes.filter((one) => one.step === 'fit').map((one) => one.entry))
+    const lost = visible(input.entries).find(({ entry, message }) => {
+      if (message.role !== 'user' || dropped.has(entry)) return false
+      return blockTexts(message).some((text) => !seen.includes(text))
+    })
+    return lost === undefined || input.budget.contextWindow < 100_000 ? undefined : `lost ${lost.entry}`
+  },
+
+  'no real tool result is lost, unless a budget says so': (input) => {
+    const { messages, report } = prepareHistory({ ...input, historyLimit: 0 })
+    const cut = new Set(
+      report.changes.filter((one) => ['prune', 'truncate-results', 'fit'].includes(one.step)).map((one) => one.entry),
+    )
+    const seen = messages.map((message) => textIn(message)).join('\n')
+    const lost = visible(input.entries).find(({ entry, message }) => {
+      if (message.role !== 'toolResult' || cut.has(entry) || isSyntheticResult(message)) return false
+      return blockTexts(message).some((text) => !seen.includes(text))
+    })
+    return lost === undefined || input.budget.contextWindow < 100_000 ? undefined : `lost ${lost.entry}`
+  },
+
+  'signed blocks are as they were, or absent': (input) => {
+    const given = new Set(visible(input.entries).flatMap(({ message }) => opaqueParts(message)))
+    const sent = prepareHistory(input).messages.flatMap((message) => opaqueParts(message))
+    const made = sent.find((part) => !given.has(part))
+    return made === undefined ? undefined : `not in the transcript: ${made}`
+  },
+
+  'a limit keeps exactly the last turns and every summary': (input) => {
+    if (input.historyLimit === 0 || input.budget.contextWindow < 100_000) return undefined
+    const items = viewOf(activeEntries(input.entries)).items
+    const users = items.filter((item) => item.kind === 'user')
+    const kept = limitHistoryTurns(items, input).items
+    const expected = users.slice(-input.historyLimit)
+    const actual = kept.filter((item) => item.kind === 'user')
+    if (expected.length !== actual.length || expected.some((item, at) => item !== actual[at])) return 'other turns'
+    const summaries = items.filter((item) => item.kind === 'summary')
+    return summaries.every((item) => kept.includes(item)) ? undefined : 'a summary is gone'
+  },
+
+  'a new message leaves the bytes before it alone': (input) => {
+    if (
+      input.historyLimit > 0 ||
+      input.budget.contextWindow < 100_000 ||
+      JSON.stringify(input.entries).includes('"image"')
+    )
+      return undefined
+    const before = prepareHistory({ ...input, now: 1_000 })
+    const last = before.messages.findLastIndex((message) => message.role === 'user')
+    const more = messageEntry({ role: 'user', content: 'one more thing', timestamp: 9 }, 'new')
+    const after = prepareHistory({ ...input, now: 1_000, entries: [...input.entries, more] })
+    const prefix = before.messages.slice(0, Math.min(last, before.messages.length - 1)).map(withoutReasoning)
+    const same = bytes(prefix) === bytes(after.messages.slice(0, prefix.length).map(withoutReasoning))
+    return same ? undefined : 'the prefix changed'
+  },
+}
+
+/** Reasoning that is replayed in its own turn only goes when the turn is over. */
+function withoutReasoning(message: PreparedMessage): PreparedMessage {
+  if (message.role !== 'assistant') return message
+  return { ...message, content: message.content.filter((block) => block.type !== 'thinking') }
+}
+
+/** Messages as the view shows them, with the entry each comes from; hidden ones and those left out are not among them. */
+function visible(entries: readonly Entry[]): readonly { entry: EntryId; message: PreparedMessage }[] {
+  return viewOf(activeEntries(entries)).items.flatMap(({ message, sources }) =>
+    sources[0] === undefined ? [] : [{ entry: sources[0], message }],
+  )
+}
+
+function blockTexts({ content }: PreparedMessage): readonly string[] {
+  if (typeof content === 'string') return [content.trim()]
+  return content
+    .flatMap((block) => (block.type === 'text' ? [block.text.trim()] : []))
+    .filter((text) => text !== PLACEHOLDERS.blankUser)
+}
+
+const textIn = (message: PreparedMessage): string => textOf(message.content)
+
+function opaqueParts(message: PreparedMessage): readonly string[] {
+  if (message.role !== 'assistant') return []
+  return message.content.flatMap((block) => {
+    if (block.type === 'thinking') return [`${block.thinking}|${block.thinkingSignature ?? ''}`]
+    return block.type === 'toolCall' && block.thoughtSignature !== undefined ? [block.thoughtSignature] : []
+  })
+}
+
+const asEntries = (messages: readonly PreparedMessage[]): readonly Entry[] =>
+  messages.map((message, at) => messageEntry(message, `p${at}`))
+
+const messageEntry = (message: Message, own: string): Entry => ({
+  type: 'message',
+  id: id(own),
+  parentId: null,
+  timestamp: '2026-01-01T00:00:00.000Z',
+  message,
+})
+
+const customEntry = (customType: string, data: unknown): Entry => ({
+  type: 'custom',
+  customType,
+  data,
+  id: id('custom'),
+  parentId: null,
+  timestamp: '2026-01-01T00:00:00.000Z',
+})

@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs'
+import * as fc from 'fast-check'
+import { countTokens } from 'gpt-tokenizer/esm/encoding/o200k_base'
+import { describe, expect, it } from 'vitest'
+import { createTokenCounter } from '../../../src/core/token-counter.ts'
+import { estimateMessageTokens, estimateTokens, IMAGE_TOKENS } from '../../../src/core/tokens.ts'
+import { assistant, call, PNG_1PX, text, user } from '../../support/history.ts'
+
+const GPT = { provider: 'openai', api: 'openai-responses', model: 'gpt-5' }
+const CLAUDE = { provider: 'anthropic', api: 'anthropic-messages', model: 'claude-sonnet-4-5' }
+const CHINESE = '会话运行时负责把磁盘上的会话文件变成模型可以消费的消息序列，核心对象是一个树状的会话存储。'
+
+const counter = createTokenCounter()
+await counter.load()
+const exact = (value: string): number => counter.count(value, GPT).count
+
+const CORPUS = {
+  prose: readFileSync('LICENSE', 'utf8'),
+  code: readFileSync('src/base/journal.ts', 'utf8'),
+  json: readFileSync('package.json', 'utf8'),
+  chinese: CHINESE.repeat(20),
+}
+
+describe('the estimate', () => {
+  it.each(Object.entries(CORPUS))('is near the real count for %s', (_, value) => {
+    const ratio = estimateTokens(value) / exact(value)
+    expect(ratio).toBeGreaterThan(0.8)
+    expect(ratio).toBeLessThan(1.3)
+  })
+  it('counts Chinese near one token per character, where four characters per token would be wrong by far', () => {
+    expect(estimateTokens(CHINESE) / CHINESE.length).toBeGreaterThan(0.8)
+    expect(estimateTokens(CHINESE) / CHINESE.length).toBeLessThan(1.1)
+  })
+  it('counts arguments of calls and images, not only text', () => {
+    const bare = estimateMessageTokens(assistant([call('c')]))
+    expect(estimateMessageTokens(assistant([call('c', 'read', { path: 'a/b/c/d.txt' })]))).toBeGreaterThan(bare)
+    const image = { type: 'image', data: PNG_1PX, mimeType: 'image/png' } as const
+    expect(estimateMessageTokens(user([text('x'), image]) as never)).toBeGreaterThanOrEqual(IMAGE_TOKENS)
+  })
+})
+
+describe('the counter', () => {
+  it('gives the counts that o200k is known for', () => {
+    expect(exact('hello world')).toBe(2)
+    expect(exact('')).toBe(0)
+    expect(exact('a'.repeat(20_000))).toBe(2_500)
+    for (const value of Object.values(CORPUS)) expect(exact(value)).toBe(countTokens(value))
+  })
+  it('agrees with another implementation on any text', () => {
+    const texts = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme', maxLength: 60 }))
+    fc.assert(
+      fc.property(texts, (value) => {
+        expect(exact(value)).toBe(countTokens(value, { disallowedSpecial: new Set() }))
+      }),
+      { seed: 4, numRuns: 500 },
+    )
+  })
+  it('treats special tokens as text and never throws for them', () => {
+    expect(exact('<|endoftext|>')).toBeGreaterThan(1)
+    expect(exact('<|im_start|>')).toBeGreaterThan(1)
+  })
+  it('says that a count for a model without a public vocabulary is an estimate', () => {
+    expect(counter.count('hello', GPT).estimated).toBe(false)
+    expect(counter.count('hello', CLAUDE)).toEqual({ count: estimateTokens('hello'), estimated: true })
+  })
+  it('estimates until the vocabulary is loaded, and when it cannot be', async () => {
+    const broken = createTokenCounter({ loadRanks: () => Promise.reject(new Error('no file')) })
+    expect(broken.count('hello world', GPT).estimated).toBe(true)
+    await broken.load()
+    expect(broken.count('hello world', GPT).estimated).toBe(true)
+  })
+  it('counts a text beyond its bound by extrapolation', () => {
+    const bounded = createTokenCounter({ maxExactChars: 1_000, loadRanks: async () => ['a', 'aa', 'aaaa'] })
+    return bounded.load().then(() => {
+      expect(bounded.count('a'.repeat(1_000), GPT)).toEqual({ count: 250, estimated: false })
+      const long = bounded.count('a'.repeat(1_000_000), GPT)
+      expect(long.estimated).toBe(true)
+      expect(long.count).toBeGreaterThan(200_000)
+    })
+  })
+  it('counts long runs without spaces: letters, base64, Chinese', () => {
+    expect(exact('a'.repeat(100_000))).toBe(12_500)
+    expect(exact(Buffer.alloc(60_000, 'xyz').toString('base64'))).toBeGreaterThan(0)
+    expect(exact(CHINESE.repeat(1_000))).toBeGreaterThan(20_000)
+  })
+  it('counts messages on both sides of a comparison the same way', () => {
+    const messages = [user('hello'), assistant([text('hi'), call('c', 'read', { path: 'x' })])] as never[]
+    const all = counter.countMessages(messages, GPT)
+    const parts = messages.map((message) => counter.countMessages([message], GPT).count)
+    expect(all).toEqual({ count: parts.reduce((a, b) => a + b, 0), estimated: false })
+  })
+})
