@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto'
 import { isRecord } from '../base/json.ts'
 import type { Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
-import { prepareHistory, type PreparedHistory, type HistoryInput } from './prepare.ts'
-import { findPrompt, type PromptRecord, type RebuiltRequest } from './prompt-record.ts'
+import type { PreparedHistory, HistoryInput } from './prepare.ts'
 import { encodeReport, type CompactReport } from './report.ts'
 
 /** The custom entry the turn appends before it sends a request. */
@@ -21,8 +20,6 @@ export interface RequestRecord {
   readonly model: string
   readonly api: string
   readonly input: Omit<HistoryInput, 'entries' | 'policy'>
-  /** `ref` of the `clew.prompt` entry with the rest of the request. */
-  readonly prompt: string
   /** Estimated tokens of the whole request, uncalibrated; the next calibration compares it with the reported usage. */
   readonly estimate: number
   /** `hashOfBody` of the exact bytes sent. */
@@ -34,11 +31,10 @@ export interface RequestFacts {
   readonly n: number
   readonly input: HistoryInput
   readonly prepared: PreparedHistory
-  readonly prompt: PromptRecord
   readonly body: string
 }
 
-export function createRequestRecord({ n, input, prepared, prompt, body }: RequestFacts): RequestRecord {
+export function createRequestRecord({ n, input, prepared, body }: RequestFacts): RequestRecord {
   const { entries, policy: _, ...settings } = input
   return {
     n,
@@ -46,7 +42,6 @@ export function createRequestRecord({ n, input, prepared, prompt, body }: Reques
     model: input.target.model,
     api: input.target.api,
     input: settings,
-    prompt: prompt.ref,
     estimate: prepared.tokens.raw + input.budget.fixedTokens,
     hash: hashOfBody(body),
     report: encodeReport(prepared.report),
@@ -61,27 +56,7 @@ export function hashOfBody(body: string): string {
 export function inputOfRecord(record: RequestRecord, path: readonly Entry[]): HistoryInput | undefined {
   const end = record.leaf === null ? 0 : path.findIndex((entry) => entry.id === record.leaf) + 1
   if (record.leaf !== null && end === 0) return undefined
-  const { target, budget } = record.input
-  // The entry may be another program's, or of a version that recorded less.
-  if (!isRecord(target) || !isRecord(budget) || !isRecord(budget.pruning)) return undefined
   return { ...record.input, entries: path.slice(0, end) }
-}
-
-/**
- * The request as it was sent, and whether its bytes prove it: a version that encodes differently says so instead of
- * pretending. Undefined when the path no longer holds what it was made from.
- */
-export function rebuildRequest(
-  record: RequestRecord,
-  path: readonly Entry[],
-  encode: (request: RebuiltRequest) => string,
-): { readonly body: string; readonly isExact: boolean } | undefined {
-  const input = inputOfRecord(record, path)
-  const prompt = findPrompt(path, record.prompt)
-  if (input === undefined || prompt === undefined) return undefined
-  const { ref: _, ...rest } = prompt
-  const body = encode({ ...rest, model: record.model, messages: prepareHistory(input).messages })
-  return { body, isExact: hashOfBody(body) === record.hash }
 }
 
 export function requestRecords(entries: readonly Entry[]): readonly RequestRecord[] {
@@ -93,8 +68,7 @@ export function requestRecords(entries: readonly Entry[]): readonly RequestRecor
 
 export function isRequestRecord(data: unknown): data is RequestRecord {
   if (!isRecord(data)) return false
-  const { n, hash, estimate, input, leaf, prompt } = data
-  if (leaf !== null && typeof leaf !== 'string') return false
-  if (typeof n !== 'number' || typeof estimate !== 'number') return false
-  return typeof hash === 'string' && typeof prompt === 'string' && isRecord(input)
+  const { n, hash, estimate, input, leaf } = data
+  const isLeaf = leaf === null || typeof leaf === 'string'
+  return typeof n === 'number' && typeof hash === 'string' && typeof estimate === 'number' && isRecord(input) && isLeaf
 }
