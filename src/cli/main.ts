@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import type { ProviderOptions, XiaoyiOptions } from './commands/simulate.ts'
 import { EXIT_FAILURE, EXIT_USAGE, reportFailure } from './exit.ts'
 
 /** Each command's code is loaded when it runs: `clew --help` must not pay for the gateway. */
@@ -7,7 +8,7 @@ function createProgram(): Command {
   const program = new Command('clew')
     .description('An agent gateway that never loses the thread.')
     .version(process.env['npm_package_version'] ?? VERSION, '-V, --version')
-    .option('--home DIR', 'where everything is kept (default: $CLEW_HOME, else ~/.openclaw)')
+    .option('--home <dir>', 'where everything is kept (default: $CLEW_HOME, else ~/.openclaw)')
     .showHelpAfterError('(run with --help for usage)')
     .showSuggestionAfterError(true)
     .exitOverride()
@@ -17,9 +18,9 @@ function createProgram(): Command {
     .command('start')
     .description('run the gateway in the foreground')
     .addOption(homeOption())
-    .option('--host HOST', 'address to listen on')
-    .option('--port N', 'port to listen on; 0 picks a free one', wholeNumber(0, 65_535))
-    .option('--model MODEL', '"demo" or "<provider>/<model id>"')
+    .option('--host <host>', 'address to listen on')
+    .option('--port <n>', 'port to listen on; 0 picks a free one', wholeNumber(0, 65_535))
+    .option('--model <model>', '"demo" or "<provider>/<model id>"')
     .option('--verbose', 'more structure in the log, never more content')
     .addHelpText('after', examples('clew start', 'clew start --port 9000 --model anthropic/claude-sonnet-4-5'))
     .action(async (_options, command: Command) =>
@@ -30,7 +31,7 @@ function createProgram(): Command {
     .command('chat')
     .description('talk to a running gateway in this terminal')
     .addOption(homeOption())
-    .option('--session KEY', 'continue this conversation (default: terminal)')
+    .option('--session <key>', 'continue this conversation (default: terminal)')
     .option('--verbose', 'show how much context each cleanup saved')
     .addHelpText('after', examples('clew chat', 'clew chat --session holiday-plans') + CHAT_KEYS)
     .action(async (_options, command: Command) => (await import('./commands/chat.ts')).chat(command.optsWithGlobals()))
@@ -47,7 +48,8 @@ function createProgram(): Command {
 
   addSessions(program)
   addConfig(program)
-  addTranscript(program)
+  addLists(program)
+  addSimulate(program)
   return program
 }
 
@@ -65,9 +67,9 @@ function addSessions(program: Command): void {
     .command('list')
     .description('conversations, the latest first')
     .addOption(homeOption())
-    .option('--limit N', 'how many', wholeNumber(1, 1_000), 50)
-    .option('--cursor CURSOR', 'go on where the last page ended')
-    .option('--prefix PREFIX', 'only keys that begin with this')
+    .option('--limit <n>', 'how many', wholeNumber(1, 1_000), 50)
+    .option('--cursor <cursor>', 'go on where the last page ended')
+    .option('--prefix <prefix>', 'only keys that begin with this')
     .option('--json', 'machine-readable output')
     .addHelpText('after', examples('clew sessions list', 'clew sessions list --prefix agent:main:xiaoyi: --json'))
     .action(async (_options, command: Command) => (await load()).listSessions(command.optsWithGlobals()))
@@ -77,7 +79,7 @@ function addSessions(program: Command): void {
     .description('one conversation')
     .addOption(homeOption())
     .option(
-      '--request N',
+      '--request <n>',
       'what the Nth model request contained, and why it differs from the transcript',
       wholeNumber(1, 1_000_000_000),
     )
@@ -115,7 +117,7 @@ function addSessions(program: Command): void {
     .argument('<key>', 'the session key')
     .description('undo the latest cleanup, or bring back a conversation that was reset')
     .addOption(homeOption())
-    .option('--archive ID', 'the archived conversation to bring back (see: clew sessions show)')
+    .option('--archive <id>', 'the archived conversation to bring back (see: clew sessions show)')
     .option('--json', 'machine-readable output')
     .addHelpText(
       'after',
@@ -144,31 +146,69 @@ function addConfig(program: Command): void {
     .action(async () => (await import('./commands/config.ts')).printSchema())
 }
 
-function addTranscript(program: Command): void {
-  const transcript = program.command('transcript').description('check and repair transcript files')
-  const load = () => import('./commands/transcript.ts')
-  transcript
-    .command('check')
-    .argument('<file>', 'a .jsonl transcript')
-    .description('say what is damaged and what a repair would do; changes nothing')
+function addLists(program: Command): void {
+  program
+    .command('tools')
+    .description('what the model may call')
+    .command('list')
+    .description('the tools of this configuration')
+    .addOption(homeOption())
     .option('--json', 'machine-readable output')
-    .addHelpText('after', examples('clew transcript check ~/.openclaw/sessions/sess_1.jsonl'))
-    .action(async (file: string, _options, command: Command) =>
-      (await load()).checkFile(file, command.optsWithGlobals()),
+    .addHelpText('after', examples('clew tools list', 'clew tools list --json'))
+    .action(async (_options, command: Command) =>
+      (await import('./commands/tools.ts')).listTools(command.optsWithGlobals()),
     )
-  transcript
-    .command('repair')
-    .argument('<file>', 'a .jsonl transcript')
-    .description('mend the file; what is removed is kept beside it')
+  program
+    .command('models')
+    .description('what can answer')
+    .command('list')
+    .description('the models of the configured providers')
+    .addOption(homeOption())
     .option('--json', 'machine-readable output')
-    .addHelpText('after', examples('clew transcript repair ~/.openclaw/sessions/sess_1.jsonl'))
-    .action(async (file: string, _options, command: Command) =>
-      (await load()).repairFile(file, command.optsWithGlobals()),
+    .addHelpText('after', examples('clew models list'))
+    .action(async (_options, command: Command) =>
+      (await import('./commands/models.ts')).listModels(command.optsWithGlobals()),
+    )
+  program
+    .command('channels')
+    .description('manage channels of the running gateway')
+    .command('trust')
+    .argument('<name>', 'the channel, for example xiaoyi')
+    .description('accept a server certificate that has changed')
+    .addOption(homeOption())
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew channels trust xiaoyi'))
+    .action(async (name: string, _options, command: Command) =>
+      (await import('./commands/channels.ts')).trustChannel(name, command.optsWithGlobals()),
     )
 }
 
+function addSimulate(program: Command): void {
+  const simulate = program.command('simulate').description('services to try the gateway against, on this machine')
+  const load = () => import('./commands/simulate.ts')
+  simulate
+    .command('xiaoyi')
+    .description('a XiaoYi service with a virtual phone in this terminal')
+    .option('--port <n>', 'port of the first link; the others follow', wholeNumber(0, 65_000), 8_443)
+    .option('--links <n>', 'how many links', wholeNumber(1, 4), 2)
+    .option('--tls', 'with a self-signed certificate')
+    .option('--ak <key>', 'access key to expect', 'simulated-ak')
+    .option('--sk <key>', 'secret key to expect', 'simulated-sk')
+    .option('--agent-id <id>', 'agent to expect', 'simulated-agent')
+    .addHelpText('after', examples('clew simulate xiaoyi', 'clew simulate xiaoyi --tls --links 1'))
+    .action(async (options: XiaoyiOptions) => (await load()).simulateXiaoyi(options))
+  simulate
+    .command('provider')
+    .argument('<name>', 'anthropic, openai, openai-completions, openai-compatible, google or mistral')
+    .description('a model provider as strict as the real one')
+    .option('--port <n>', 'port; a free one unless told', wholeNumber(0, 65_535))
+    .option('--key <key>', 'the only API key to accept; any unless told')
+    .addHelpText('after', examples('clew simulate provider anthropic --port 9100'))
+    .action(async (name: string, options: ProviderOptions) => (await load()).simulateProvider(name, options))
+}
+
 function homeOption(): Option {
-  return new Option('--home DIR', 'where everything is kept (default: $CLEW_HOME, else ~/.openclaw)')
+  return new Option('--home <dir>', 'where everything is kept (default: $CLEW_HOME, else ~/.openclaw)')
 }
 
 function wholeNumber(least: number, most: number): (text: string) => number {

@@ -1,5 +1,6 @@
 import { isRecord, parseJson, type JsonObject } from '../base/json.ts'
 import { ERRORS, GatewayError, type ErrorCode } from '../core/errors.ts'
+import { deadline, webFetch } from '../platform/web.ts'
 
 /** The running gateway's JSON API, for commands. Fails with the gateway's own code and sentence. */
 export class RemoteApi {
@@ -28,10 +29,10 @@ export class RemoteApi {
   async #call(method: string, path: string, body?: JsonObject): Promise<JsonObject> {
     let response: Response
     try {
-      response = await fetch(`${this.#base}${path}`, {
+      response = await webFetch(`${this.#base}${path}`, {
         method,
         headers: this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` },
-        signal: AbortSignal.timeout(30_000),
+        signal: deadline(30_000),
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       })
     } catch (error) {
@@ -45,8 +46,10 @@ export class RemoteApi {
     const answer = parseJson(await response.text())
     if (!isRecord(answer))
       throw new GatewayError('GATEWAY_UNREACHABLE', `what answers at ${this.#base} is not a Clew gateway`)
-    if (!response.ok)
-      throw new GatewayError(codeOf(answer['code']), String(answer['error'] ?? `status ${response.status}`))
+    const { error } = answer
+    if (!response.ok) {
+      throw new GatewayError(codeOf(answer['code']), typeof error === 'string' ? error : `status ${response.status}`)
+    }
     return answer as JsonObject
   }
 }

@@ -1,3 +1,4 @@
+import type { ProviderType } from '../core/known-providers.ts'
 import type { FileConfig } from './schema.ts'
 
 /** Everything readable, nothing writable, and an optional key is absent rather than undefined. */
@@ -20,5 +21,3 @@ export type Config = Omit<File, '$schema' | 'model' | 'providers'> & {
 }
 
 export type ProviderConfig = Omit<File['providers'][string], 'type' | 'api'> & { readonly type: ProviderType }
-
-export type ProviderType = NonNullable<File['providers'][string]['type']>

@@ -11,8 +11,9 @@ export const DEFAULTS = {
   listen: { host: '127.0.0.1', port: 8080 },
   provider: {
     connectTimeoutMs: 10_000,
-    firstByteTimeoutMs: 120_000,
-    idleTimeoutMs: 120_000,
+    // Reasoning models think for minutes before the first byte.
+    firstByteTimeoutMs: 300_000,
+    idleTimeoutMs: 300_000,
     maxRetries: 3,
   },
   agent: {

@@ -10,10 +10,6 @@ export function schemaAt(schema: JsonObject, path: KeyPath): JsonObject | undefi
   return values.length > 1 ? { enum: values } : nodes[0]
 }
 
-export function isSecret(schema: JsonObject, path: KeyPath): boolean {
-  return path.some((_, index) => schemaAt(schema, path.slice(0, index + 1))?.['writeOnly'] === true)
-}
-
 function children(node: JsonObject, part: string | number): JsonObject[] {
   const alternatives = [node, ...objectsOf(node['anyOf']), ...objectsOf(node['oneOf'])]
   return alternatives.flatMap((one) => {

@@ -1,23 +1,10 @@
 import { isRecord } from '../base/json.ts'
-import type { Config, ProviderType } from './config.ts'
+import { knownProvider, providerTypeOf } from '../core/known-providers.ts'
+import type { Config } from './config.ts'
 import type { Environment } from './environment.ts'
 import { fileSchema, type FileConfig } from './schema.ts'
 
 type FileProvider = FileConfig['providers'][string]
-
-/** Providers whose name says what they are, with the variable their own tools read the key from. */
-export const WELL_KNOWN: Readonly<Record<string, { readonly type: ProviderType; readonly keyVariable: string }>> = {
-  anthropic: { type: 'anthropic', keyVariable: 'ANTHROPIC_API_KEY' },
-  openai: { type: 'openai-responses', keyVariable: 'OPENAI_API_KEY' },
-  google: { type: 'google', keyVariable: 'GEMINI_API_KEY' },
-  mistral: { type: 'mistral', keyVariable: 'MISTRAL_API_KEY' },
-}
-
-export function typeOf(name: string, provider: Pick<FileProvider, 'type' | 'api'>): ProviderType | undefined {
-  if (provider.type !== undefined) return provider.type
-  if (provider.api !== undefined) return `openai-${provider.api}`
-  return Object.hasOwn(WELL_KNOWN, name) ? WELL_KNOWN[name]?.type : undefined
-}
 
 export function modelsOf(file: Pick<FileConfig, 'model'>): readonly [string, ...string[]] {
   const [first = 'demo', ...rest] = typeof file.model === 'string' ? [file.model] : file.model
@@ -29,17 +16,18 @@ export function providerOf(model: string): string {
 }
 
 /**
- * A well-known provider that a model name mentions needs no entry when its usual variable is set. The key goes to the
- * provider's own address only, never to a `baseUrl` from the file.
+ * A well-known provider that a model name mentions needs no entry when its usual variable is set, or when it needs no
+ * key. A key from the environment goes to the provider's own address only, never to a `baseUrl` from the file.
  */
 export function withWellKnownProviders(file: FileConfig, environment: Environment): FileConfig {
   const providers = { ...file.providers }
   for (const name of modelsOf(file).map(providerOf)) {
-    const known = Object.hasOwn(WELL_KNOWN, name) ? WELL_KNOWN[name] : undefined
-    const key = known === undefined ? undefined : environment[known.keyVariable]
+    const known = knownProvider(name)
     const entry = Object.hasOwn(providers, name) ? providers[name] : undefined
-    if (key === undefined || key === '' || entry?.apiKey !== undefined || entry?.baseUrl !== undefined) continue
-    providers[name] = { ...(entry ?? emptyProvider()), apiKey: key }
+    if (known === undefined || entry?.apiKey !== undefined || entry?.baseUrl !== undefined) continue
+    const apiKey = known.keyVariable === undefined ? undefined : environment[known.keyVariable]
+    if (apiKey !== undefined && apiKey !== '') providers[name] = { ...(entry ?? emptyProvider()), apiKey }
+    else if (known.keyless === true) providers[name] = entry ?? emptyProvider()
   }
   return { ...file, providers }
 }
@@ -55,7 +43,7 @@ export function toConfig(file: FileConfig): Config {
   const { $schema: _, model: _model, providers: _providers, ...rest } = file
   const providers: Record<string, object> = {}
   for (const [name, { api, ...provider }] of Object.entries(file.providers)) {
-    providers[name] = { ...provider, type: typeOf(name, { type: provider.type, api }) }
+    providers[name] = { ...provider, type: providerTypeOf(name, { ...provider, api }) }
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type of a tree without undefined cannot be inferred
   return settle({ ...rest, model: modelsOf(file), providers }) as Config

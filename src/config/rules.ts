@@ -1,5 +1,6 @@
+import { knownProvider, providerTypeOf } from '../core/known-providers.ts'
 import type { ConfigProblem, KeyPath } from './problem.ts'
-import { modelsOf, providerOf, typeOf, WELL_KNOWN } from './resolve.ts'
+import { modelsOf, providerOf } from './resolve.ts'
 import type { FileConfig } from './schema.ts'
 
 export interface RuleBreach {
@@ -23,7 +24,7 @@ function* listen({ listen }: FileConfig): Generator<RuleBreach> {
 }
 
 /** Only what surely stays on this machine; a name could resolve to anything. */
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   const plain = host.toLowerCase().replace(/^\[|\]$/g, '')
   return plain === 'localhost' || plain === '::1' || /^(::ffff:)?127(\.\d{1,3}){3}$/.test(plain)
 }
@@ -31,10 +32,14 @@ export function isLoopback(host: string): boolean {
 function* providers(file: FileConfig): Generator<RuleBreach> {
   for (const [name, provider] of Object.entries(file.providers)) {
     const path = ['providers', name]
-    const type = typeOf(name, provider)
+    const type = providerTypeOf(name, provider)
+    const baseUrl = provider.baseUrl ?? knownProvider(name)?.baseUrl
     if (type === undefined) {
-      yield { path, message: `${name} is not a name we know, so it needs a type, for example "openai-compatible"` }
-    } else if (type === 'openai-compatible' && provider.baseUrl === undefined) {
+      yield {
+        path,
+        message: `${name} is not a name we know, so it needs a baseUrl, and a type unless it is openai-compatible`,
+      }
+    } else if (type === 'openai-compatible' && baseUrl === undefined) {
       yield { path, message: 'an openai-compatible provider needs a baseUrl' }
     }
     if (provider.type !== undefined && provider.api !== undefined && provider.type !== `openai-${provider.api}`) {
@@ -44,17 +49,17 @@ function* providers(file: FileConfig): Generator<RuleBreach> {
 }
 
 function* models(file: FileConfig): Generator<RuleBreach> {
-  const list = modelsOf(file)
-  for (const [index, model] of list.entries()) {
+  for (const [index, model] of modelsOf(file).entries()) {
     if (model === 'demo') continue
     const path = typeof file.model === 'string' ? ['model'] : ['model', index]
     const name = providerOf(model)
+    const known = knownProvider(name)
     const provider = Object.hasOwn(file.providers, name) ? file.providers[name] : undefined
-    const variable = Object.hasOwn(WELL_KNOWN, name) ? WELL_KNOWN[name]?.keyVariable : undefined
-    const hint = variable === undefined ? '' : `, or set ${variable}`
+    const hint = known?.keyVariable === undefined ? '' : `, or set ${known.keyVariable}`
     if (provider === undefined) {
       yield { path, message: `${model} needs an entry providers.${name}${hint}` }
-    } else if (provider.apiKey === undefined && provider.baseUrl === undefined) {
+    } else if (provider.apiKey === undefined && provider.baseUrl === undefined && known?.keyless !== true) {
+      // A server of one's own may well ask for no key; the providers' own addresses always do.
       yield { path, message: `${model} needs providers.${name}.apiKey${hint}` }
     }
   }

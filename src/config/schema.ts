@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { PROVIDER_TYPES } from '../core/known-providers.ts'
 import { DEFAULTS } from './defaults.ts'
 import { address, count, duration, flag, milliseconds, oneOf, secret, section, share, text, whole } from './fields.ts'
 import { xiaoyiSection } from './xiaoyi-schema.ts'
@@ -30,14 +31,10 @@ const modelFacts = z.strictObject({
 })
 
 const provider = z.strictObject({
-  type: oneOf('The API it speaks; known names (anthropic, openai, google, mistral) need none.', [
-    'anthropic',
-    'openai-responses',
-    'openai-completions',
-    'openai-compatible',
-    'google',
-    'mistral',
-  ]).optional(),
+  type: oneOf(
+    'The API it speaks; names we know (anthropic, openai, google, mistral, deepseek, ollama …) need none.',
+    PROVIDER_TYPES,
+  ).optional(),
   baseUrl: address('Where the API is, with or without its version path.', ['http', 'https']).optional(),
   apiKey: secret('The key, usually "$NAME" of an environment variable.').optional(),
   api: oneOf('Which of OpenAI’s two APIs.', ['responses', 'completions']).optional(),

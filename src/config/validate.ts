@@ -2,9 +2,10 @@ import { z } from 'zod'
 import { isRecord, type JsonObject } from '../base/json.ts'
 import { describeAllowed, describeFound } from './allowed.ts'
 import type { Expanded } from './environment.ts'
-import { isSecret, nearestKey, schemaAt } from './known-keys.ts'
+import { nearestKey, schemaAt } from './known-keys.ts'
 import type { KeyPath } from './problem.ts'
 import { fileSchema, type FileConfig } from './schema.ts'
+import { isSecret } from './secret-keys.ts'
 
 export interface Finding {
   readonly kind: 'unknown-key' | 'invalid'
@@ -12,8 +13,15 @@ export interface Finding {
   readonly message: string
 }
 
-/** The schema that editors get, and that error texts are made from. */
+let made: JsonObject | undefined
+
+/** The schema that editors get, and that error texts are made from. Made once: it costs some milliseconds. */
 export function jsonSchema(): JsonObject {
+  made ??= makeJsonSchema()
+  return made
+}
+
+function makeJsonSchema(): JsonObject {
   // Draft 7 is what editors understand everywhere.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library's type is wider than the plain JSON it builds
   return z.toJSONSchema(fileSchema, { io: 'input', target: 'draft-7' }) as unknown as JsonObject
@@ -62,7 +70,7 @@ function invalid(schema: JsonObject, value: unknown, expanded: Expanded, issues:
     const variable = expanded.fromEnvironment.get(JSON.stringify(path))
     // What stands in a variable is nobody's business but its owner's.
     const found =
-      variable === undefined ? describeFound(valueAt(value, path), isSecret(schema, path)) : `the value of $${variable}`
+      variable === undefined ? describeFound(valueAt(value, path), isSecret(path)) : `the value of $${variable}`
     if (issue.code === 'invalid_key')
       return { kind: 'invalid', path, message: 'a name without spaces and slashes is expected' }
     const allowed = describeAllowed(schemaAt(schema, path) ?? {})
@@ -102,7 +110,7 @@ function toPath(path: readonly PropertyKey[]): KeyPath {
   return path.map((part) => (typeof part === 'symbol' ? String(part) : part))
 }
 
-export function valueAt(value: unknown, path: KeyPath): unknown {
+function valueAt(value: unknown, path: KeyPath): unknown {
   let current = value
   for (const part of path) {
     if (Array.isArray(current)) current = current[Number(part)]

@@ -95,6 +95,8 @@ export interface ContextEditEntry extends EntryBase {
   readonly type: 'context_edit'
   readonly targetId: EntryId
   readonly replacement: null | { readonly content: string | readonly UserBlock[] | AssistantMessage['content'] }
+  /** Repeats a cleanup of ours for pi's readers; our own view goes by the cleanup record and passes this over. */
+  readonly mirrors?: 'cleanup'
 }
 
 /** An entry of a type we do not know; kept through every operation. */

@@ -19,11 +19,20 @@ export const ERRORS = {
   SHUTTING_DOWN: { kind: 'caller', retry: 'later' },
   UNAUTHORIZED: { kind: 'caller', retry: 'never' },
   ORIGIN_REFUSED: { kind: 'caller', retry: 'never' },
+  BUDGET_REACHED: { kind: 'caller', retry: 'later' },
   // our own disk
   STORAGE_FAILED: { kind: 'storage', retry: 'later' },
   STORAGE_FULL: { kind: 'storage', retry: 'later' },
   HOME_UNWRITABLE: { kind: 'config', retry: 'never' },
   HOME_IN_USE: { kind: 'config', retry: 'later' },
+  // transcripts
+  ENTRY_NOT_FOUND: { kind: 'caller', retry: 'never' },
+  ENTRY_TOO_LARGE: { kind: 'caller', retry: 'never' },
+  SESSION_LOCKED: { kind: 'storage', retry: 'later' },
+  SESSION_LOCK_LOST: { kind: 'storage', retry: 'later' },
+  TRANSCRIPT_CLOSED: { kind: 'defect', retry: 'never' },
+  TRANSCRIPT_NOT_FOUND: { kind: 'caller', retry: 'never' },
+  ARCHIVE_NOT_FOUND: { kind: 'caller', retry: 'never' },
   // start-up
   CONFIG_INVALID: { kind: 'config', retry: 'never' },
   PORT_IN_USE: { kind: 'config', retry: 'later' },
@@ -50,6 +59,8 @@ export const ERRORS = {
   XIAOYI_LINK_DOWN: { kind: 'peer', retry: 'later' },
   XIAOYI_CERTIFICATE_CHANGED: { kind: 'config', retry: 'never' },
   XIAOYI_PUSH_FAILED: { kind: 'peer', retry: 'later' },
+  // hooks
+  HOOK_INVALID: { kind: 'config', retry: 'never' },
   // anything we did not foresee
   INTERNAL: { kind: 'defect', retry: 'never' },
 } as const satisfies Record<string, ErrorRule>

@@ -60,7 +60,9 @@ function cleanupsByEntry(entries: readonly Entry[]): ReadonlyMap<EntryId, { id: 
 
 function editsByTarget(entries: readonly Entry[]): ReadonlyMap<EntryId, ContextEditEntry> {
   const edits = new Map<EntryId, ContextEditEntry>()
-  for (const entry of entries) if (entry.type === 'context_edit') edits.set(entry.targetId, entry)
+  for (const entry of entries) {
+    if (entry.type === 'context_edit' && entry.mirrors === undefined) edits.set(entry.targetId, entry)
+  }
   return edits
 }
 

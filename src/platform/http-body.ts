@@ -19,7 +19,7 @@ export function readBody(incoming: IncomingMessage, maxBytes: number): Promise<U
       reject(new BodyTooLarge())
     }
     incoming.on('data', onData)
-    incoming.once('end', () => resolve(Uint8Array.from(Buffer.concat(chunks))))
+    incoming.once('end', () => resolve(new Uint8Array(Buffer.concat(chunks))))
     incoming.once('error', reject)
     incoming.once('close', () => reject(new Error('the client went away')))
   })

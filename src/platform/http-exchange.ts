@@ -166,7 +166,7 @@ function toFailure(error: Error, phase: Phase): HttpFailure {
   const code = errnoOf(error)
   if (code === 'UND_ERR_CONNECT_TIMEOUT') return new HttpFailure('connect-timeout', 'no connection in time', code)
   if (phase === 'connecting') return new HttpFailure('connect', 'the connection could not be made', code)
-  // Parser errors have codes of their own (`HPE_…`): what came is not HTTP.
-  if (code?.startsWith('HPE_') === true) return new HttpFailure('invalid', 'the answer is not HTTP', code)
+  // Its message would quote what came; the name tells enough.
+  if (error.name === 'HTTPParserError') return new HttpFailure('invalid', 'the answer is not HTTP', code)
   return new HttpFailure('reset', 'the connection ended before the answer did', code)
 }

@@ -7,6 +7,7 @@ import {
   ftruncate,
   open,
   read,
+  statSync,
   write,
   writeSync,
   type Stats,
@@ -44,6 +45,10 @@ export const nodeFiles: Files = {
       if (isMissing(error)) return undefined
       throw error
     }
+  },
+  statNow(path) {
+    const stats = statSync(path, { throwIfNoEntry: false })
+    return stats === undefined ? undefined : toFileStat(stats)
   },
   async list(directory) {
     try {

@@ -118,12 +118,21 @@ class WsSocket implements Socket {
     this.#deliver()
   }
 
+  /** A defect in what one frame sets off ends this connection, visibly, and no other. */
+  #hand(handlers: SocketHandlers, text: string): void {
+    try {
+      handlers.onText(text)
+    } catch {
+      this.close(1011, 'internal error')
+    }
+  }
+
   #deliver(): void {
     const handlers = this.#handlers
     if (handlers === undefined) return
     while (this.#held.length > 0) {
       if (this.#paused) return
-      handlers.onText(this.#held.shift() ?? '')
+      this.#hand(handlers, this.#held.shift() ?? '')
     }
     if (this.#closed === undefined) return
     const { code, reason } = this.#closed

@@ -19,8 +19,10 @@ const OVERFLOW = [
 ]
 
 const QUOTA = /insufficient[_ ](?:quota|balance)|billing|credit balance|exceeded your current quota|arrears|payment/i
-/** Narrower, for 429: Google says "check your plan and billing details" for a limit per minute too. */
+/** For 429, which limits per minute use too, in Google's case with the same sentence and a delay next to it. */
 const SPENT = /insufficient[_ ]?(?:quota|balance)|billing_error|credit balance is too low/i
+const OUT_OF_QUOTA = /quota exceeded|exceeded your current quota/i
+const PER_MINUTE = /per[ _]?(?:minute|second)/i
 const FILTERED =
   /content[_ ]?(?:filter|policy|management)|data_inspection_failed|prohibited_content|moderation|safety (?:system|settings|reasons)|usage polic/i
 const MISSING_MODEL = /model.*(?:not found|does not exist|not exist|unknown|not supported)|(?:unknown|invalid) model/i
@@ -69,7 +71,7 @@ export function classify(error: ProviderError): ErrorCode {
   // A redirect or a missing page is a wrong address more often than a wrong model; both are the configuration's.
   if (status === 404 || status === 405 || (status >= 300 && status < 400)) return 'MODEL_UNKNOWN'
   if (status === 413) return 'MODEL_CONTEXT_OVERFLOW'
-  if (status === 429) return SPENT.test(text) ? 'MODEL_QUOTA' : 'MODEL_RATE_LIMITED'
+  if (status === 429) return isSpent(error, text) ? 'MODEL_QUOTA' : 'MODEL_RATE_LIMITED'
   if (status === 529 || status === 503 || status === 408) return 'MODEL_OVERLOADED'
   if (status >= 500) return isOverflow(text) ? 'MODEL_CONTEXT_OVERFLOW' : 'MODEL_FAILED'
   if (isOverflow(text)) return 'MODEL_CONTEXT_OVERFLOW'
@@ -79,6 +81,11 @@ export function classify(error: ProviderError): ErrorCode {
   if (MISSING_MODEL.test(message) && status >= 400) return 'MODEL_UNKNOWN'
   if (status >= 400) return 'MODEL_REQUEST_INVALID'
   return words.map((word) => WORDS[word]).find((code) => code !== undefined) ?? 'MODEL_FAILED'
+}
+
+function isSpent({ retryDelayMs }: ProviderError, text: string): boolean {
+  if (SPENT.test(text)) return true
+  return retryDelayMs === undefined && OUT_OF_QUOTA.test(text) && !PER_MINUTE.test(text)
 }
 
 export function isOverflow(text: string): boolean {

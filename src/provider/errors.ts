@@ -33,17 +33,21 @@ export function modelError(code: ErrorCode, context: ErrorContext, facts: ErrorF
   const sentence = (SENTENCES[code] ?? 'The request to {provider} failed.')
     .replaceAll('{provider}', context.provider)
     .replaceAll('{model}', context.model)
-  return new GatewayError(code, sentence, { provider: context.provider, model: context.model, ...facts })
+  // Whatever a provider says may quote the key it was given, even a request id.
+  const safe = Object.entries(facts).map(([name, value]) => {
+    return [name, typeof value === 'string' ? redact(value, context.secrets) : value] as const
+  })
+  const { provider, model } = context
+  return new GatewayError(code, sentence, { provider, model, ...Object.fromEntries(safe) })
 }
 
 /** An error the provider reported, over HTTP or inside a stream. */
 export function providerError(error: ProviderError, context: ErrorContext, facts: ErrorFacts = {}): GatewayError {
   const code = classify(error)
-  const detail = redact(error.message, context.secrets)
   return modelError(code, context, {
     ...(error.status === 0 ? {} : { status: error.status }),
-    ...(error.words.length === 0 ? {} : { reason: redact(error.words.join(' '), context.secrets) }),
-    ...(detail === '' ? {} : { detail }),
+    ...(error.words.length === 0 ? {} : { reason: error.words.join(' ') }),
+    ...(error.message === '' ? {} : { detail: error.message }),
     ...(error.retryDelayMs === undefined ? {} : { retryAfterMs: error.retryDelayMs }),
     ...facts,
   })

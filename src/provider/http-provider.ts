@@ -62,6 +62,7 @@ export class HttpProvider implements ModelProvider {
       const decoder = this.#options.createDecoder(context)
       try {
         yield* this.#attempt(request, decoder, context, signal)
+        signal.throwIfAborted()
         const { name: provider, api } = this
         yield { type: 'end', message: decoder.draft.build({ api, provider, model: request.model }) }
         return

@@ -56,16 +56,7 @@ export type ModelEvent =
   | { readonly type: 'text-delta'; readonly delta: string }
   | { readonly type: 'thinking-delta'; readonly delta: string }
   | { readonly type: 'tool-call-start'; readonly index: number; readonly name: string }
-  /**
-   * The request starts over. Never after a `text-delta`; previews of thinking and of tool calls are void.
-   * `model` names the model tried next when it is another one than before.
-   */
-  | {
-      readonly type: 'retry'
-      readonly attempt: number
-      readonly delayMs: number
-      readonly code: string
-      readonly model?: string
-    }
+  /** The request starts over. Never after a `text-delta`; previews of thinking and of tool calls are void. */
+  | { readonly type: 'retry'; readonly attempt: number; readonly delayMs: number; readonly code: string }
   /** The finished answer. Its `timestamp` is set by the caller's clock when it is stored. */
   | { readonly type: 'end'; readonly message: Omit<AssistantMessage, 'timestamp'> }

@@ -1,20 +1,46 @@
-import { GatewayError } from '../core/errors.ts'
-import type { SessionEvent, TurnEvent } from '../core/event.ts'
-import type { AcceptedMessage, ReplyContent, SessionRecord } from '../core/inbound.ts'
-import type { Outcome } from '../core/outcome.ts'
 import type { Clock } from '../base/clock.ts'
-import type { TranscriptStore } from '../transcript/store.ts'
+import type { Log } from '../base/log.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { SessionEvent } from '../core/event.ts'
+import type { SessionKey } from '../core/ids.ts'
+import type { AcceptedMessage, ReplyContent, SessionRecord } from '../core/inbound.ts'
+import type { UserBlock } from '../core/message.ts'
+import type { Outcome } from '../core/outcome.ts'
+import type { Transcript, TranscriptStore } from '../transcript/store.ts'
+import { runMaintenance } from '../turn/maintain.ts'
+import type { Instruction, TurnModel, TurnParts, TurnSettings } from '../turn/parts.ts'
 import { runTurn } from '../turn/turn.ts'
-import type { Instruction, TurnParts } from '../turn/parts.ts'
 import { parseSlash } from './commands.ts'
 import type { SessionDirectory } from './directory.ts'
+import type { SpendingLimits, UsageLedger } from './usage-ledger.ts'
+
+/** What answers, as far as a conversation has to know it. */
+export interface AgentParts extends Pick<TurnParts, 'tools' | 'hooks' | 'counter' | 'resolveModel'> {
+  /** The session's own choice first, then the configured ones. */
+  modelsFor(record: SessionRecord): readonly [TurnModel, ...TurnModel[]]
+  settingsFor(key: SessionKey, autoCleanup: boolean | undefined): TurnSettings
+  readonly pictures: Pictures
+}
+
+/** What a message shows besides its text. */
+export interface Pictures {
+  contentOf(
+    text: string,
+    message: AcceptedMessage,
+    model: TurnModel,
+    signal: AbortSignal,
+  ): Promise<string | readonly UserBlock[]>
+  addMissing(transcript: Transcript, model: TurnModel, signal: AbortSignal): Promise<void>
+}
 
 export interface ConverseParts {
   readonly clock: Clock
+  readonly log: Log
   readonly directory: SessionDirectory
   readonly transcripts: TranscriptStore
-  /** Everything a turn needs that depends on the session: its model, its limits, its tools. */
-  partsFor(message: AcceptedMessage, record: SessionRecord): Omit<TurnParts, 'session' | 'sessionId' | 'transcript' | 'clock' | 'emit' | 'takeSteering'>
+  readonly agent: AgentParts
+  readonly usage: UsageLedger
+  readonly spending: SpendingLimits
 }
 
 export interface Conversation {
@@ -24,32 +50,68 @@ export interface Conversation {
 }
 
 /** Answers one accepted message. Undefined when a shutdown interrupted it: it is resumed at the next start. */
-export async function converse(message: AcceptedMessage, conversation: Conversation, parts: ConverseParts): Promise<ReplyContent | undefined> {
+export async function converse(
+  message: AcceptedMessage,
+  conversation: Conversation,
+  parts: ConverseParts,
+): Promise<ReplyContent | undefined> {
   const record = parts.directory.get(message.key)
-  if (record === undefined) throw new GatewayError('SESSION_NOT_FOUND', 'the session was deleted before this message was answered')
-  const { sessionId } = record
-  const transcript = await parts.transcripts.open(sessionId, conversation.signal)
+  if (record === undefined)
+    throw new GatewayError('SESSION_NOT_FOUND', 'the session was deleted before this message was answered')
+  const transcript = await parts.transcripts.open(record.sessionId, conversation.signal)
   try {
-    const outcome = await runTurn(
-      toInstruction(message),
-      {
-        ...parts.partsFor(message, record),
-        session: message.key,
-        sessionId,
-        transcript,
-        clock: parts.clock,
-        emit: (event: TurnEvent) => conversation.emit({ session: message.key, sessionId, run: message.run, at: parts.clock.now(), event }),
-        takeSteering: () => conversation.takeQueued().map(toInstruction),
-      },
-      conversation.signal,
-    )
-    return toReply(outcome)
+    const turn = turnParts(message, record, transcript, conversation, parts)
+    const slash = parseSlash(message.text)
+    if (
+      slash.kind === 'command' &&
+      (slash.name === 'cleanup' || slash.name === 'restore' || slash.name === 'compact')
+    ) {
+      return { kind: 'complete', text: await runMaintenance(slash.name, turn, conversation.signal) }
+    }
+    if (transcript.leafId === null)
+      await parts.agent.hooks.sessionStart(
+        { resumed: false },
+        { session: message.key, sessionId: record.sessionId, run: message.run },
+        conversation.signal,
+      )
+    const text = slash.kind === 'message' ? slash.text : message.text
+    const content = await parts.agent.pictures.contentOf(text, message, turn.models[0], conversation.signal)
+    await parts.agent.pictures.addMissing(transcript, turn.models[0], conversation.signal)
+    return toReply(await runTurn({ run: message.run, content }, turn, conversation.signal))
   } finally {
     await transcript.close()
   }
 }
 
-function toInstruction(message: AcceptedMessage): Instruction {
+function turnParts(
+  message: AcceptedMessage,
+  record: SessionRecord,
+  transcript: Transcript,
+  conversation: Conversation,
+  { agent, clock, log, usage, spending }: ConverseParts,
+): TurnParts {
+  const { key, run } = message
+  const { sessionId } = record
+  const { tools, hooks, counter, resolveModel } = agent
+  return {
+    session: key,
+    sessionId,
+    transcript,
+    models: agent.modelsFor(record),
+    settings: agent.settingsFor(key, message.autoCleanup),
+    tools,
+    hooks,
+    counter,
+    resolveModel,
+    clock,
+    log,
+    spending: { check: () => usage.check(sessionId, spending), record: (paid) => usage.record(sessionId, paid) },
+    emit: (event) => conversation.emit({ session: key, sessionId, run, at: clock.now(), event }),
+    takeSteering: () => conversation.takeQueued().map(toSteering),
+  }
+}
+
+function toSteering(message: AcceptedMessage): Instruction {
   const slash = parseSlash(message.text)
   return { run: message.run, content: slash.kind === 'message' ? slash.text : message.text }
 }

@@ -92,6 +92,8 @@ export class LinkedSocket implements Socket {
     if (this.#state !== 'open') return
     this.#state = 'closing'
     if (!this.silent) this.#post({ kind: 'close', code, reason })
+    // Reading goes on, or the peer's answer to the close would never be seen.
+    this.resume()
     const { clock, closeTimeoutMs = 30_000 } = this.#options
     if (clock !== undefined) this.#after(clock, closeTimeoutMs, () => this.#end(1006, ''))
   }
@@ -152,8 +154,9 @@ export class LinkedSocket implements Socket {
       this.#early.push(parcel)
       return
     }
-    if (parcel.kind === 'text') this.#handlers.onText(parcel.text)
-    else if (parcel.kind === 'pong') this.#handlers.onPong()
+    if (parcel.kind === 'text') {
+      if (this.isOpen) this.#handlers.onText(parcel.text)
+    } else if (parcel.kind === 'pong') this.#handlers.onPong()
     else if (parcel.kind === 'ping') {
       if (!this.silent) this.#post({ kind: 'pong' })
     } else this.#answerClose(parcel.code, parcel.reason)

@@ -148,6 +148,10 @@ export class MemoryFiles implements Files {
   }
 
   async stat(path: string): Promise<FileStat | undefined> {
+    return this.statNow(path)
+  }
+
+  statNow(path: string): FileStat | undefined {
     this.#checkAlive()
     return this.#names.get(path)?.stat()
   }

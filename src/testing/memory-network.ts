@@ -1,12 +1,14 @@
 import type { Clock } from '../base/clock.ts'
-import type {
-  HttpClient,
-  HttpListener,
-  HttpRequest,
-  HttpResponse,
-  HttpServers,
-  ListenOptions,
-  UpgradeRequest,
+import { deferred } from '../base/deferred.ts'
+import {
+  HttpFailure,
+  type HttpClient,
+  type HttpListener,
+  type HttpRequest,
+  type HttpResponse,
+  type HttpServers,
+  type ListenOptions,
+  type UpgradeRequest,
 } from '../base/http.ts'
 import type { DialOptions, Socket, SocketDialer } from '../base/sockets.ts'
 import { SocketRefused } from '../base/sockets.ts'
@@ -32,6 +34,8 @@ export interface Connection {
 export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
   /** The certificate every TLS listener shows. */
   fingerprint = 'AA:'.repeat(31) + 'AA'
+  /** How far the servers' clocks are ahead of ours, as their refusals tell. */
+  peerClockOffsetMs = 0
   /** How many connections were tried, refused ones included: a reconnect storm shows here. */
   readonly attempts: { readonly url: string; readonly at: number }[] = []
   readonly #clock: Clock
@@ -78,7 +82,7 @@ export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
     signal.throwIfAborted()
     if (url.startsWith('wss:')) options.tls?.checkFingerprint?.(this.fingerprint)
     const decision = host.options.upgrade(upgradeRequest(url, options))
-    if (!decision.accept) throw new SocketRefused(decision.status, this.#clock.now())
+    if (!decision.accept) throw new SocketRefused(decision.status, this.#clock.now() + this.peerClockOffsetMs)
     const [client, server] = linkedSockets({ clock: this.#clock })
     const connection: Connection = { url, client, server }
     host.open.add(connection)
@@ -98,7 +102,7 @@ export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
       }),
       { address: '127.0.0.1' },
     )
-    return { status: response.status, headers: response.headers, body: bodyOf(response) }
+    return { status: response.status, headers: response.headers, body: bodyOf(response, signal) }
   }
 
   #reach(url: string): Host {
@@ -106,7 +110,7 @@ export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
     const standard = protocol === 'wss:' || protocol === 'https:' ? '443' : '80'
     const name = `${hostname}:${port === '' ? standard : port}`
     const host = this.#down.has(name) ? undefined : this.#hosts.get(name)
-    if (host === undefined) throw Object.assign(new Error(`ECONNREFUSED: ${name}`), { code: 'ECONNREFUSED' })
+    if (host === undefined) throw new HttpFailure('connect', `nothing listens at ${name}`, 'ECONNREFUSED')
     return host
   }
 }
@@ -130,9 +134,31 @@ function watched(socket: LinkedSocket, ended: () => void): Socket {
   return socket
 }
 
-async function* bodyOf(response: Response): AsyncGenerator<Uint8Array> {
+/** Ends with the signal, as a real connection does; ending the iteration early closes it too. */
+async function* bodyOf(response: Response, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   if (response.body === null) return
-  for await (const piece of response.body) {
-    if (piece instanceof Uint8Array) yield piece
+  const reader: ReadableStreamDefaultReader<Uint8Array> = response.body.getReader()
+  const aborted = deferred<never>()
+  aborted.promise.catch(() => {})
+  const onAbort = (): void => aborted.reject(signal.reason)
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    for (;;) {
+      signal.throwIfAborted()
+      const { done, value } = await Promise.race([readPiece(reader), aborted.promise])
+      if (done) return
+      yield value
+    }
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    reader.cancel().catch(() => {})
+  }
+}
+
+async function readPiece(reader: ReadableStreamDefaultReader<Uint8Array>): ReturnType<typeof reader.read> {
+  try {
+    return await reader.read()
+  } catch {
+    throw new HttpFailure('reset', 'the connection ended before the answer did')
   }
 }

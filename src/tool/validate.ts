@@ -34,11 +34,17 @@ export function compileArguments(schema: JsonObject, options: CompileOptions = {
   }
 }
 
+/** Compiled once: checking a schema against its own dialect is the slow part. */
+const dialects = { draft07: new Ajv(OPTIONS), draft2020: new Ajv2020(OPTIONS) }
+
 /** An instance for each: schemas may share an `$id`, and one that fails to compile leaves its instance in disorder. */
 function compile(schema: JsonObject): ValidateFunction {
   const { $schema: dialect, ...body } = schema
   const isDraft07 = typeof dialect === 'string' && dialect.includes('draft-07')
-  return (isDraft07 ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS)).compile(body)
+  const checker = isDraft07 ? dialects.draft07 : dialects.draft2020
+  if (checker.validateSchema(body) !== true) throw new Error(`the schema is invalid: ${checker.errorsText()}`)
+  const options = { ...OPTIONS, meta: false, validateSchema: false }
+  return (isDraft07 ? new Ajv(options) : new Ajv2020(options)).compile(body)
 }
 
 /** A schema that refers to itself without end, or arguments nested too deep, exhaust the stack: that is not valid. */

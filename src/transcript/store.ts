@@ -1,10 +1,14 @@
 import type { Entry, EntryDraft, SessionHeader } from '../core/entry.ts'
 import type { EntryId, SessionId } from '../core/ids.ts'
-import type { Message } from '../core/message.ts'
+import type { JournalRecord } from '../base/journal.ts'
+import type { Message, Provenance } from '../core/message.ts'
 
 /** Where transcripts live. Implementations: files, memory, later PostgreSQL; all run `describeTranscriptStore`. */
 export interface TranscriptStore {
-  /** Creates the transcript when it does not exist. Opening a healthy one changes nothing on disk. */
+  /**
+   * Creates the transcript when it does not exist; it reaches the disk, header and all, with its first append. Opening
+   * a healthy one changes nothing on disk. Several opens of one session share one transcript.
+   */
   open(sessionId: SessionId, signal: AbortSignal): Promise<Transcript>
   exists(sessionId: SessionId): Promise<boolean>
   /** Takes the transcript out of the way without destroying it; `restore` brings it back. */
@@ -29,7 +33,7 @@ export interface Transcript {
    * Appends below the leaf, in order, all or none; durable when it resolves. The guard may replace a draft (size caps,
    * hooks) or put synthetic results for calls left open in front: the entries returned are what was stored.
    */
-  append(drafts: readonly EntryDraft[]): Promise<readonly Entry[]>
+  append(drafts: readonly EntryDraft[], options?: AppendOptions): Promise<readonly Entry[]>
   /** The active context: what `buildContext` of pi-coding-agent would give, as entries and as messages. */
   context(): Promise<TranscriptContext>
   /** The whole path from the root to the leaf (or to `from`). */
@@ -40,7 +44,16 @@ export interface Transcript {
   /** Moves the leaf, durably. Null starts a new root. */
   branchTo(id: EntryId | null): Promise<void>
   branchWithSummary(id: EntryId | null, summary: string): Promise<Entry>
+  /** The full text of a tool result that was cut, by the id its notice names. */
+  blob(id: string): Promise<string | undefined>
   close(): Promise<void>
+}
+
+export interface AppendOptions {
+  /** Records of other topics that become durable in the same commit. Stores without a journal refuse them. */
+  readonly alongside?: readonly JournalRecord[]
+  /** For user messages of these drafts that carry none of their own. */
+  readonly provenance?: Provenance
 }
 
 export interface TranscriptContext {
@@ -55,7 +68,16 @@ export interface TranscriptContext {
 }
 
 export interface RepairNote {
-  readonly kind: 'torn-tail' | 'corrupt' | 'wrong-shape' | 'not-utf8' | 'header' | 'duplicate-id' | 'cycle' | 'relinked'
+  readonly kind:
+    | 'torn-tail'
+    | 'corrupt'
+    | 'wrong-shape'
+    | 'not-utf8'
+    | 'header'
+    | 'duplicate-id'
+    | 'cycle'
+    | 'relinked'
+    | 'too-long'
   readonly line: number
   readonly bytes: number
 }

@@ -1,33 +1,54 @@
 import type { EntryDraft } from '../core/entry.ts'
-import { GatewayError } from '../core/errors.ts'
+import { GatewayError, type ErrorCode } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
 import { NO_USAGE, type AssistantMessage } from '../core/message.ts'
-import { estimateTokens } from '../core/tokens.ts'
 import { causeOf } from '../core/turn-stopped.ts'
-import { createBudget } from '../history/budget.ts'
-import { stickyEntryData, VIEW_ENTRY_TYPE } from '../history/decisions.ts'
-import { prepareHistory, type PreparedHistory } from '../history/prepare.ts'
-import type { EncodedRequest, ToolSpec } from '../provider/provider.ts'
+import type { HistoryBudget } from '../history/budget.ts'
+import { shouldCompact } from '../history/compaction.ts'
+import { hasLargeResults, planOverflowRecovery, type OverflowState } from '../history/overflow.ts'
+import { REQUEST_ENTRY_TYPE } from '../history/request-record.ts'
+import type { ToolSpec } from '../provider/provider.ts'
+import { compact } from './compact.ts'
+import { hookContext } from './hook-context.ts'
 import type { TurnModel, TurnParts } from './parts.ts'
-import { createSetup, hashOf, nextRequestNumber, requestDraft, setupDrafts } from './request-record.ts'
+import { prepareRequest, type PreparedRequest, type RequestOptions } from './request.ts'
 
 export interface Round {
   readonly run: RunId
   readonly round: number
   readonly tools: readonly ToolSpec[]
+  readonly systemPrompt: string
 }
 
 /** The model could not answer. What it had said before is kept: it may already have been shown. */
 export class ModelFailure extends Error {
   readonly error: GatewayError
   readonly partialText: string
-  constructor(error: GatewayError, partialText: string) {
+  readonly request: PreparedRequest
+  constructor(error: GatewayError, partialText: string, request: PreparedRequest) {
     super(error.message, { cause: error })
     this.name = 'ModelFailure'
     this.error = error
     this.partialText = partialText
+    this.request = request
   }
 }
+
+/** Failures another model may not have. A request that is wrong or filtered is the same request elsewhere. */
+const WORTH_ANOTHER: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'MODEL_AUTH',
+  'MODEL_QUOTA',
+  'MODEL_RATE_LIMITED',
+  'MODEL_OVERLOADED',
+  'MODEL_FAILED',
+  'MODEL_NETWORK',
+  'MODEL_TIMEOUT',
+  'MODEL_STREAM_CUT',
+  'MODEL_ANSWER_INVALID',
+  'MODEL_UNAVAILABLE',
+  'MODEL_UNKNOWN',
+  'MODEL_CONTEXT_OVERFLOW',
+])
 
 /**
  * Asks the model, streams what it says, and appends its answer together with the record of the request. Other models
@@ -38,9 +59,19 @@ export async function callModel(round: Round, parts: TurnParts, signal: AbortSig
     try {
       return await callOne(model, round, parts, signal)
     } catch (thrown) {
-      if (!(thrown instanceof ModelFailure) || signal.aborted) throw thrown
+      if (!(thrown instanceof ModelFailure)) throw thrown
       const next = parts.models[index + 1]
-      if (next === undefined || thrown.partialText !== '' || !isWorthAnotherModel(thrown.error)) throw thrown
+      if (next === undefined || thrown.partialText !== '' || !WORTH_ANOTHER.has(thrown.error.code)) {
+        await appendCutAnswer(
+          thrown.request,
+          thrown.partialText,
+          `${thrown.error.code}: ${thrown.error.message}`,
+          'error',
+          round,
+          parts,
+        )
+        throw thrown
+      }
       await parts.emit({ type: 'model-retry', attempt: index + 1, delayMs: 0, code: thrown.error.code })
       parts.log.warn('another model steps in', { from: model.name, to: next.name, code: thrown.error.code })
     }
@@ -48,39 +79,111 @@ export async function callModel(round: Round, parts: TurnParts, signal: AbortSig
   throw new GatewayError('MODEL_UNKNOWN', 'no model is configured')
 }
 
-/** A conversation one provider filters or finds too long may well pass at the next; only a stop by the user ends it all. */
-function isWorthAnotherModel(error: GatewayError): boolean {
-  return error.code.startsWith('MODEL_')
-}
-
-async function callOne(model: TurnModel, round: Round, parts: TurnParts, signal: AbortSignal): Promise<AssistantMessage> {
-  try {
-    return await request(model, 'normal', round, parts, signal)
-  } catch (thrown) {
-    // A refusal of the shape is ours, not the provider's: once more with everything left out that could offend.
-    const isShapeError = thrown instanceof ModelFailure && thrown.error.code === 'MODEL_REQUEST_INVALID' && thrown.partialText === ''
-    if (!isShapeError || signal.aborted) throw thrown
-    parts.log.warn('the provider refused the request; trying the safest form', { model: model.name })
-    return request(model, 'safest', round, parts, signal)
-  }
-}
-
-interface Sent {
-  readonly encoded: EncodedRequest
-  readonly record: EntryDraft
-}
-
-async function request(
+/** One model, with what can be done about a refusal of the shape or the size of a request. */
+async function callOne(
   model: TurnModel,
-  projection: 'normal' | 'safest',
   round: Round,
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<AssistantMessage> {
-  const sent = await prepareRequest(model, projection, round, parts)
+  let options: RequestOptions = { tools: round.tools, systemPrompt: round.systemPrompt, projection: 'normal' }
+  let overflow: OverflowState = { compactions: 0, truncated: false, compactionFailed: false, hasLargeResults: false }
+  let request = await compactWhenDue(await prepareRequest(model, options, parts), options, parts, signal)
+  for (;;) {
+    try {
+      return await send(request, round, parts, signal)
+    } catch (thrown) {
+      if (!(thrown instanceof ModelFailure) || thrown.partialText !== '' || signal.aborted) throw thrown
+      if (thrown.error.code === 'MODEL_REQUEST_INVALID' && options.projection === 'normal') {
+        // A refusal of the shape is ours, not the provider's: once more with everything left out that could offend.
+        parts.log.warn('the provider refused the request; trying the safest form', { model: model.name })
+        options = { ...options, projection: 'safest' }
+      } else if (thrown.error.code === 'MODEL_CONTEXT_OVERFLOW') {
+        const recovered = await recoverFromOverflow(request, overflow, parts, signal)
+        if (recovered === undefined) throw thrown
+        overflow = recovered.state
+        options = { ...options, adjust: recovered.adjust }
+      } else {
+        throw thrown
+      }
+      request = await prepareRequest(model, options, parts)
+    }
+  }
+}
+
+async function compactWhenDue(
+  request: PreparedRequest,
+  options: RequestOptions,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<PreparedRequest> {
+  if (!shouldCompact(request.history.tokens, request.input.budget, parts.settings.compaction)) return request
+  const { kind } = await compact(request.model, request.input, 'the history exceeds its share', parts, signal)
+  return kind === 'compacted' ? prepareRequest(request.model, options, parts) : request
+}
+
+interface Recovered {
+  readonly state: OverflowState
+  readonly adjust: (budget: HistoryBudget) => HistoryBudget
+}
+
+async function recoverFromOverflow(
+  request: PreparedRequest,
+  before: OverflowState,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<Recovered | undefined> {
+  const { budget } = request.input
+  const state = { ...before, hasLargeResults: hasLargeResults(request.history.messages, budget) }
+  const step = planOverflowRecovery(state, budget)
+  parts.log.warn('the provider found the request too long', { step: step.kind, compactions: state.compactions })
+  switch (step.kind) {
+    case 'give-up':
+      return undefined
+    case 'truncate':
+      return { state: { ...state, truncated: true }, adjust: () => step.budget }
+    case 'compact': {
+      const { kind } = await compact(
+        request.model,
+        { ...request.input, budget: step.budget },
+        'the provider found it too long',
+        parts,
+        signal,
+      )
+      return {
+        state: { ...state, compactions: state.compactions + 1, compactionFailed: kind !== 'compacted' },
+        adjust: () => step.budget,
+      }
+    }
+  }
+}
+
+async function send(
+  request: PreparedRequest,
+  round: Round,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<AssistantMessage> {
+  const { provider, model } = request.model
+  const context = hookContext(parts, round.run)
+  parts.spending.check()
+  const { history, setup } = request
+  await parts.hooks.llmInput(
+    {
+      provider: provider.name,
+      model,
+      system: setup.system,
+      messages: history.messages,
+      tools: setup.tools.map(({ name }) => name),
+      round: round.round,
+    },
+    context,
+    signal,
+  )
+  const startedAt = parts.clock.now()
   let shown = ''
   try {
-    for await (const event of model.provider.stream(sent.encoded, signal)) {
+    for await (const event of provider.stream(request.encoded, signal)) {
       switch (event.type) {
         case 'text-delta':
           shown += event.delta
@@ -94,69 +197,46 @@ async function request(
           break
         case 'tool-call-start':
           break
-        case 'end':
-          return await appendAnswer({ ...event.message, timestamp: parts.clock.now() }, sent, round, parts)
+        case 'end': {
+          const durationMs = parts.clock.now() - startedAt
+          await parts.hooks.llmOutput(
+            { provider: provider.name, model, message: event.message, round: round.round, durationMs },
+            context,
+            signal,
+          )
+          return await appendAnswer({ ...event.message, timestamp: parts.clock.now() }, request, round, parts)
+        }
       }
     }
   } catch (thrown) {
-    await appendCutAnswer(model, thrown, shown, sent, round, parts, signal)
-    if (signal.aborted || !(thrown instanceof GatewayError)) throw thrown
-    throw new ModelFailure(thrown, shown)
+    if (signal.aborted) {
+      // After a shutdown the step goes on as if this request had not been made.
+      if (causeOf(signal) !== 'shutdown') await appendCutAnswer(request, shown, 'stopped', 'aborted', round, parts)
+      throw signal.reason
+    }
+    if (thrown instanceof GatewayError && thrown.code.startsWith('MODEL_'))
+      throw new ModelFailure(thrown, shown, request)
+    throw thrown
   }
-  throw new GatewayError('MODEL_FAILED', 'the model ended its answer without finishing it')
-}
-
-async function prepareRequest(model: TurnModel, projection: 'normal' | 'safest', round: Round, parts: TurnParts): Promise<Sent> {
-  const { transcript, settings, clock } = parts
-  const setup = createSetup(settings.systemPrompt, round.tools)
-  const before = await transcript.context()
-  const missing = setupDrafts(before.entries, setup)
-  if (missing.length > 0) await transcript.append(missing)
-  const { entries } = missing.length === 0 ? before : await transcript.context()
-  const target = { provider: model.provider.name, api: model.provider.api, model: model.model, acceptsImages: model.acceptsImages }
-  const budget = createBudget({
-    contextWindow: model.contextWindow,
-    reservedTokens: Math.min(model.maxOutputTokens, Math.floor(model.contextWindow / 4)),
-    fixedTokens: estimateTokens(setup.system) + estimateTokens(JSON.stringify(setup.tools)),
-    pruning: settings.pruning,
-  })
-  const now = clock.now()
-  const history: PreparedHistory = prepareHistory({ entries, target, budget, historyLimit: settings.historyLimit, now, projection })
-  if (history.decisions.length > 0) {
-    await transcript.append([{ type: 'custom', customType: VIEW_ENTRY_TYPE, data: stickyEntryData(history.decisions) }])
-  }
-  const { maxOutputTokens } = model
-  const { thinkingLevel } = settings
-  const encoded = model.provider.encode({
-    model: model.model,
-    system: setup.system,
-    messages: history.messages,
-    tools: setup.tools,
-    maxOutputTokens,
-    thinkingLevel,
-    cacheKey: transcript.sessionId,
-  })
-  const record = requestDraft(
-    {
-      n: nextRequestNumber(entries),
-      ...target,
-      hash: hashOf(encoded),
-      setup: setup.hash,
-      now,
-      projection,
-      historyLimit: settings.historyLimit,
-      budget,
-      maxOutputTokens,
-      thinkingLevel,
-      tokens: { count: history.tokens.count, raw: history.tokens.raw, estimated: history.tokens.estimated },
-    },
-    history.report,
+  throw new ModelFailure(
+    new GatewayError('MODEL_FAILED', 'the model ended its answer without finishing it'),
+    shown,
+    request,
   )
-  return { encoded, record }
 }
 
-async function appendAnswer(message: AssistantMessage, sent: Sent, round: Round, parts: TurnParts): Promise<AssistantMessage> {
-  const stored = await parts.transcript.append([sent.record, { type: 'message', message, stepId: round.run, round: round.round }])
+async function appendAnswer(
+  message: AssistantMessage,
+  request: PreparedRequest,
+  round: Round,
+  parts: TurnParts,
+): Promise<AssistantMessage> {
+  const stored = await parts.transcript.append(
+    [requestDraft(request), { type: 'message', message, stepId: round.run, round: round.round }],
+    {
+      alongside: parts.spending.record(message.usage),
+    },
+  )
   const entry = stored.at(-1)
   if (entry === undefined) throw new GatewayError('INTERNAL', 'the transcript stored nothing')
   await parts.emit({ type: 'round-end', round: round.round, entryId: entry.id, usage: message.usage })
@@ -166,26 +246,31 @@ async function appendAnswer(message: AssistantMessage, sent: Sent, round: Round,
 
 /** What a person may have read stays in the transcript, marked as cut; calls that were not finished do not. */
 async function appendCutAnswer(
-  model: TurnModel,
-  thrown: unknown,
+  request: PreparedRequest,
   shown: string,
-  sent: Sent,
+  errorMessage: string,
+  stopReason: 'error' | 'aborted',
   round: Round,
   parts: TurnParts,
-  signal: AbortSignal,
 ): Promise<void> {
-  // After a shutdown the step goes on as if this request had not been made.
-  if (signal.aborted && causeOf(signal) === 'shutdown') return
+  const { provider, model } = request.model
   const message: AssistantMessage = {
     role: 'assistant',
     content: shown === '' ? [] : [{ type: 'text', text: shown }],
-    api: model.provider.api,
-    provider: model.provider.name,
-    model: model.model,
+    api: provider.api,
+    provider: provider.name,
+    model,
     usage: NO_USAGE,
-    stopReason: signal.aborted ? 'aborted' : 'error',
-    errorMessage: signal.aborted ? 'stopped' : thrown instanceof GatewayError ? `${thrown.code}: ${thrown.message}` : 'INTERNAL',
+    stopReason,
+    errorMessage,
     timestamp: parts.clock.now(),
   }
-  await parts.transcript.append([sent.record, { type: 'message', message, stepId: round.run, round: round.round }])
+  await parts.transcript.append([
+    requestDraft(request),
+    { type: 'message', message, stepId: round.run, round: round.round },
+  ])
+}
+
+function requestDraft({ record }: PreparedRequest): EntryDraft {
+  return { type: 'custom', customType: REQUEST_ENTRY_TYPE, data: record }
 }

@@ -1,9 +1,13 @@
 import type { Clock } from '../base/clock.ts'
+import type { JournalRecord } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
 import type { EmitTurnEvent } from '../core/event.ts'
 import type { RunId, SessionId, SessionKey } from '../core/ids.ts'
-import type { UserBlock } from '../core/message.ts'
+import type { UserBlock, Usage } from '../core/message.ts'
+import type { TokenCounter } from '../core/token-counter.ts'
 import type { PruningSettings } from '../history/budget.ts'
+import type { CompactionSettings } from '../history/compaction.ts'
+import type { HookRunner } from '../hook/runner.ts'
 import type { ModelProvider } from '../provider/provider.ts'
 import type { ToolRunner } from '../tool/run-tool-calls.ts'
 import type { Transcript } from '../transcript/store.ts'
@@ -30,13 +34,6 @@ export interface TurnSettings {
   readonly cleanup: CleanupSettings
 }
 
-export interface CompactionSettings {
-  readonly mode: 'safeguard' | 'off'
-  readonly maxHistoryShare: number
-  readonly reserveTokens: number
-  readonly keepRecentTokens: number
-}
-
 export interface CleanupSettings {
   readonly enabled: boolean
   readonly minTokens: number
@@ -49,6 +46,14 @@ export interface Instruction {
   readonly content: string | readonly UserBlock[]
 }
 
+/** What has been spent, and whether more may be. */
+export interface Spending {
+  /** Throws `BUDGET_REACHED` when the next request is not to be made. */
+  check(): void
+  /** To be committed together with the answer that was paid for. */
+  record(usage: Usage): readonly JournalRecord[]
+}
+
 export interface TurnParts {
   readonly session: SessionKey
   readonly sessionId: SessionId
@@ -57,9 +62,14 @@ export interface TurnParts {
   readonly models: readonly [TurnModel, ...TurnModel[]]
   readonly tools: ToolRunner
   readonly settings: TurnSettings
+  readonly hooks: HookRunner
+  readonly counter: TokenCounter
+  readonly spending: Spending
   readonly clock: Clock
   readonly log: Log
   readonly emit: EmitTurnEvent
+  /** A model by its name, for hooks that choose one. Throws `MODEL_UNKNOWN`. */
+  resolveModel(name: string): TurnModel
   /** Messages that came meanwhile and join this turn before its next round. */
   takeSteering(): readonly Instruction[]
 }

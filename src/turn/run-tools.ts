@@ -2,6 +2,7 @@ import type { ToolCallBlock, ToolResultMessage } from '../core/message.ts'
 import type { ToolResult } from '../tool/tool.ts'
 import type { NamedToolCall } from '../tool/run-tool.ts'
 import type { Round } from './call-model.ts'
+import { hookContext } from './hook-context.ts'
 import type { TurnParts } from './parts.ts'
 
 /** Tools of the turn itself, which need its transcript; looked up before the configured ones. */
@@ -20,15 +21,47 @@ export async function runTools(
   await tools.runAll(
     named,
     {
-      onStart: (call) => emit({ type: 'tool-start', round: round.round, callId: call.id, tool: call.name, arguments: call.arguments }),
+      onStart: (call) =>
+        emit({ type: 'tool-start', round: round.round, callId: call.id, tool: call.name, arguments: call.arguments }),
       onResult: async ({ call, result, durationMs }) => {
         await appendResult(call, result, round, parts)
-        await emit({ type: 'tool-end', round: round.round, callId: call.id, tool: call.name, failed: result.isError, durationMs })
+        await emit({
+          type: 'tool-end',
+          round: round.round,
+          callId: call.id,
+          tool: call.name,
+          failed: result.isError,
+          durationMs,
+        })
       },
-      run: (call, stop) => own.get(call.name)?.(call) ?? tools.run(call, stop),
+      run: (call, stop) => runHooked(call, round, own, parts, stop),
     },
     signal,
   )
+}
+
+async function runHooked(
+  call: NamedToolCall,
+  round: Round,
+  own: OwnTools,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  const context = hookContext(parts, round.run)
+  const about = { toolName: call.name, toolCallId: call.id }
+  const decision = await parts.hooks.beforeToolCall({ ...about, arguments: call.arguments }, context, signal)
+  if (decision.kind === 'block')
+    return { content: [{ type: 'text', text: decision.reason }], isError: true, details: { blocked: true } }
+  const allowed = { ...call, arguments: decision.arguments }
+  const startedAt = parts.clock.now()
+  const result = await (own.get(call.name)?.(allowed) ?? parts.tools.run(allowed, signal))
+  const durationMs = parts.clock.now() - startedAt
+  await parts.hooks.afterToolCall(
+    { ...about, arguments: allowed.arguments, content: result.content, isError: result.isError, durationMs },
+    context,
+    signal,
+  )
+  return result
 }
 
 /**
@@ -42,15 +75,27 @@ export async function closeInterruptedCalls(
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<void> {
-  const isRepeatable = (call: ToolCallBlock): boolean => own.has(call.name) || parts.tools.isRepeatable(call.name, call.arguments)
+  const isRepeatable = (call: ToolCallBlock): boolean =>
+    own.has(call.name) || parts.tools.isRepeatable(call.name, call.arguments)
   for (const call of calls.filter((each) => !isRepeatable(each))) {
-    const text = 'The program was restarted while this call was running. It may or may not have taken effect: check before repeating it.'
-    await appendResult(call, { content: [{ type: 'text', text }], isError: true, details: { interrupted: true } }, round, parts)
+    const text =
+      'The program was restarted while this call was running. It may or may not have taken effect: check before repeating it.'
+    await appendResult(
+      call,
+      { content: [{ type: 'text', text }], isError: true, details: { interrupted: true } },
+      round,
+      parts,
+    )
   }
   await runTools(calls.filter(isRepeatable), round, own, parts, signal)
 }
 
-async function appendResult(call: { readonly id: string; readonly name: string }, result: ToolResult, round: Round, parts: TurnParts): Promise<void> {
+async function appendResult(
+  call: { readonly id: string; readonly name: string },
+  result: ToolResult,
+  round: Round,
+  parts: TurnParts,
+): Promise<void> {
   const message: ToolResultMessage = {
     role: 'toolResult',
     toolCallId: call.id,

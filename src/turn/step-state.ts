@@ -22,7 +22,9 @@ export function stepState(entries: readonly Entry[], run: RunId): StepState {
   const calls = toolCallsOf(answer)
   if (calls.length === 0) {
     const steered = messages.slice(at + 1).some(({ message }) => message.role === 'user')
-    return steered ? { kind: 'next-round', round: round + 1 } : { kind: 'answered', text: textOf(answer.content), rounds: round + 1 }
+    return steered
+      ? { kind: 'next-round', round: round + 1 }
+      : { kind: 'answered', text: textOf(answer.content), rounds: round + 1 }
   }
   const open = withoutResult(calls, messages.slice(at + 1))
   return open.length === 0 ? { kind: 'next-round', round: round + 1 } : { kind: 'open-calls', round, calls: open }
@@ -44,5 +46,7 @@ function withoutResult(calls: readonly ToolCallBlock[], later: readonly MessageE
 
 /** Model answers of a step that are in view. */
 export function stepRounds(entries: readonly Entry[], run: RunId): number {
-  return entries.filter((entry) => entry.type === 'message' && entry.stepId === run && entry.message.role === 'assistant').length
+  return entries.filter(
+    (entry) => entry.type === 'message' && entry.stepId === run && entry.message.role === 'assistant',
+  ).length
 }

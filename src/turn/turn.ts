@@ -1,40 +1,87 @@
 import type { EntryDraft } from '../core/entry.ts'
+import { GatewayError } from '../core/errors.ts'
+import { textOf, toolCallsOf, type AssistantMessage, type UserBlock } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
-import { textOf, toolCallsOf, type AssistantMessage } from '../core/message.ts'
 import { causeOf } from '../core/turn-stopped.ts'
 import { callModel, ModelFailure, type Round } from './call-model.ts'
-import { finishStep } from './finish-step.ts'
-import type { Instruction, TurnParts } from './parts.ts'
+import { cleanFinishedStep } from './cleanup.ts'
+import { hookContext } from './hook-context.ts'
+import { joinedDraft, stepJoinedBy } from './joined.ts'
+import type { Instruction, TurnModel, TurnParts } from './parts.ts'
 import { createOwnTools } from './own-tools.ts'
-import { closeInterruptedCalls, runTools } from './run-tools.ts'
-import { stepState, type StepState } from './step-state.ts'
+import { closeInterruptedCalls, runTools, type OwnTools } from './run-tools.ts'
+import { stepRounds, stepState, type StepState } from './step-state.ts'
 
 /**
  * One user message, answered: instruction, then rounds of model and tools until an answer without calls. Everything is
  * read from and written to the transcript, so a turn that a crash interrupted goes on where the transcript ends.
  */
 export async function runTurn(instruction: Instruction, parts: TurnParts, signal: AbortSignal): Promise<Outcome> {
-  await parts.emit({ type: 'turn-start', model: parts.models[0].name })
-  const outcome = await runRounds(instruction, parts, signal)
-  if (outcome.kind !== 'interrupted') await finishStep(instruction.run, outcome, parts)
+  const prepared = await askBeforeStart(instruction, parts, signal)
+  await parts.emit({ type: 'turn-start', model: prepared.parts.models[0].name })
+  const outcome = await runRounds(prepared, signal)
+  if (outcome.kind !== 'interrupted') await finishStep(instruction, outcome, prepared.parts)
   await parts.emit({ type: 'turn-end', outcome })
   return outcome
 }
 
-async function runRounds(instruction: Instruction, parts: TurnParts, signal: AbortSignal): Promise<Outcome> {
+/** An instruction after the hooks had their say. */
+interface PreparedTurn {
+  readonly instruction: Instruction
+  readonly parts: TurnParts
+  readonly systemPrompt: string
+}
+
+async function askBeforeStart(instruction: Instruction, parts: TurnParts, signal: AbortSignal): Promise<PreparedTurn> {
+  const { systemPrompt } = parts.settings
+  if (!parts.hooks.has('before_agent_start')) return { instruction, parts, systemPrompt }
+  const { messages } = await parts.transcript.context()
+  const event = { prompt: textOf(instruction.content), messages }
+  const answer = await parts.hooks.beforeAgentStart(event, hookContext(parts, instruction.run), signal)
+  const content =
+    answer.prependContext === undefined ? instruction.content : withContext(answer.prependContext, instruction.content)
+  return {
+    instruction: { ...instruction, content },
+    parts: answer.model === undefined ? parts : { ...parts, models: chosenFirst(answer.model, parts) },
+    systemPrompt: answer.systemPrompt ?? systemPrompt,
+  }
+}
+
+function withContext(context: string, content: Instruction['content']): string | readonly UserBlock[] {
+  return typeof content === 'string' ? `${context}\n\n${content}` : [{ type: 'text', text: context }, ...content]
+}
+
+/** A model a hook names and nobody knows must not cost the user the answer. */
+function chosenFirst(name: string, parts: TurnParts): readonly [TurnModel, ...TurnModel[]] {
+  try {
+    return [parts.resolveModel(name), ...parts.models.filter((model) => model.name !== name)]
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    parts.log.warn('a hook chose a model that does not exist', { code: error.code })
+    return parts.models
+  }
+}
+
+async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, signal: AbortSignal): Promise<Outcome> {
   const { maxRounds } = parts.settings
   const own = await createOwnTools(parts)
   let state = await beginStep(instruction, parts)
   let text = ''
   try {
     while (state.kind !== 'answered') {
-      const round: Round = { run: instruction.run, round: state.round, tools: [...own.specs, ...parts.tools.specs()] }
+      const round: Round = {
+        run: instruction.run,
+        round: state.round,
+        tools: [...own.specs, ...parts.tools.specs()],
+        systemPrompt,
+      }
       if (state.kind === 'open-calls') {
         await closeInterruptedCalls(state.calls, round, own.run, parts, signal)
         state = { kind: 'next-round', round: state.round + 1 }
         continue
       }
-      if (state.round >= maxRounds) return { kind: 'round-limit', rounds: maxRounds, text: roundLimitText(text, maxRounds) }
+      if (state.round >= maxRounds)
+        return { kind: 'round-limit', rounds: maxRounds, text: roundLimitText(text, maxRounds) }
       signal.throwIfAborted()
       await appendSteering(parts, instruction)
       const answer = await callModel(round, parts, signal)
@@ -52,7 +99,7 @@ type Working = Exclude<StepState, { kind: 'new' }>
 async function afterAnswer(
   answer: AssistantMessage,
   round: Round,
-  own: Parameters<typeof runTools>[2],
+  own: OwnTools,
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<Working> {
@@ -66,21 +113,50 @@ async function beginStep(instruction: Instruction, parts: TurnParts): Promise<Wo
   const { entries } = await parts.transcript.context()
   const state = stepState(entries, instruction.run)
   if (state.kind !== 'new') return state
+  const joined = stepJoinedBy(entries, instruction.run)
+  if (joined !== undefined) {
+    const other = stepState(entries, joined)
+    return other.kind === 'answered' ? other : { kind: 'next-round', round: 0 }
+  }
   await parts.transcript.append([userDraft(instruction, instruction, parts)])
   return { kind: 'next-round', round: 0 }
 }
 
 async function appendSteering(parts: TurnParts, instruction: Instruction): Promise<void> {
-  const joined = parts.takeSteering()
-  if (joined.length > 0) await parts.transcript.append(joined.map((message) => userDraft(message, instruction, parts)))
+  const taken = parts.takeSteering()
+  if (taken.length === 0) return
+  const { entries } = await parts.transcript.context()
+  // After a crash they are taken from the queue once more; what they said is in the transcript already.
+  const joined = taken.filter(({ run }) => stepJoinedBy(entries, run) === undefined)
+  if (joined.length > 0)
+    await parts.transcript.append(
+      joined.flatMap((message) => [userDraft(message, instruction, parts), joinedDraft(message.run, instruction.run)]),
+    )
 }
 
 function userDraft(message: Instruction, step: Instruction, parts: TurnParts): EntryDraft {
   return {
     type: 'message',
-    message: { role: 'user', content: message.content, timestamp: parts.clock.now(), provenance: { kind: 'external_user' } },
+    message: {
+      role: 'user',
+      content: message.content,
+      timestamp: parts.clock.now(),
+      provenance: { kind: 'external_user' },
+    },
     stepId: step.run,
   }
+}
+
+/** Cleanup comes before the step is announced as done. A conversation that is about to be reset is not tidied first. */
+async function finishStep({ run }: Instruction, outcome: Outcome, parts: TurnParts): Promise<void> {
+  const isLeaving = outcome.kind === 'cancelled' && (outcome.by === 'reset' || outcome.by === 'delete')
+  if (isLeaving) return
+  const { signal } = new AbortController()
+  await cleanFinishedStep(run, outcome, parts, signal)
+  const { entries } = await parts.transcript.context()
+  const rounds = stepRounds(entries, run)
+  await parts.emit({ type: 'step-completed', stepId: run, rounds })
+  await parts.hooks.stepCompleted({ stepId: run, rounds, outcome }, hookContext(parts, run), signal)
 }
 
 function roundLimitText(lastText: string, rounds: number): string {
@@ -95,6 +171,9 @@ function outcomeOf(thrown: unknown, signal: AbortSignal): Outcome {
   }
   if (thrown instanceof ModelFailure) {
     return { kind: 'failed', code: thrown.error.code, message: thrown.error.message, partialText: thrown.partialText }
+  }
+  if (thrown instanceof GatewayError && thrown.code === 'BUDGET_REACHED') {
+    return { kind: 'failed', code: thrown.code, message: thrown.message, partialText: '' }
   }
   throw thrown
 }

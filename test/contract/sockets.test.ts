@@ -4,6 +4,7 @@ import type { Socket } from '../../src/base/sockets.ts'
 import { nodeHttpServers } from '../../src/platform/node-http-server.ts'
 import { createWsDialer } from '../../src/platform/ws-sockets.ts'
 import { describeSockets, type SocketPair } from '../../src/testing/contracts/sockets.ts'
+import { linkedSockets } from '../../src/testing/linked-sockets.ts'
 import { localhostTls } from '../support/tls.ts'
 
 async function overLoopback(secure: boolean): Promise<SocketPair> {
@@ -28,3 +29,7 @@ async function overLoopback(secure: boolean): Promise<SocketPair> {
 
 describeSockets({ describe, it }, 'ws sockets', () => overLoopback(false))
 describeSockets({ describe, it }, 'ws sockets over TLS', () => overLoopback(true))
+describeSockets({ describe, it }, 'linked sockets', async () => {
+  const [left, right] = linkedSockets()
+  return { left, right, close: async () => undefined }
+})

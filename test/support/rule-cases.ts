@@ -5,6 +5,8 @@ import type { RuleTable, RuleViolation } from '../../src/simulator/rules/index.t
 export interface RuleCase {
   readonly bad: unknown
   readonly good: unknown
+  /** Rules that the same fault cannot help breaking too. */
+  readonly also?: readonly string[]
   readonly options?: Readonly<Record<string, unknown>>
   /** When the accepted neighbour differs in what is known about the request rather than in the request. */
   readonly goodOptions?: Readonly<Record<string, unknown>>
@@ -24,10 +26,11 @@ export function describeRules<Table extends RuleTable>(
   describe(api, () => {
     test.each(Object.keys(table))(`${api}/%s refuses the violation and accepts its nearest neighbour`, (name) => {
       const entry = cases[name]
-      for (const { bad, good, options, goodOptions } of [entry].flat() as RuleCase[]) {
+      for (const { bad, good, also = [], options, goodOptions } of [entry].flat() as RuleCase[]) {
         expect(check(good, goodOptions ?? options)).toEqual([])
         const found = check(bad, options)
-        expect(found.map((violation) => violation.rule)).toContain(`${api}/${name}`)
+        const broken = new Set(found.map((violation) => violation.rule))
+        expect(broken).toEqual(new Set([name, ...also].map((rule) => `${api}/${rule}`)))
         expect(found.every((violation) => violation.message !== '')).toBe(true)
       }
     })

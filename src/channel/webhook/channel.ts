@@ -9,10 +9,11 @@ import {
   ephemeralAccount,
   isEphemeralAccount,
   type AcceptedMessage,
+  type InboundMessage,
   type DeliveryFate,
   type Reply,
 } from '../../core/inbound.ts'
-import type { Channel, Intake } from '../channel.ts'
+import type { Acceptance, Channel, Intake } from '../channel.ts'
 import type { HeartbeatOptions } from '../heartbeat.ts'
 import {
   decodeFrame,
@@ -23,7 +24,9 @@ import {
   encodeProgress,
   encodeRefusal,
   encodeReply,
+  isShown,
   FrameRefused,
+  rateLimited,
   type InboundFrame,
   type WebhookReplyTo,
 } from './codec.ts'
@@ -50,6 +53,7 @@ export interface ConnectQuery {
 
 const GOING_AWAY = 1001
 const TOO_BIG = 1009
+const MAX_CONFIRMING = 10_000
 
 type MessageFrame = Extract<InboundFrame, { kind: 'message' }>
 type ControlFrame = Extract<InboundFrame, { kind: 'control' }>
@@ -61,9 +65,12 @@ export class WebhookChannel implements Channel {
   readonly #connections = new Map<string, Connection>()
   /** Per account, oldest first. */
   readonly #byAccount = new Map<string, Set<Connection>>()
-  /** The text of the round being streamed, per run. */
+  /** Accounts that have confirmed a frame: their replies count as delivered only once confirmed. */
+  readonly #confirming = new Set<string>()
+  /** The text of the round being answered, per run, whoever watches: a client that comes back sees all of it. */
   readonly #texts = new Map<string, { round: number; text: string }>()
   #intake: Intake | undefined
+  #hub: { status(): JsonObject } | undefined
 
   constructor(options: WebhookOptions) {
     this.#options = options
@@ -71,6 +78,11 @@ export class WebhookChannel implements Channel {
 
   get isFull(): boolean {
     return this.#connections.size >= this.#options.maxConnections
+  }
+
+  /** The connection to a hub that is kept for this channel, for the status. */
+  useHub(hub: { status(): JsonObject }): void {
+    this.#hub = hub
   }
 
   async start(intake: Intake): Promise<void> {
@@ -82,53 +94,60 @@ export class WebhookChannel implements Channel {
     const intake = this.#requireIntake()
     const { clock, ids, limits, heartbeat } = this.#options
     const id = ids.hex(16)
+    const account = query.uid ?? ephemeralAccount(id)
     const connection = new Connection(socket, {
       id,
-      account: query.uid ?? ephemeralAccount(id),
+      account,
+      confirms: this.#confirming.has(account),
       stream: query.stream ?? false,
       clock,
       limits,
       heartbeat,
       onFrame: (from, text) => this.#onFrame(from, text),
-      onRateLimited: (from) => this.#refuse(from, new GatewayError('RATE_LIMITED', 'too many frames; slow down')),
+      onRateLimited: (from, text) => this.#refuseFrame(from, rateLimited(text)),
       onClose: (closed) => this.#forget(closed),
     })
     this.#connections.set(id, connection)
     const siblings = this.#byAccount.get(connection.account) ?? new Set()
     this.#byAccount.set(connection.account, siblings.add(connection))
     connection.listen()
-    if (query.resume !== undefined) intake.resume(WEBHOOK, connection.account, query.resume)
-    intake.available(WEBHOOK, connection.account)
+    if (query.resume === undefined) intake.available(WEBHOOK, account)
+    else intake.resume(WEBHOOK, account, query.resume, (replyTo) => ({ ...replyTo, connection: id }))
     return connection
   }
 
   observe(event: SessionEvent, message: AcceptedMessage): void {
     const replyTo = message.replyTo as WebhookReplyTo
     const connection = this.#connectionFor(replyTo, message.account)
-    if (event.event.type === 'turn-end') this.#texts.delete(message.run)
+    const text =
+      event.event.type === 'text-delta' ? this.#textSoFar(message.run, event.event.round, event.event.delta) : undefined
+    if (event.event.type === 'turn-end') this.#endPreview(message.run, message.account)
     if (connection === undefined || !(replyTo.stream || connection.stream)) return
     const about = { session: message.key, messageId: replyTo.messageId, runId: message.run }
     const nextSeq = (): Promise<number> => this.#requireIntake().nextSeq(WEBHOOK, message.account)
-    if (event.event.type === 'text-delta') {
-      const text = this.#textSoFar(message.run, event.event.round, event.event.delta)
+    if (text !== undefined) {
       connection.showProgress(message.run, async () => encodeProgress(text, { ...about, seq: await nextSeq() }))
       return
     }
-    if (encodeEvent(event, { ...about, seq: 0 }) === undefined) return
-    // A preview: when the journal can no longer give a number there is nothing worth showing either.
-    void nextSeq().then(
-      (seq) => connection.send(encodeEvent(event, { ...about, seq }) ?? ''),
-      () => false,
-    )
+    if (!isShown(event)) return
+    connection.flushProgress(message.run)
+    void connection.post(async () => encodeEvent(event, { ...about, seq: await nextSeq() }))
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {
+    this.#endPreview(reply.run, reply.account)
+    // On its way on a socket that lives: a second socket of the same client is no reason to send it twice.
+    if (reply.requested !== true && this.#siblings(reply.account).some((one) => one.awaits(reply.seq))) return 'unknown'
     const connection = this.#connectionFor(reply.replyTo as WebhookReplyTo, reply.account)
     return connection === undefined ? 'waiting' : connection.sendReply(encodeReply(reply), reply.seq, reply.run)
   }
 
   status(): JsonObject {
-    return { connections: this.#connections.size, accounts: this.#byAccount.size }
+    return {
+      connections: this.#connections.size,
+      accounts: this.#byAccount.size,
+      ...(this.#hub === undefined ? {} : { hub: this.#hub.status() }),
+    }
   }
 
   drain(): void {
@@ -154,6 +173,7 @@ export class WebhookChannel implements Channel {
           return await this.#onControl(connection, frame)
         case 'ack':
           connection.confirm(frame.seq)
+          this.#rememberConfirming(connection.account)
           return this.#requireIntake().acknowledge(WEBHOOK, connection.account, frame.seq)
         case 'echo':
           return
@@ -168,26 +188,29 @@ export class WebhookChannel implements Channel {
     const id = frame.id ?? this.#options.ids.uuid()
     const stream = frame.stream || connection.stream
     const replyTo: WebhookReplyTo = { connection: connection.id, messageId: id, stream }
-    let acceptance: Awaited<ReturnType<Intake['accept']>>
+    const message: InboundMessage = {
+      channel: WEBHOOK,
+      account: connection.account,
+      messageId: String(id).trim(),
+      text: frame.content,
+      attachments: [],
+      route: frame.route,
+      replyTo,
+      ...(frame.autoCleanup === undefined ? {} : { autoCleanup: frame.autoCleanup }),
+    }
+    const acknowledge = ({ key, run }: Acceptance): void => {
+      const about = { session: key, messageId: id, runId: run }
+      void connection.post(async () =>
+        encodeAccepted({ ...about, seq: await intake.nextSeq(WEBHOOK, connection.account) }),
+      )
+    }
+    let acceptance: Acceptance
     try {
-      acceptance = await intake.accept({
-        channel: WEBHOOK,
-        account: connection.account,
-        messageId: String(id).trim(),
-        text: frame.content,
-        attachments: [],
-        route: frame.route,
-        replyTo,
-        ...(frame.autoCleanup === undefined ? {} : { autoCleanup: frame.autoCleanup }),
-      })
+      acceptance = await intake.accept(message, frame.ack || stream ? acknowledge : undefined)
     } catch (thrown) {
       return this.#refuse(connection, toGatewayError(thrown), id)
     }
-    if (frame.ack || stream) {
-      const seq = await intake.nextSeq(WEBHOOK, connection.account)
-      await connection.send(encodeAccepted({ session: acceptance.key, messageId: id, runId: acceptance.run, seq }))
-    }
-    if (acceptance.duplicate) await intake.resend(acceptance.run, replyTo)
+    if (acceptance.duplicate) await intake.resend(acceptance.run, { account: connection.account, replyTo })
   }
 
   async #onControl(connection: Connection, frame: ControlFrame): Promise<void> {
@@ -214,8 +237,10 @@ export class WebhookChannel implements Channel {
   }
 
   async #refuse(connection: Connection, error: GatewayError, messageId?: string | number): Promise<void> {
-    const seq = await this.#requireIntake().nextSeq(WEBHOOK, connection.account)
-    await connection.send(encodeRefusal(error, seq, messageId))
+    const intake = this.#requireIntake()
+    await connection.post(async () =>
+      encodeRefusal(error, await intake.nextSeq(WEBHOOK, connection.account), messageId),
+    )
   }
 
   #visible(thrown: unknown): GatewayError {
@@ -231,7 +256,23 @@ export class WebhookChannel implements Channel {
   #connectionFor(replyTo: WebhookReplyTo, account: string): Connection | undefined {
     const origin = this.#connections.get(replyTo.connection)
     if (origin?.isOpen === true) return origin
-    return [...(this.#byAccount.get(account) ?? [])].findLast((connection) => connection.isOpen)
+    return this.#siblings(account).findLast((connection) => connection.isOpen)
+  }
+
+  #siblings(account: string): readonly Connection[] {
+    return [...(this.#byAccount.get(account) ?? [])]
+  }
+
+  #rememberConfirming(account: string): void {
+    if (isEphemeralAccount(account) || this.#confirming.has(account)) return
+    this.#confirming.add(account)
+    const [oldest] = this.#confirming
+    if (this.#confirming.size > MAX_CONFIRMING && oldest !== undefined) this.#confirming.delete(oldest)
+  }
+
+  #endPreview(run: string, account: string): void {
+    this.#texts.delete(run)
+    for (const connection of this.#siblings(account)) connection.endProgress(run)
   }
 
   #textSoFar(run: string, round: number, delta: string): string {
@@ -247,6 +288,9 @@ export class WebhookChannel implements Channel {
     siblings?.delete(connection)
     if (siblings?.size === 0) this.#byAccount.delete(connection.account)
     if (isEphemeralAccount(connection.account)) this.#intake?.gone(WEBHOOK, connection.account)
+    // What it had not confirmed goes to another socket of the same client, if there is one.
+    else if (connection.hasUnconfirmed && siblings !== undefined && siblings.size > 0)
+      this.#intake?.available(WEBHOOK, connection.account)
   }
 
   #requireIntake(): Intake {

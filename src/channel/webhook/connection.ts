@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../base/clock.ts'
-import { deferred, type Deferred } from '../../base/deferred.ts'
+import { deferred } from '../../base/deferred.ts'
 import type { Socket } from '../../base/sockets.ts'
 import type { DeliveryFate } from '../../core/inbound.ts'
 import { Heartbeat, type HeartbeatOptions } from '../heartbeat.ts'
@@ -23,19 +23,28 @@ export interface ConnectionOptions {
   readonly clock: Clock
   readonly limits: ConnectionLimits
   readonly heartbeat: HeartbeatOptions
+  /** This client is known to confirm what it gets. */
+  readonly confirms?: boolean
   onFrame(connection: Connection, text: string): Promise<void>
-  onRateLimited(connection: Connection): Promise<void>
+  /** A frame beyond the rate: it is not handled, but its sender is told. */
+  onRateLimited(connection: Connection, text: string): Promise<void>
   onClose(connection: Connection): void
 }
 
 const BUSY_TRY_LATER = 1013
+/** Replies written and not confirmed; beyond it the oldest are no longer waited for, only kept in the outbox. */
+const MAX_UNCONFIRMED = 10_000
 
 /** The newest progress of one message; older text that was not sent in time is never sent. */
 interface Progress {
-  latest: (() => Promise<string>) | undefined
+  latest: MakeFrame | undefined
   timer: Timer | undefined
-  sending: boolean
+  /** A place in the outgoing order is taken; whatever is newest when it comes up is sent. */
+  posted: boolean
 }
+
+/** Makes a frame when its turn has come; undefined when there is nothing to send any more. */
+export type MakeFrame = () => Promise<string | undefined>
 
 /** One client's socket: reads within its limits, writes within its buffer, knows which replies were confirmed. */
 export class Connection {
@@ -47,10 +56,11 @@ export class Connection {
   readonly #rate: RateLimit
   readonly #heartbeat: Heartbeat
   readonly #progress = new Map<string, Progress>()
-  readonly #unconfirmed = new Map<number, Deferred<DeliveryFate>>()
+  readonly #unconfirmed = new Set<number>()
   readonly #ended = deferred()
+  #order: Promise<void> = Promise.resolve()
   #inWork = 0
-  #confirms = false
+  #confirms: boolean
   #closed = false
 
   constructor(socket: Socket, options: ConnectionOptions) {
@@ -59,6 +69,7 @@ export class Connection {
     this.stream = options.stream
     this.#socket = socket
     this.#options = options
+    this.#confirms = options.confirms ?? false
     const { clock, limits, heartbeat } = options
     this.#rate = new RateLimit(clock, { perSecond: limits.framesPerSecond, burst: limits.frameBurst })
     this.#heartbeat = new Heartbeat(clock, socket, heartbeat)
@@ -81,8 +92,103 @@ export class Connection {
     })
   }
 
-  /** False when the frame was not written: the socket is gone, or its reader so slow that we let it go. */
-  async send(frame: string): Promise<boolean> {
+  /**
+   * Frames leave in the order of these calls, whatever their making has to wait for. Resolves when the frame is written:
+   * false when it was not, because the socket is gone, or its reader so slow that we let it go.
+   */
+  post(make: MakeFrame): Promise<boolean> {
+    const made = this.#order.then(make).catch(() => undefined)
+    const written = made.then((frame) => (frame === undefined ? false : this.#write(frame)))
+    this.#order = made.then(() => undefined)
+    return written
+  }
+
+  send(frame: string): Promise<boolean> {
+    return this.post(async () => frame)
+  }
+
+  /** Whether a reply with this number was written here and its confirmation may still come. */
+  awaits(seq: number): boolean {
+    return this.isOpen && this.#unconfirmed.has(seq)
+  }
+
+  get hasUnconfirmed(): boolean {
+    return this.#unconfirmed.size > 0
+  }
+
+  /**
+   * Sends a terminal frame. Delivered once written; for a client that confirms, nobody can tell until it has.
+   */
+  async sendReply(frame: string, seq: number, messageId: string): Promise<DeliveryFate> {
+    this.endProgress(messageId)
+    if (!this.isOpen) return 'waiting'
+    // Noted before the write: its confirmation may be read before the write is reported.
+    if (this.#confirms) this.#expectConfirmation(seq)
+    const written = await this.send(frame)
+    return written && !this.#confirms ? 'delivered' : 'unknown'
+  }
+
+  confirm(seq: number): void {
+    this.#confirms = true
+    this.#unconfirmed.delete(seq)
+  }
+
+  /** Shows the newest state of an answer in the making. Never more often than the limit says, never to a full buffer. */
+  showProgress(messageId: string, make: MakeFrame): void {
+    const progress = this.#progress.get(messageId) ?? { latest: undefined, timer: undefined, posted: false }
+    this.#progress.set(messageId, progress)
+    progress.latest = make
+    if (progress.timer === undefined) this.#postProgress(progress)
+  }
+
+  /** Puts out what is not shown yet, because something is about to follow it. */
+  flushProgress(messageId: string): void {
+    const progress = this.#progress.get(messageId)
+    if (progress !== undefined) this.#postProgress(progress)
+  }
+
+  close(code: number, reason: string): void {
+    this.#socket.close(code, reason)
+  }
+
+  terminate(): void {
+    this.#socket.terminate()
+  }
+
+  #postProgress(progress: Progress): void {
+    if (progress.posted || progress.latest === undefined) return
+    progress.posted = true
+    progress.timer?.cancel()
+    progress.timer = this.#options.clock.after(this.#options.limits.progressEveryMs, () => {
+      progress.timer = undefined
+      this.#postProgress(progress)
+    })
+    void this.post(async () => {
+      const { latest } = progress
+      progress.posted = false
+      progress.latest = undefined
+      const hasRoom = this.#socket.bufferedBytes <= this.#options.limits.replyBufferBytes / 2
+      return hasRoom ? latest?.() : undefined
+    })
+  }
+
+  /** The answer is there, here or elsewhere: nothing of it is shown any more. */
+  endProgress(messageId: string): void {
+    const progress = this.#progress.get(messageId)
+    if (progress === undefined) return
+    progress.latest = undefined
+    progress.timer?.cancel()
+    this.#progress.delete(messageId)
+  }
+
+  #expectConfirmation(seq: number): void {
+    this.#unconfirmed.add(seq)
+    if (this.#unconfirmed.size <= MAX_UNCONFIRMED) return
+    const [oldest] = this.#unconfirmed
+    if (oldest !== undefined) this.#unconfirmed.delete(oldest)
+  }
+
+  async #write(frame: string): Promise<boolean> {
     if (!this.isOpen) return false
     if (this.#socket.bufferedBytes > this.#options.limits.replyBufferBytes) {
       this.close(BUSY_TRY_LATER, 'the client reads too slowly')
@@ -96,74 +202,9 @@ export class Connection {
     }
   }
 
-  /**
-   * Sends a terminal frame. Delivered once written, or, for a client that has confirmed a frame before, once confirmed.
-   */
-  async sendReply(frame: string, seq: number, messageId: string): Promise<DeliveryFate> {
-    this.endProgress(messageId)
-    if (!this.isOpen) return 'waiting'
-    const written = await this.send(frame)
-    if (!written) return 'unknown'
-    if (!this.#confirms) return 'delivered'
-    const confirmation = this.#unconfirmed.get(seq) ?? deferred<DeliveryFate>()
-    this.#unconfirmed.set(seq, confirmation)
-    if (this.#closed) confirmation.resolve('unknown')
-    return confirmation.promise
-  }
-
-  confirm(seq: number): void {
-    this.#confirms = true
-    this.#unconfirmed.get(seq)?.resolve('delivered')
-    this.#unconfirmed.delete(seq)
-  }
-
-  /** Shows the newest state of an answer in the making. Never more often than the limit says, never to a full buffer. */
-  showProgress(messageId: string, encode: () => Promise<string>): void {
-    const progress = this.#progress.get(messageId) ?? { latest: undefined, timer: undefined, sending: false }
-    this.#progress.set(messageId, progress)
-    progress.latest = encode
-    if (progress.timer === undefined && !progress.sending) void this.#sendProgress(messageId, progress)
-  }
-
-  endProgress(messageId: string): void {
-    const progress = this.#progress.get(messageId)
-    if (progress === undefined) return
-    progress.latest = undefined
-    progress.timer?.cancel()
-    this.#progress.delete(messageId)
-  }
-
-  close(code: number, reason: string): void {
-    this.#socket.close(code, reason)
-  }
-
-  terminate(): void {
-    this.#socket.terminate()
-  }
-
-  async #sendProgress(messageId: string, progress: Progress): Promise<void> {
-    const { latest } = progress
-    if (latest === undefined) return
-    progress.latest = undefined
-    progress.sending = true
-    const hasRoom = this.#socket.bufferedBytes <= this.#options.limits.replyBufferBytes / 2
-    if (hasRoom) {
-      const frame = await latest().catch(() => undefined)
-      if (frame === undefined) return
-      // The terminal frame may have gone out while this one got its number: then it must not follow.
-      if (this.#progress.get(messageId) === progress) await this.send(frame)
-    }
-    progress.sending = false
-    if (this.#progress.get(messageId) !== progress || !this.isOpen) return
-    progress.timer = this.#options.clock.after(this.#options.limits.progressEveryMs, () => {
-      progress.timer = undefined
-      void this.#sendProgress(messageId, progress)
-    })
-  }
-
   #read(text: string): void {
     this.#heartbeat.sawLife()
-    const work = this.#rate.take() ? this.#options.onFrame(this, text) : this.#options.onRateLimited(this)
+    const work = this.#rate.take() ? this.#options.onFrame(this, text) : this.#options.onRateLimited(this, text)
     this.#inWork++
     if (this.#inWork === this.#options.limits.framesInWork) this.#socket.pause()
     // A frame whose handling fails unforeseen (the journal is gone, for instance) must not be taken for handled.
@@ -180,8 +221,6 @@ export class Connection {
     this.#closed = true
     this.#heartbeat.stop()
     for (const messageId of [...this.#progress.keys()]) this.endProgress(messageId)
-    for (const confirmation of this.#unconfirmed.values()) confirmation.resolve('unknown')
-    this.#unconfirmed.clear()
     this.#options.onClose(this)
     if (this.#inWork === 0) this.#ended.resolve()
   }

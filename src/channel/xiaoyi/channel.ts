@@ -17,6 +17,7 @@ import { decodeRequest, INVALID_PARAMS, pushIdOf } from './codec.ts'
 import { Controls } from './controls.ts'
 import type { TextName } from './errors.ts'
 import { phoneText, reasonFor, toWireError } from './errors.ts'
+import { createMediaFetch } from './fetch-media.ts'
 import type { ReplyAddress, WireError } from './frames.ts'
 import { encodeArtifact, encodeError, encodeStatus } from './frames.ts'
 import type { Link } from './link.ts'
@@ -41,7 +42,8 @@ export interface XiaoyiChannelParts {
   readonly home: string
   readonly dialer: SocketDialer
   readonly http: HttpClient
-  readonly fetchMedia: FetchMedia
+  /** The guarded fetch of `http` unless given. */
+  readonly fetchMedia?: FetchMedia
   /** The gateway's one key function: what a control command calls the conversation of these fields. */
   keyFor(route: RouteFields): string
   /** Told after a context was really cleared. */
@@ -287,19 +289,24 @@ export class XiaoyiChannel implements Channel {
     this.#state.closedRuns.set(task.run, task.address.sessionId)
     // Durable first: after a crash in between the phone waits a little longer, instead of getting two endings.
     await this.#state.save().catch((error: unknown) => this.#logStateFailure(error))
-    await task.finishPolitely(phoneText(sentence, this.#settings.language))
-    this.#tasks.end(task)
+    const fate = await task.finishPolitely(phoneText(sentence, this.#settings.language))
+    if (fate !== 'waiting') return this.#tasks.end(task)
+    // Nothing went out: its answer can still be its one ending.
+    this.#state.closedRuns.delete(task.run)
+    await this.#state.save().catch((error: unknown) => this.#logStateFailure(error))
   }
 
   async #pushInstead(reply: Reply): Promise<DeliveryFate> {
     const sessionId = this.#state.closedRuns.get(reply.run) ?? ''
     const { content } = reply
-    if (content.kind === 'complete') {
+    const canPush = this.#settings.push !== undefined && this.#state.pushIds.has(sessionId)
+    if (!canPush) this.#parts.log.warn('a late XiaoYi answer stays in the transcript: no push', { run: reply.run })
+    if (canPush && content.kind === 'complete') {
       try {
         await this.push(sessionId, content.text, 'completed', this.#closing.signal)
       } catch (error) {
         this.#parts.log.warn('a late XiaoYi answer could not be pushed', { code: toGatewayError(error).code })
-        return 'unknown'
+        return 'waiting'
       }
     }
     this.#state.closedRuns.delete(reply.run)
@@ -382,7 +389,7 @@ export class XiaoyiChannel implements Channel {
   }
 
   #media() {
-    const { files, home, ids, log, fetchMedia } = this.#parts
+    const { files, home, ids, log, http, clock, fetchMedia = createMediaFetch(http, clock) } = this.#parts
     const { media: settings, language } = this.#settings
     return { files, directory: `${home}/media`, ids, log, fetchMedia, settings, language }
   }

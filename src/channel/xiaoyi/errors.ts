@@ -6,7 +6,10 @@ export type Language = 'zh' | 'en'
 /** Codes of Huawei's error table and of JSON-RPC. Whatever has no code of its own is "task execution abnormal". */
 const TASK_FAILED = 99921111
 const FLOW_CONTROL = 99911113
+const CONTENT_REFUSED = 99911114
 const WIRE_CODES: Partial<Record<ErrorCode, number>> = {
+  MODEL_RATE_LIMITED: FLOW_CONTROL,
+  MODEL_CONTENT_FILTERED: CONTENT_REFUSED,
   RATE_LIMITED: FLOW_CONTROL,
   QUEUE_FULL: FLOW_CONTROL,
 }
@@ -38,6 +41,11 @@ const TEXTS = {
   badRequest: { zh: '消息格式有误，无法处理。', en: 'The message could not be understood.' },
   storage: { zh: '服务暂时无法保存消息，请稍后再试。', en: 'The message could not be stored. Please try again later.' },
   model: { zh: '模型暂时没有响应，请稍后再试。', en: 'The model did not answer. Please try again later.' },
+  filtered: { zh: '内容不符合模型服务的规定，无法回答。', en: 'The model service refused this content.' },
+  tooLong: {
+    zh: '对话太长了，请清除上下文后再试。',
+    en: 'The conversation is too long. Please clear it and try again.',
+  },
   fileFailed: { zh: '文件无法下载', en: 'the file could not be downloaded' },
   fileTooMany: { zh: '文件太多，已忽略', en: 'too many files, skipped' },
   truncated: { zh: '内容已截断', en: 'truncated' },
@@ -55,12 +63,13 @@ const REASONS: Partial<Record<ErrorCode, TextName>> = {
   SHUTTING_DOWN: 'restarting',
   STORAGE_FAILED: 'storage',
   STORAGE_FULL: 'storage',
-  MODEL_FAILED: 'model',
-  MODEL_UNKNOWN: 'model',
+  MODEL_RATE_LIMITED: 'busy',
+  MODEL_CONTENT_FILTERED: 'filtered',
+  MODEL_CONTEXT_OVERFLOW: 'tooLong',
 }
 
 export function reasonFor(code: ErrorCode): TextName {
-  return REASONS[code] ?? 'failed'
+  return REASONS[code] ?? (code.startsWith('MODEL_') ? 'model' : 'failed')
 }
 
 /** `message` names the code only: what went wrong in detail is the operator's, not the phone's. */

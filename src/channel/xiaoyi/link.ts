@@ -1,3 +1,4 @@
+import { backoffDelay } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
 import { deferred } from '../../base/deferred.ts'
 import type { Ids } from '../../base/ids.ts'
@@ -37,6 +38,8 @@ export interface LinkEvents {
 const SHORT_LIFE_MS = 10_000
 const FLAPPING = { closes: 3, withinMs: 30_000 }
 const CLOSE_GRACE_MS = 2_000
+/** Delays lie between 0.8 and 1.2 of their nominal value. */
+const JITTER = 0.2
 
 /** One server: one socket at a time, its heartbeat, its way back. Independent of every other link. */
 export class Link {
@@ -120,7 +123,7 @@ export class Link {
   slowDown(delayMs: number): void {
     this.#minDelayMs = delayMs
     this.#lastError = 'closed by the service again and again: another instance may be connected with this agent id'
-    if (this.#state === 'waiting') this.#retry.set(this.#delay(delayMs), () => this.#connect())
+    if (this.#state === 'waiting') this.#retry.set(this.#spread(delayMs), () => this.#connect())
   }
 
   /** Resolves when the socket is gone. */
@@ -267,16 +270,18 @@ export class Link {
 
   #waitForRetry(): void {
     const { backoff } = this.#parts.settings
-    const doubled = backoff.firstMs * 2 ** Math.min(this.#attempts, 30)
-    const delayMs = this.#attempts >= backoff.attempts ? backoff.slowMs : Math.min(doubled, backoff.maxMs)
+    const doubling = { firstMs: backoff.firstMs, maxMs: backoff.maxMs, jitter: JITTER }
+    const delayMs =
+      this.#attempts >= backoff.attempts
+        ? this.#spread(backoff.slowMs)
+        : backoffDelay(this.#attempts, doubling, this.#parts.ids)
     this.#attempts++
     this.#state = 'waiting'
-    this.#retry.set(this.#delay(Math.max(delayMs, this.#minDelayMs)), () => this.#connect())
+    this.#retry.set(Math.max(delayMs, this.#minDelayMs), () => this.#connect())
   }
 
-  /** Between 0.8 and 1.2 of it, so that a fleet does not come back in one wave. */
-  #delay(delayMs: number): number {
-    return Math.round(delayMs * (0.8 + 0.4 * this.#parts.ids.fraction()))
+  #spread(delayMs: number): number {
+    return backoffDelay(0, { firstMs: delayMs, maxMs: delayMs, jitter: JITTER }, this.#parts.ids)
   }
 
   #leave(state: 'stopped' | 'resting'): void {

@@ -1,3 +1,5 @@
+import { sniffMediaType } from '../../base/media-type.ts'
+
 const BY_EXTENSION: Readonly<Record<string, string>> = {
   txt: 'text/plain',
   log: 'text/plain',
@@ -20,33 +22,12 @@ const BY_EXTENSION: Readonly<Record<string, string>> = {
   zip: 'application/zip',
 }
 
-const BY_FIRST_BYTES: readonly (readonly [string, string])[] = [
-  ['image/png', '89504e470d0a1a0a'],
-  ['image/jpeg', 'ffd8ff'],
-  ['image/gif', '47494638'],
-  ['image/bmp', '424d'],
-  ['application/pdf', '255044462d'],
-  ['application/zip', '504b0304'],
-  ['application/gzip', '1f8b'],
-]
-
-/** Content decides over what was declared: a "text" that begins like a PNG is a PNG. */
+/** Content decides over what was declared, and a declaration over the name. */
 export function mimeTypeOf(bytes: Uint8Array, declared: readonly string[], name: string): string {
-  const sniffed = sniff(bytes)
-  if (sniffed !== undefined) return sniffed
-  for (const type of declared) {
-    const known = normalise(type)
-    if (known !== undefined && !known.startsWith('image/')) return known
-  }
-  return (
-    BY_EXTENSION[extensionOf(name)]?.replace(/^image\/.*/, 'application/octet-stream') ?? 'application/octet-stream'
-  )
-}
-
-function sniff(bytes: Uint8Array): string | undefined {
-  const start = Buffer.from(bytes.subarray(0, 16)).toString('hex')
-  if (start.startsWith('52494646') && start.slice(16, 24) === '57454250') return 'image/webp'
-  return BY_FIRST_BYTES.find(([, magic]) => start.startsWith(magic))?.[0]
+  const said = declared.map(normalise).find((type) => type !== undefined) ?? BY_EXTENSION[extensionOf(name)]
+  // Text in UTF-16 is full of zero bytes, which anything else may be told from text by.
+  if (said !== undefined && isTextType(said) && utf16Of(bytes) !== undefined) return said
+  return sniffMediaType(bytes, said)
 }
 
 /** Phones send `jpeg` where `image/jpeg` is meant. */
@@ -76,9 +57,14 @@ export function toText(bytes: Uint8Array, maxBytes: number): { text: string; tru
   return { text: truncated ? text.replace(/\ufffd$/, '') : text, truncated }
 }
 
-function charsetOf(bytes: Uint8Array, truncated: boolean): string {
+function utf16Of(bytes: Uint8Array): string | undefined {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le'
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf-16be'
+  return bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : undefined
+}
+
+function charsetOf(bytes: Uint8Array, truncated: boolean): string {
+  const utf16 = utf16Of(bytes)
+  if (utf16 !== undefined) return utf16
   try {
     // `stream` forgives an unfinished character at the end, which only a cut file may have.
     new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: truncated })

@@ -20,9 +20,9 @@ export interface ServerConfig {
 /** `channels.xiaoyi` of the configuration file. */
 export interface XiaoyiConfig extends Partial<Intervals> {
   /** Numbers are taken as their digits: configuration files turn unquoted ids into them. */
-  readonly ak: string | number
-  readonly sk: string | number
-  readonly agentId: string | number
+  readonly ak?: string | number
+  readonly sk?: string | number
+  readonly agentId?: string | number
   readonly wsUrl1?: string
   readonly wsUrl2?: string
   readonly servers?: readonly ServerConfig[]
@@ -155,17 +155,14 @@ const LIMITS: XiaoyiLimits = {
 
 /** Fills in the defaults; throws `CONFIG_INVALID` for what could never connect. */
 export function toXiaoyiSettings(config: XiaoyiConfig): XiaoyiSettings {
-  for (const field of ['ak', 'sk', 'agentId'] as const) {
-    if (String(config[field] ?? '') === '') throw invalid(`channels.xiaoyi.${field} is missing`)
-  }
   const servers = serversOf(config)
   if (servers.length === 0) throw invalid('channels.xiaoyi needs wsUrl1 or servers')
   const { push } = config
-  const credentials = { ak: String(config.ak), sk: String(config.sk) }
+  const credentials = { ak: required(config, 'ak'), sk: required(config, 'sk') }
   return {
     ...intervalsOf(config),
     ...credentials,
-    agentId: String(config.agentId),
+    agentId: required(config, 'agentId'),
     servers: servers.map((server) => ({ ...server, tls: tlsRuleOf(server) })),
     links: config.links ?? 'dual',
     streamMode: config.streamMode ?? 'delta',
@@ -177,6 +174,12 @@ export function toXiaoyiSettings(config: XiaoyiConfig): XiaoyiSettings {
     backoff: { ...BACKOFF, ...config.backoff },
     limits: { ...LIMITS, ...config.limits },
   }
+}
+
+function required(config: XiaoyiConfig, field: 'ak' | 'sk' | 'agentId'): string {
+  const value = String(config[field] ?? '')
+  if (value === '') throw invalid(`channels.xiaoyi.${field} is missing`)
+  return value
 }
 
 function serversOf(config: XiaoyiConfig): readonly ServerConfig[] {

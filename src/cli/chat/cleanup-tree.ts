@@ -1,6 +1,6 @@
 /** The numbers of a cleanup as the seed shows them: five lines under a title. */
 export function cleanupTree(data: Readonly<Record<string, unknown>>): string {
-  const number = (name: string): string => String(data[name] ?? 0)
+  const number = (name: string): string => `${Number(data[name] ?? 0)}`
   const estimated = data['estimated'] === true ? ' (estimated)' : ''
   return [
     '● Context cleanup completed',

@@ -1,6 +1,6 @@
 import { createInterface, type Interface } from 'node:readline'
-import { WebSocket } from 'ws'
 import { ClewClient, ClewError, type Answer, type WebSocketConstructor } from '../../client/index.ts'
+import { WebSocket } from '../../platform/web.ts'
 import { Screen } from '../chat/screen.ts'
 import { requireContact, type CommonOptions } from '../connect.ts'
 import { contactUrl } from '../contact.ts'

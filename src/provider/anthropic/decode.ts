@@ -117,7 +117,8 @@ export class AnthropicDecoder implements StreamDecoder {
     if (block.type === 'text' && typeof text === 'string') this.draft.append(block, text)
     else if (block.type === 'thinking' && typeof thinking === 'string') this.draft.append(block, thinking)
     else if (block.type === 'thinking' && typeof signature === 'string') {
-      block.signature = (block.signature ?? '') + signature
+      // Whole, as the official clients take it: a signature does not come in pieces.
+      block.signature = signature
     } else if (block.type === 'toolCall' && typeof json === 'string') {
       block.json += json
     } else if (isJsonObject(delta['citation'])) {

@@ -5,7 +5,7 @@ import { mapToolIds, type WireIds } from '../../core/wire-ids.ts'
 import { isOwnAnswer, objectSchema, toolResultText, userBlocks, type EncodeOptions } from '../encoding.ts'
 import type { EncodedRequest, ModelRequest } from '../provider.ts'
 import { isBlank, isWellFormed, wellFormed, wellFormedJson, wireToolName } from '../wire-text.ts'
-import { anthropicThinking, type AnthropicMessage } from './thinking.ts'
+import { anthropicThinking, omitsThinkingText, type AnthropicMessage } from './thinking.ts'
 
 const CACHED = { cache_control: { type: 'ephemeral' } }
 
@@ -81,7 +81,7 @@ function assistantContent(
       case 'text':
         return isBlank(block.text) ? [] : [{ type: 'text', text: wellFormed(block.text) }]
       case 'thinking':
-        return own ? toThinking(block) : []
+        return own ? toThinking(block, model) : []
       case 'toolCall':
         return [
           {
@@ -103,10 +103,11 @@ function assistantContent(
 const SIGNATURE = /^[A-Za-z0-9+/_-]+={0,2}$/
 
 /** Signed text cannot be repaired: what would need it goes whole. */
-function toThinking(block: ThinkingBlock): readonly JsonObject[] {
+function toThinking(block: ThinkingBlock, model: string): readonly JsonObject[] {
   const signature = block.thinkingSignature ?? ''
   if (!SIGNATURE.test(signature)) return []
   if (block.redacted === true) return [{ type: 'redacted_thinking', data: signature }]
+  if (block.thinking === '' && !omitsThinkingText(model)) return []
   return isWellFormed(block.thinking) ? [{ type: 'thinking', thinking: block.thinking, signature }] : []
 }
 

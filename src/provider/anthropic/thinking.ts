@@ -47,6 +47,11 @@ export function anthropicReasoningStyle(model: string): ReasoningStyle {
   return 'adaptive'
 }
 
+/** From Opus 4.7 on thinking comes without its text unless a summary is asked for; the signature is what counts. */
+export function omitsThinkingText(model: string): boolean {
+  return anthropicReasoningStyle(model) === 'adaptive' && !/-4-6/.test(model)
+}
+
 /**
  * In budget mode an answer that ends in tool calls has to start with thinking. One written by another model, or before
  * thinking was switched on, does not; the request goes without until the loop is over.

@@ -75,7 +75,7 @@ function nextCall(errand: Errand, results: readonly Result[], phrases: Phrases):
       if (failed === undefined)
         return { text: phrases.willMakeMistake(), call: { tool: 'calculator', arguments: { expression: WRONG } } }
       return {
-        text: phrases.willFix(firstLine(failed.text)),
+        text: phrases.willFix(firstLine(failed.text).replace(/\.$/u, '')),
         call: { tool: 'calculator', arguments: { expression: RIGHT } },
       }
     }

@@ -1,4 +1,4 @@
-import { fields, maybeOneOf, oneOf, optional, required, type Fields } from './fields.ts'
+import { extend, fields, maybeOneOf, oneOf, optional, required, type Fields } from './fields.ts'
 
 const cache = optional('object', 'null')
 
@@ -30,7 +30,7 @@ export const BODY = fields({
 })
 
 /** The same question without an answer: `max_tokens` may be left out. */
-export const COUNT_BODY: Fields = new Map([...BODY, ['max_tokens', optional('number')]])
+export const COUNT_BODY = extend(BODY, { max_tokens: optional('number') })
 
 export const MESSAGE = fields({
   role: oneOf('user', 'assistant', 'system'),

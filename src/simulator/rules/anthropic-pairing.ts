@@ -1,5 +1,6 @@
 import { isRecord } from '../../base/json.ts'
 import type { AnthropicBlock, AnthropicFindings, AnthropicMessage } from './anthropic-shape.ts'
+import { asText } from './wire-text.ts'
 
 const ID = /^[a-zA-Z0-9_-]+$/
 const MAX_NAME_CHARS = 200
@@ -9,7 +10,7 @@ export function checkAnthropicPairing(findings: AnthropicFindings, messages: rea
   const seen = new Set<string>()
   messages.forEach((message, place) => {
     for (const [index, block] of blocksOf(message, 'tool_use')) checkCall(findings, message, index, block, seen)
-    const calls = blocksOf(message, 'tool_use').map(([, block]) => String(block.id))
+    const calls = blocksOf(message, 'tool_use').map(([, block]) => asText(block.id))
     if (calls.length > 0) checkAnswered(findings, message, calls, messages[place + 1])
     checkResults(findings, message, messages[place - 1])
   })
@@ -56,7 +57,7 @@ function checkAnswered(
   calls: readonly string[],
   next: AnthropicMessage | undefined,
 ): void {
-  const answered = new Set(blocksOf(next, 'tool_result').map(([, block]) => String(block.tool_use_id)))
+  const answered = new Set(blocksOf(next, 'tool_result').map(([, block]) => asText(block.tool_use_id)))
   const open = calls.filter((id) => !answered.has(id))
   if (open.length === 0) return
   const path = `messages.${message.index}`
@@ -73,7 +74,7 @@ function checkResults(
   message: AnthropicMessage,
   before: AnthropicMessage | undefined,
 ): void {
-  const expected = new Set(blocksOf(before, 'tool_use').map(([, block]) => String(block.id)))
+  const expected = new Set(blocksOf(before, 'tool_use').map(([, block]) => asText(block.id)))
   const seen = new Set<string>()
   let otherBlockSeen = false
   for (const [index, block] of typeof message.content === 'string' ? [] : message.content.entries()) {
@@ -82,7 +83,7 @@ function checkResults(
       continue
     }
     const path = `messages.${message.index}.content.${index}`
-    const id = String(block.tool_use_id)
+    const id = asText(block.tool_use_id)
     if (!ID.test(id)) {
       const text = `${path}.tool_result.tool_use_id: String should match pattern '^[a-zA-Z0-9_-]+$'`
       findings.add('tool-use-id', `${path}.tool_result.tool_use_id`, text)

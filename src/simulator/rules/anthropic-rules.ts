@@ -34,7 +34,8 @@ export const ANTHROPIC_RULES = {
     date: '2026-11-10',
   },
   'block-role': {
-    demand: 'tool_use and thinking blocks stand in assistant messages; tool_result, image and document in user ones.',
+    demand:
+      'Blocks of type tool_use and thinking stand in assistant messages; tool_result, image and document in user ones.',
     source: TOOLS,
     date: '2026-11-10',
   },
@@ -84,9 +85,9 @@ export const ANTHROPIC_RULES = {
     date: '2026-06-15',
   },
   'tool-use-id-unique': {
-    demand: 'No two tool_use blocks share an id.',
-    source: 'github.com/trycua/cua/issues/524',
-    date: '2025-10-28',
+    demand: 'No two tool_use blocks of a request share an id, not even in different turns.',
+    source: 'github.com/NVIDIA-NeMo/Switchyard/issues/502; github.com/anthropics/claude-code/issues/21094',
+    date: '2026-09-02',
   },
   'tool-use-name': { demand: 'A tool_use name has 1 to 200 characters.', source: SDK, date: '2026-11-10' },
   'tool-use-input': { demand: 'A tool_use input is an object.', source: TOOLS, date: '2026-11-10' },
@@ -106,14 +107,14 @@ export const ANTHROPIC_RULES = {
     date: '2026-03-19',
   },
   'tool-result-first': {
-    demand: 'tool_result blocks come before any other block of their message.',
+    demand: 'Blocks of type tool_result come before any other block of their message.',
     source: TOOLS,
     date: '2026-11-10',
   },
   'tool-result-error-text': {
     demand: 'A tool_result with is_error holds text only.',
-    source: 'github.com/anthropics/claude-code/issues/6464 and neighbours; ' + TOOLS,
-    date: '2026-11-10',
+    source: 'github.com/vellum-ai/vellum-assistant/pull/18387',
+    date: '2026-03-17',
   },
   'thinking-signature': {
     demand: 'A thinking block carries the signature it was issued with; its form is base64.',
@@ -150,6 +151,16 @@ export const ANTHROPIC_RULES = {
     demand: 'From Claude Opus 4.7 on, thinking is adaptive: type `enabled` is refused.',
     source: 'github.com/OpenHands/software-agent-sdk/pull/3427',
     date: '2026-05-29',
+  },
+  'thinking-adaptive-unknown': {
+    demand: 'Before Claude 4.6, thinking has a budget: type `adaptive` is refused.',
+    source: 'docs.aws.amazon.com/bedrock/latest/userguide/claude-messages-adaptive-thinking.html',
+    date: '2026-06-01',
+  },
+  'thinking-always-on': {
+    demand: 'The Fable and Mythos families always think: type `disabled` is refused.',
+    source: 'docs.aws.amazon.com/bedrock/latest/userguide/claude-messages-adaptive-thinking.html',
+    date: '2026-06-01',
   },
   'thinking-forced-tool': {
     demand: 'With thinking on, `tool_choice` does not force a tool.',
@@ -190,8 +201,8 @@ export const ANTHROPIC_RULES = {
   'tool-names-unique': { demand: 'Tool names are unique.', source: TOOLS, date: '2026-11-10' },
   'tool-schema': {
     demand: 'An input schema has type object and no oneOf, allOf or anyOf at its top level.',
-    source: 'github.com/anthropics/claude-code/issues/10606',
-    date: '2025-10-29',
+    source: 'github.com/anthropics/claude-code/issues/40075',
+    date: '2026-03-28',
   },
   'tool-choice': {
     demand: '`tool_choice` stands only next to tools, and names one of them.',

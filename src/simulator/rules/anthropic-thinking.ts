@@ -9,8 +9,10 @@ import {
 import { THINKING } from './anthropic-fields.ts'
 import { blocksOf } from './anthropic-pairing.ts'
 import type { IssuedValues } from './rule.ts'
+import { asText } from './wire-text.ts'
 
 const MIN_BUDGET_TOKENS = 1024
+const FIRST_ADAPTIVE = 406
 const FIRST_ADAPTIVE_ONLY = 407
 const SIGNATURE = /^[A-Za-z0-9+/_-]+={0,2}$/
 
@@ -24,7 +26,7 @@ export function checkAnthropicThinking(
   const config = isRecord(body.thinking) ? body.thinking : undefined
   if (config !== undefined) checkConfig(findings, body, config)
   checkSampling(findings, body, config)
-  const omitted = config?.display === 'omitted' || claudeVersion(String(body.model)) >= FIRST_ADAPTIVE_ONLY
+  const omitted = config?.display === 'omitted' || claudeVersion(asText(body.model)) >= FIRST_ADAPTIVE_ONLY
   for (const message of messages) checkBlocks(findings, message, omitted, issued)
   checkTurnStart(findings, messages, config)
   checkFinalPosition(findings, messages, config)
@@ -46,12 +48,18 @@ function checkConfig(
     } else if (typeof body.max_tokens === 'number' && typeof budget === 'number' && budget >= body.max_tokens) {
       findings.add('thinking-budget', 'max_tokens', '`max_tokens` must be greater than `thinking.budget_tokens`.')
     }
-    if (claudeVersion(String(body.model)) >= FIRST_ADAPTIVE_ONLY) {
+    if (claudeVersion(asText(body.model)) >= FIRST_ADAPTIVE_ONLY) {
       const text =
         '"thinking.type.enabled" is not supported for this model. ' +
         'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
       findings.add('thinking-adaptive-only', 'thinking.type', text)
     }
+  }
+  if (config.type === 'adaptive' && claudeVersion(asText(body.model)) < FIRST_ADAPTIVE) {
+    findings.add('thinking-adaptive-unknown', 'thinking.type', 'adaptive thinking is not supported on this model')
+  }
+  if (config.type === 'disabled' && /claude-(fable|mythos)/.test(asText(body.model))) {
+    findings.add('thinking-always-on', 'thinking.type', '"thinking.type.disabled" is not supported for this model.')
   }
   const choice = isRecord(body.tool_choice) ? body.tool_choice.type : undefined
   if (config.type !== 'disabled' && (choice === 'any' || choice === 'tool')) {
@@ -64,7 +72,7 @@ function checkSampling(
   body: Record<string, unknown>,
   config: Record<string, unknown> | undefined,
 ): void {
-  const isNew = claudeVersion(String(body.model)) >= FIRST_ADAPTIVE_ONLY
+  const isNew = claudeVersion(asText(body.model)) >= FIRST_ADAPTIVE_ONLY
   for (const name of ['temperature', 'top_p', 'top_k']) {
     if (isNew && body[name] !== undefined) {
       findings.add('sampling-deprecated', name, `\`${name}\` is deprecated for this model.`)

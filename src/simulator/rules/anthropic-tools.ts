@@ -1,6 +1,7 @@
 import { isRecord } from '../../base/json.ts'
 import { type AnthropicFindings, checkFields } from './anthropic-shape.ts'
 import { TOOL, TOOL_CHOICE } from './anthropic-fields.ts'
+import { asText } from './wire-text.ts'
 
 const NAME = /^[a-zA-Z0-9_-]{1,128}$/
 
@@ -43,7 +44,7 @@ function checkToolChoice(findings: AnthropicFindings, body: Record<string, unkno
   checkFields(findings, 'tool_choice', choice, TOOL_CHOICE)
   if (names.size === 0) {
     findings.add('tool-choice', 'tool_choice', 'tool_choice: tool_choice may only be specified while providing tools.')
-  } else if (choice.type === 'tool' && !names.has(String(choice.name))) {
-    findings.add('tool-choice', 'tool_choice.name', `Tool '${String(choice.name)}' not found in provided tools`)
+  } else if (choice.type === 'tool' && !names.has(asText(choice.name))) {
+    findings.add('tool-choice', 'tool_choice.name', `Tool '${asText(choice.name)}' not found in provided tools`)
   }
 }

@@ -22,7 +22,7 @@ import {
   claudeVersion,
 } from './anthropic-shape.ts'
 import { type CheckOptions, Findings, type RuleViolation } from './rule.ts'
-import { exceedsBytes, wireFacts } from './wire-text.ts'
+import { asText, exceedsBytes, wireFacts } from './wire-text.ts'
 
 const MAX_BODY_BYTES = 32 * 1024 * 1024
 const MAX_CACHE_BREAKPOINTS = 4
@@ -54,7 +54,7 @@ export function checkAnthropicRequest(
   checkLimits(findings, body)
   checkSystem(findings, body.system)
   const messages = readMessages(findings, body.messages)
-  checkRoles(findings, messages, String(body.model))
+  checkRoles(findings, messages, asText(body.model))
   checkTexts(findings, messages)
   checkAnthropicPairing(findings, messages)
   checkAnthropicThinking(findings, body, messages, options.issued)
@@ -105,7 +105,7 @@ function readMessages(findings: AnthropicFindings, messages: unknown): readonly 
       return []
     }
     checkFields(findings, path, message, MESSAGE)
-    const role = String(message.role)
+    const role = asText(message.role)
     if (typeof message.content === 'string') return [{ index, role, content: message.content }]
     if (!Array.isArray(message.content)) return []
     return [{ index, role, content: readBlocks(findings, `${path}.content`, message.content, role) }]
@@ -143,7 +143,7 @@ function readBlock(
   const known = typeof type === 'string' ? BLOCKS.get(type) : undefined
   if (known === undefined || typeof type !== 'string') {
     const tags = [...BLOCKS.keys()].map((tag) => `'${tag}'`).join(', ')
-    const tag = `Input tag '${String(type)}' found using 'type' does not match any of the expected tags: ${tags}`
+    const tag = `Input tag '${asText(type)}' found using 'type' does not match any of the expected tags: ${tags}`
     findings.add('block-type', path, `${path}: ${tag}`)
     return undefined
   }

@@ -9,7 +9,11 @@ export interface Field {
   readonly values?: readonly string[]
 }
 
-export type Fields = ReadonlyMap<string, Field>
+/** What a place allows. Lookups go through a map: `constructor` from outside is an unknown field like any other. */
+export interface Fields {
+  readonly byName: ReadonlyMap<string, Field>
+  readonly required: readonly string[]
+}
 
 export type FieldProblem =
   | { readonly kind: 'missing'; readonly key: string; readonly field: Field }
@@ -22,28 +26,43 @@ export const optional = (...kinds: FieldKind[]): Field => ({ required: false, ki
 export const oneOf = (...values: string[]): Field => ({ required: true, kinds: ['string'], values })
 export const maybeOneOf = (...values: string[]): Field => ({ required: false, kinds: ['string', 'null'], values })
 
-/** A map, because field names come from outside: `constructor` must be an unknown field like any other. */
-export const fields = (table: Readonly<Record<string, Field>>): Fields => new Map(Object.entries(table))
+export function fields(table: Readonly<Record<string, Field>>): Fields {
+  return {
+    byName: new Map(Object.entries(table)),
+    required: Object.keys(table).filter((key) => table[key]?.required === true),
+  }
+}
+
+/** The same fields with some added or replaced. */
+export function extend(base: Fields, table: Readonly<Record<string, Field>>): Fields {
+  return fields({ ...Object.fromEntries(base.byName), ...table })
+}
 
 const NONE: readonly FieldProblem[] = []
 
 /** Compares an object with the fields its place allows. A field whose value is undefined is not on the wire. */
 export function fieldProblems(value: Readonly<Record<string, unknown>>, allowed: Fields): readonly FieldProblem[] {
   let problems: FieldProblem[] | undefined
-  for (const [key, field] of allowed) {
-    if (field.required && value[key] === undefined) (problems ??= []).push({ kind: 'missing', key, field })
+  for (const key of allowed.required) {
+    const field = allowed.byName.get(key)
+    if (field !== undefined && value[key] === undefined) (problems ??= []).push({ kind: 'missing', key, field })
   }
   for (const key in value) {
     const content = value[key]
     if (content === undefined) continue
-    const field = allowed.get(key)
+    const field = allowed.byName.get(key)
     if (field === undefined) (problems ??= []).push({ kind: 'unknown', key })
-    else if (!field.kinds.some((kind) => isKind(content, kind))) (problems ??= []).push({ kind: 'type', key, field })
+    else if (!isOneOf(content, field.kinds)) (problems ??= []).push({ kind: 'type', key, field })
     else if (field.values !== undefined && typeof content === 'string' && !field.values.includes(content)) {
       ;(problems ??= []).push({ kind: 'value', key, field })
     }
   }
   return problems ?? NONE
+}
+
+function isOneOf(value: unknown, kinds: readonly FieldKind[]): boolean {
+  for (const kind of kinds) if (isKind(value, kind)) return true
+  return false
 }
 
 export function isKind(value: unknown, kind: FieldKind): boolean {

@@ -1,6 +1,7 @@
 import { isRecord } from '../../base/json.ts'
 import { FUNCTION, SCHEMA, TOOL } from './google-fields.ts'
 import { checkFields, type GoogleFindings, proto } from './google-shape.ts'
+import { asText } from './wire-text.ts'
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$/
 
@@ -27,7 +28,7 @@ function checkDeclaration(
   seen: Set<string>,
 ): void {
   checkFields(findings, path, declaration, FUNCTION)
-  const name = String(declaration.name)
+  const name = asText(declaration.name)
   if (typeof declaration.name !== 'string' || !NAME.test(name)) {
     const text =
       `* GenerateContentRequest.${path}.name: Invalid function name. Must start with a letter or an underscore. Must be alphameric ` +
@@ -56,10 +57,14 @@ function checkSchema(findings: GoogleFindings, path: string, schema: Record<stri
   if (type === 'OBJECT' && (properties === undefined || Object.keys(properties).length === 0)) {
     refuse('properties', 'should be non-empty for OBJECT type')
   }
+  if (type !== 'OBJECT') {
+    if (properties !== undefined) refuse('properties', 'only allowed for OBJECT type')
+    if (Array.isArray(schema.required)) refuse('required', 'only allowed for OBJECT type')
+  }
   if (Array.isArray(schema.enum) && type !== 'STRING') refuse('enum', 'only allowed for STRING type')
   if (Array.isArray(schema.required)) {
     schema.required.forEach((key, index) => {
-      if (!Object.hasOwn(properties ?? {}, String(key))) refuse(`required[${index}]`, 'property is not defined')
+      if (!Object.hasOwn(properties ?? {}, asText(key))) refuse(`required[${index}]`, 'property is not defined')
     })
   }
   for (const [key, child] of Object.entries(properties ?? {})) {

@@ -1,6 +1,7 @@
 import { isRecord } from '../../base/json.ts'
 import { type GoogleContent, type GoogleFindings, type GooglePart, proto } from './google-shape.ts'
 import type { IssuedValues } from './rule.ts'
+import { asText } from './wire-text.ts'
 
 /** Values the documentation offers for calls whose signature is lost; they pass without being genuine. */
 const BYPASS = new Set(['skip_thought_signature_validator', 'context_engineering_is_the_way_to_go'])
@@ -17,7 +18,8 @@ export function checkGoogleTurns(
   model: string | undefined,
   issued: IssuedValues | undefined,
 ): void {
-  checkRoles(findings, contents)
+  const isGemini3 = /gemini-([3-9]|\d{2})/.test(model ?? 'gemini-3')
+  checkRoles(findings, contents, isGemini3)
   contents.forEach((content, place) => {
     const calls = named(content, 'functionCall')
     if (calls.length > 0) checkCallTurn(findings, content, calls, contents[place - 1], contents[place + 1])
@@ -26,23 +28,26 @@ export function checkGoogleTurns(
       findings.add('response-turn-order', `contents[${content.index}]`, text)
     }
   })
-  checkSignatures(findings, contents, model ?? 'gemini-3', issued)
+  checkSignatures(findings, contents, isGemini3 && model?.includes('image') !== true, issued)
 }
 
 function named(content: GoogleContent | undefined, key: 'functionCall' | 'functionResponse'): NamedPart[] {
   return (content?.parts ?? []).flatMap((part) => {
     const data = proto(part, key)
-    return isRecord(data) ? [{ name: String(data.name), id: typeof data.id === 'string' ? data.id : undefined }] : []
+    return isRecord(data) ? [{ name: asText(data.name), id: typeof data.id === 'string' ? data.id : undefined }] : []
   })
 }
 
-function checkRoles(findings: GoogleFindings, contents: readonly GoogleContent[]): void {
+function checkRoles(findings: GoogleFindings, contents: readonly GoogleContent[], isGemini3: boolean): void {
   const first = contents[0]
   if (first !== undefined && first.role !== 'user') {
     findings.add('first-role', 'contents[0]', 'Please ensure that multiturn requests start with a user turn.')
   }
   contents.forEach((content, place) => {
-    if (contents[place - 1]?.role !== content.role) return
+    const before = contents[place - 1]
+    // What a user says after function responses cannot stand in their content, and so stands in the next.
+    const speaksAfterResponses = hasResponses(before) && !hasResponses(content)
+    if (before?.role !== content.role || speaksAfterResponses) return
     const text = 'Please ensure that multiturn requests alternate between user and model.'
     findings.add('alternation', `contents[${content.index}]`, text)
   })
@@ -50,7 +55,23 @@ function checkRoles(findings: GoogleFindings, contents: readonly GoogleContent[]
   if (last !== undefined && last.role !== 'user') {
     const text = 'Please ensure that multiturn requests end with a user role or a function response.'
     findings.add('last-role', `contents[${last.index}]`, text)
+    if (isGemini3) {
+      findings.add('model-turn-last', `contents[${last.index}]`, 'Requests ending with a model turn are not supported.')
+    }
   }
+  for (const content of contents) if (hasResponses(content)) checkAlone(findings, content, isGemini3)
+}
+
+function hasResponses(content: GoogleContent | undefined): boolean {
+  return named(content, 'functionResponse').length > 0
+}
+
+function checkAlone(findings: GoogleFindings, content: GoogleContent, isGemini3: boolean): void {
+  if (named(content, 'functionResponse').length === content.parts.length) return
+  const path = `contents[${content.index}]`
+  if (isGemini3) findings.add('response-alone', path, 'Requests ending with a model turn are not supported.')
+  const text = 'Please ensure that function response turns hold function responses only.'
+  findings.add('response-alone-always', path, text)
 }
 
 function checkCallTurn(
@@ -94,10 +115,9 @@ function checkCallTurn(
 function checkSignatures(
   findings: GoogleFindings,
   contents: readonly GoogleContent[],
-  model: string,
+  isDemanded: boolean,
   issued: IssuedValues | undefined,
 ): void {
-  const isDemanded = /gemini-([3-9]|\d{2})/.test(model) && !model.includes('image')
   const turnStart = contents.findLastIndex(
     (content) => content.role === 'user' && content.parts.some((part) => !isRecord(proto(part, 'functionResponse'))),
   )
@@ -118,7 +138,7 @@ function checkSignatures(
 
 function missingSignature(part: GooglePart, position: number): string {
   const call = proto(part, 'functionCall')
-  const name = isRecord(call) ? String(call.name) : ''
+  const name = isRecord(call) ? asText(call.name) : ''
   return (
     'Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing ' +
     `thought_signature may lead to degraded model performance. Additional data, function call \`default_api:${name}\` , position ${position}. ` +

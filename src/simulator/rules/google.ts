@@ -16,7 +16,7 @@ import { checkGoogleTools } from './google-tools.ts'
 import { checkGoogleTurns } from './google-turns.ts'
 import { imageInfo, isBase64 } from './image-info.ts'
 import { type CheckOptions, Findings, type RuleViolation } from './rule.ts'
-import { exceedsBytes, wireFacts } from './wire-text.ts'
+import { asText, exceedsBytes, wireFacts } from './wire-text.ts'
 
 const MAX_BODY_BYTES = 20 * 1024 * 1024
 const MAX_IMAGES = 3000
@@ -126,10 +126,10 @@ function readContent(
       )
       return []
     }
-    checkPart(findings, at, part, String(content.role))
+    checkPart(findings, at, part, asText(content.role))
     return [part]
   })
-  return { index, role: String(content.role), parts }
+  return { index, role: asText(content.role), parts }
 }
 
 function checkPart(findings: GoogleFindings, path: string, part: Record<string, unknown>, role: string): void {

@@ -1,5 +1,6 @@
 import { isRecord } from '../../base/json.ts'
 import type { MistralFindings, MistralMessage } from './mistral.ts'
+import { asText } from './wire-text.ts'
 
 const FOLLOWERS: ReadonlyMap<string, readonly string[]> = new Map([
   ['system', ['user', 'assistant', 'system']],
@@ -54,7 +55,7 @@ function checkCalls(findings: MistralFindings, messages: readonly MistralMessage
   }
   for (const message of messages) {
     if (message.role === 'tool') {
-      const id = String(message.tool_call_id)
+      const id = asText(message.tool_call_id)
       const path = `messages.${message.index}.tool_call_id`
       if (observed.has(id)) findings.add('tool-answered-once', path, `Duplicate tool call id ${id} in tool results`)
       else if (!expected.has(id)) findings.add('tool-id-known', path, `Unexpected tool call id ${id} in tool results`)
@@ -74,7 +75,7 @@ function callIds(findings: MistralFindings, message: MistralMessage): Set<string
   const calls = Array.isArray(message.tool_calls) ? message.tool_calls : []
   for (const call of calls) {
     if (!isRecord(call)) continue
-    const id = String(call.id)
+    const id = asText(call.id)
     if (ids.has(id)) {
       findings.add(
         'call-id-unique',

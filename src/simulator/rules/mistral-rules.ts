@@ -102,8 +102,8 @@ export const MISTRAL_RULES = {
   },
   'assistant-content': {
     demand: 'An assistant message has content or tool_calls.',
-    source: VALIDATOR,
-    date: '2026-09-09',
+    source: 'github.com/OpenHands/OpenHands/issues/8685',
+    date: '2025-05-24',
     type: 'invalid_request_assistant_message',
     code: '3240',
   },
@@ -113,6 +113,13 @@ export const MISTRAL_RULES = {
     date: '2026-09-09',
     type: 'invalid_request_assistant_message',
     code: '3240',
+  },
+  'tool-content-text': {
+    demand: 'A tool message holds text only. (Hosts of the open models refuse images there.)',
+    source: 'github.com/LibreChat-AI/agents/issues/344',
+    date: '2026-07-28',
+    ...SCHEMA,
+    strictOnly: true,
   },
   'tool-schema': {
     demand: 'Parameters are a JSON Schema.',

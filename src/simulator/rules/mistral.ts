@@ -5,7 +5,7 @@ import { BODY, CALLED_FUNCTION, CHUNKS, FUNCTION, IMAGE_URL, MESSAGES, TOOL, TOO
 import { checkMistralOrder } from './mistral-order.ts'
 import { MISTRAL_RULES } from './mistral-rules.ts'
 import { type CheckOptions, Findings, type RuleViolation } from './rule.ts'
-import { exceedsBytes, wireFacts } from './wire-text.ts'
+import { asText, exceedsBytes, wireFacts } from './wire-text.ts'
 
 const MAX_BODY_BYTES = 50 * 1024 * 1024
 const MAX_IMAGES = 8
@@ -108,7 +108,7 @@ function readMessages(findings: MistralFindings, messages: unknown): readonly Mi
     const role = isRecord(message) ? message.role : undefined
     const allowed = typeof role === 'string' ? MESSAGES.get(role) : undefined
     if (!isRecord(message) || allowed === undefined || typeof role !== 'string') {
-      const text = `Input tag '${String(role)}' found using 'role' does not match any of the expected tags: 'system', 'user', 'assistant', 'tool'`
+      const text = `Input tag '${asText(role)}' found using 'role' does not match any of the expected tags: 'system', 'user', 'assistant', 'tool'`
       findings.add('field-type', `messages.${index}`, text)
       return []
     }
@@ -117,6 +117,7 @@ function readMessages(findings: MistralFindings, messages: unknown): readonly Mi
     images += checkContent(findings, path, message.content)
     if (role === 'assistant') checkAssistant(findings, path, message)
     if (role === 'tool') {
+      checkToolContent(findings, path, message.content)
       checkCallId(findings, `${path}.tool_call_id`, message.tool_call_id)
       checkName(findings, `${path}.name`, message.name)
     }
@@ -125,6 +126,14 @@ function readMessages(findings: MistralFindings, messages: unknown): readonly Mi
   if (images > MAX_IMAGES)
     findings.add('image-count', 'messages', `Too many images in request. Maximum is ${MAX_IMAGES}.`)
   return read
+}
+
+function checkToolContent(findings: MistralFindings, path: string, content: unknown): void {
+  if (!Array.isArray(content)) return
+  content.forEach((chunk, index) => {
+    if (!isRecord(chunk) || chunk.type === 'text') return
+    findings.add('tool-content-text', `${path}.content.${index}.type`, "Input should be 'text'")
+  })
 }
 
 function checkAssistant(findings: MistralFindings, path: string, message: Record<string, unknown>): void {

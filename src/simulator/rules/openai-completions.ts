@@ -1,6 +1,4 @@
 import { isRecord } from '../../base/json.ts'
-import type { Fields } from './fields.ts'
-import { optional } from './fields.ts'
 import { checkChatPairing } from './openai-completions-pairing.ts'
 import {
   CALLED_FUNCTION,
@@ -9,7 +7,7 @@ import {
   CHAT_PARTS,
   CHAT_PARTS_OF_ROLE,
   CHAT_TOOL,
-  COMPATIBLE_ASSISTANT_EXTRAS,
+  COMPATIBLE_ASSISTANT,
   FUNCTION,
   IMAGE_URL,
   TOOL_CALL,
@@ -25,7 +23,7 @@ import {
   tooLong,
 } from './openai-shape.ts'
 import { type CheckOptions, Findings, type RuleViolation } from './rule.ts'
-import { exceedsBytes, wireFacts } from './wire-text.ts'
+import { asText, exceedsBytes, wireFacts } from './wire-text.ts'
 
 const MAX_BODY_BYTES = 50 * 1024 * 1024
 const MAX_TEXT_CHARS = 10_485_760
@@ -78,11 +76,11 @@ export function checkOpenAICompletionsRequest(
 
 /** Compatible servers ignore parameters they do not know. */
 function knownParameters(body: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(body).filter(([key]) => CHAT_BODY.has(key)))
+  return Object.fromEntries(Object.entries(body).filter(([key]) => CHAT_BODY.byName.has(key)))
 }
 
 function checkSettings(findings: ChatFindings, body: Record<string, unknown>, isCompatible: boolean): void {
-  const isReasoning = !isCompatible && isReasoningModel(String(body.model))
+  const isReasoning = !isCompatible && isReasoningModel(asText(body.model))
   const { max_tokens: old, max_completion_tokens: current } = body
   if (typeof old === 'number' && isReasoning) {
     const text =
@@ -157,8 +155,8 @@ function checkTools(findings: ChatFindings, body: Record<string, unknown>): void
   if (choice !== undefined && choice !== 'none' && tools.length === 0) {
     const text = "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified."
     findings.add('tool-choice', 'tool_choice', text)
-  } else if (isRecord(choice) && isRecord(choice.function) && !names.has(String(choice.function.name))) {
-    const text = `Invalid value for 'tool_choice': no function named '${String(choice.function.name)}' was specified in the 'tools' parameter.`
+  } else if (isRecord(choice) && isRecord(choice.function) && !names.has(asText(choice.function.name))) {
+    const text = `Invalid value for 'tool_choice': no function named '${asText(choice.function.name)}' was specified in the 'tools' parameter.`
     findings.add('tool-choice', 'tool_choice.function', text)
   }
   if (typeof body.parallel_tool_calls === 'boolean' && tools.length === 0) {
@@ -178,14 +176,14 @@ function readMessages(findings: ChatFindings, messages: unknown, isCompatible: b
       findings.add('field-type', path, `Invalid type for '${path}': expected an object.`)
       return []
     }
-    const role = String(message.role)
+    const role = asText(message.role)
     const allowed = CHAT_MESSAGES.get(role)
     if (allowed === undefined) {
       const values = [...CHAT_MESSAGES.keys()].map((known) => `'${known}'`).join(', ')
       findings.add('field-value', `${path}.role`, `Invalid value: '${role}'. Supported values are: ${values}.`)
       return []
     }
-    checkFields(findings, path, message, isCompatible && role === 'assistant' ? withReasoning(allowed) : allowed)
+    checkFields(findings, path, message, isCompatible && role === 'assistant' ? COMPATIBLE_ASSISTANT : allowed)
     checkName(findings, path, message.name)
     images += checkContent(findings, path, role, message)
     checkCalls(findings, path, message.tool_calls)
@@ -194,10 +192,6 @@ function readMessages(findings: ChatFindings, messages: unknown, isCompatible: b
   if (images > MAX_IMAGES)
     findings.add('image-count', 'messages', `Too many images in request. Maximum is ${MAX_IMAGES}, got ${images}.`)
   return read
-}
-
-function withReasoning(allowed: Fields): Fields {
-  return new Map([...allowed, ...COMPATIBLE_ASSISTANT_EXTRAS.map((key) => [key, optional('any')] as const)])
 }
 
 function checkName(findings: ChatFindings, path: string, name: unknown): void {
@@ -230,7 +224,7 @@ function checkPart(findings: ChatFindings, messagePath: string, path: string, ro
     findings.add('field-type', path, `Invalid type for '${path}': expected an object.`)
     return false
   }
-  const type = String(part.type)
+  const type = asText(part.type)
   const allowed = CHAT_PARTS_OF_ROLE.get(role) ?? []
   if (type === 'image_url' && role !== 'user') {
     const text =
@@ -274,7 +268,7 @@ function checkCalls(findings: ChatFindings, path: string, calls: unknown): void 
   })
 }
 
-export function checkCallId(findings: ChatFindings, at: string, id: string): void {
+function checkCallId(findings: ChatFindings, at: string, id: string): void {
   if (id === '') {
     const text = `Invalid '${at}': empty string. Expected a string with minimum length 1, but got an empty string instead.`
     findings.add('tool-call-id', at, text)

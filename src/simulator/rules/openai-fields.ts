@@ -1,4 +1,4 @@
-import { fields, type Fields, maybeOneOf, oneOf, optional, required } from './fields.ts'
+import { extend, fields, type Fields, maybeOneOf, oneOf, optional, required } from './fields.ts'
 
 const breakpoint = optional('object', 'null')
 const EFFORT = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
@@ -192,27 +192,30 @@ export const CHAT_BODY = fields({
 const promptMessage = (role: string): Fields =>
   fields({ role: oneOf(role), content: required('string', 'array'), name: optional('string') })
 
+const ASSISTANT = fields({
+  role: oneOf('assistant'),
+  content: optional('string', 'array', 'null'),
+  refusal: optional('string', 'null'),
+  name: optional('string'),
+  audio: optional('object', 'null'),
+  function_call: optional('object', 'null'),
+  tool_calls: optional('array'),
+})
+
 export const CHAT_MESSAGES: ReadonlyMap<string, Fields> = new Map([
   ['developer', promptMessage('developer')],
   ['system', promptMessage('system')],
   ['user', promptMessage('user')],
-  [
-    'assistant',
-    fields({
-      role: oneOf('assistant'),
-      content: optional('string', 'array', 'null'),
-      refusal: optional('string', 'null'),
-      name: optional('string'),
-      audio: optional('object', 'null'),
-      function_call: optional('object', 'null'),
-      tool_calls: optional('array'),
-    }),
-  ],
+  ['assistant', ASSISTANT],
   ['tool', fields({ role: oneOf('tool'), content: required('string', 'array'), tool_call_id: required('string') })],
 ])
 
 /** Compatible servers return reasoning next to the text, and several want it back. */
-export const COMPATIBLE_ASSISTANT_EXTRAS = ['reasoning_content', 'reasoning', 'reasoning_details']
+export const COMPATIBLE_ASSISTANT = extend(ASSISTANT, {
+  reasoning_content: optional('any'),
+  reasoning: optional('any'),
+  reasoning_details: optional('any'),
+})
 
 export const CHAT_PARTS: ReadonlyMap<string, Fields> = new Map([
   ['text', fields({ type: oneOf('text'), text: required('string'), prompt_cache_breakpoint: breakpoint })],

@@ -1,5 +1,6 @@
 import type { ResponsesFindings, ResponsesItem } from './openai-responses.ts'
 import type { IssuedValues } from './rule.ts'
+import { asText } from './wire-text.ts'
 
 /** What a reasoning item can have led to. */
 const FOLLOWERS = new Set(['message', 'function_call', 'item_reference'])
@@ -23,7 +24,7 @@ function checkPairs(findings: ResponsesFindings, items: readonly ResponsesItem[]
   const calls = new Set<string>()
   const answered = new Set<string>()
   for (const item of items) {
-    const id = String(item.call_id)
+    const id = asText(item.call_id)
     const path = `input[${item.index}]`
     if (item.kind === 'function_call') {
       if (calls.has(id))
@@ -38,13 +39,17 @@ function checkPairs(findings: ResponsesFindings, items: readonly ResponsesItem[]
         )
       }
       if (answered.has(id)) {
-        findings.add('call-id-unique', `${path}.call_id`, `Duplicate function call output with call_id ${id}.`)
+        findings.add(
+          'call-id-unique',
+          `${path}.call_id`,
+          `Duplicate function_call_output for call_id '${id}'. Each function_call must have exactly one matching function_call_output`,
+        )
       }
       answered.add(id)
     }
   }
   for (const item of items) {
-    const id = String(item.call_id)
+    const id = asText(item.call_id)
     if (item.kind !== 'function_call' || answered.has(id)) continue
     findings.add('call-answered', `input[${item.index}]`, `No tool output found for function call ${id}.`)
   }
@@ -70,7 +75,7 @@ function checkReasoning(
   issued: IssuedValues | undefined,
 ): void {
   const path = `input[${item.index}]`
-  const id = String(item.id)
+  const id = asText(item.id)
   const leadsSomewhere =
     next !== undefined && FOLLOWERS.has(next.kind) && (next.kind !== 'message' || next.role === 'assistant')
   if (!leadsSomewhere) {
@@ -82,7 +87,7 @@ function checkReasoning(
     const text = `Item with id '${id}' not found. Items are not persisted when \`store\` is set to false. Try again with \`store\` set to true, or remove this item from your input.`
     findings.add('reasoning-content', path, text)
   }
-  if (typeof sealed === 'string' && sealed !== '' && issued?.isGenuine(sealed, id) === false) {
+  if (typeof sealed === 'string' && sealed !== '' && issued?.isGenuine(sealed, '') === false) {
     const text = `The encrypted content for item ${id} could not be verified. Reason: Encrypted content could not be decrypted or parsed.`
     findings.add('reasoning-content', path, text)
   }

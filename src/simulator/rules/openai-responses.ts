@@ -20,7 +20,7 @@ import {
   tooLong,
 } from './openai-shape.ts'
 import { type CheckOptions, Findings, type RuleViolation } from './rule.ts'
-import { exceedsBytes, wireFacts } from './wire-text.ts'
+import { asText, exceedsBytes, wireFacts } from './wire-text.ts'
 
 const MAX_BODY_BYTES = 50 * 1024 * 1024
 const MAX_TEXT_CHARS = 10_485_760
@@ -81,7 +81,7 @@ function checkSettings(findings: ResponsesFindings, body: Record<string, unknown
   ] as const) {
     const value = body[name]
     if (typeof value !== 'number') continue
-    if (isReasoningModel(String(body.model))) {
+    if (isReasoningModel(asText(body.model))) {
       findings.add('sampling', name, `Unsupported parameter: '${name}' is not supported with this model.`)
     } else if (value < 0 || value > max) {
       findings.add(
@@ -111,7 +111,7 @@ function checkToolChoice(findings: ResponsesFindings, choice: unknown, names: Re
     findings.add('field-value', 'tool_choice', text)
   }
   if (!isRecord(choice) || choice.type !== 'function') return
-  if (!names.has(String(choice.name))) {
+  if (!names.has(asText(choice.name))) {
     findings.add('tool-choice', 'tool_choice', `Tool choice 'function' not found in 'tools' parameter.`)
   }
 }
@@ -201,7 +201,7 @@ function checkContent(findings: ResponsesFindings, path: string, kind: string, i
     const fieldsOfPart = typeof part.type === 'string' ? allowed.get(part.type) : undefined
     if (fieldsOfPart === undefined) {
       const values = [...allowed.keys()].map((name) => `'${name}'`).join(' and ')
-      return findings.add('content-part', at, `Invalid value: '${String(part.type)}'. Supported values are: ${values}.`)
+      return findings.add('content-part', at, `Invalid value: '${asText(part.type)}'. Supported values are: ${values}.`)
     }
     checkFields(findings, at, part, fieldsOfPart)
     if (typeof part.text === 'string' && part.text.length > MAX_TEXT_CHARS) {

@@ -42,8 +42,8 @@ const SHARED = {
   },
   'string-length': {
     demand: 'No text has more than 10 485 760 characters.',
-    source: 'community.openai.com: string_above_max_length, 10485760',
-    date: '2025-06-01',
+    source: 'github.com/Shopify/roast/issues/52; github.com/VectorlyApp/bluebox/issues/31',
+    date: '2025-11-05',
     code: 'string_above_max_length',
   },
   'tool-name': {
@@ -138,18 +138,18 @@ export const OPENAI_RESPONSES_RULES = {
   },
   'call-answered': {
     demand: 'Every function_call has its function_call_output, after it.',
-    source: 'facts: letta#3250, opengeni#61; "No tool output found for function call"',
-    date: '2026-03-01',
+    source: 'github.com/symgraph/GhidrAssist/issues/78',
+    date: '2026-03-12',
   },
   'output-expected': {
     demand: 'Every function_call_output answers a function_call before it.',
-    source: 'github.com/openai/openai-agents-python/issues/4322 (facts A22)',
-    date: '2026-06-01',
+    source: 'github.com/continuedev/continue/issues/10583',
+    date: '2026-02-17',
   },
   'call-id-unique': {
     demand: 'A call_id is used by one call and answered once.',
-    source: 'github.com/openai/openai-agents-python/issues/4069 (facts A23)',
-    date: '2026-05-01',
+    source: 'github.com/NousResearch/hermes-agent/issues/102629; github.com/openai/gpt-oss/pull/309',
+    date: '2026-09-05',
     strictOnly: true,
   },
   'reasoning-followed': {
@@ -170,8 +170,8 @@ export const OPENAI_RESPONSES_RULES = {
   },
   'max-output-tokens': {
     demand: '`max_output_tokens` is at least 16.',
-    source: RESPONSES,
-    date: '2026-07-24',
+    source: 'github.com/earendil-works/pi/issues/6265',
+    date: '2026-07-02',
     code: 'integer_below_min_value',
   },
 } as const satisfies RuleTable
@@ -204,8 +204,8 @@ export const OPENAI_COMPLETIONS_RULES = {
   },
   'image-role': {
     demand: 'Images stand in user messages only.',
-    source: 'community.openai.com: "Image URLs are only allowed for messages with role \'user\'"',
-    date: '2025-06-01',
+    source: 'github.com/OpenHands/OpenHands/issues/7700; github.com/openai/openai-node/issues/1030',
+    date: '2025-04-22',
   },
   'tool-calls-nonempty': {
     demand: '`tool_calls`, when present, has at least one call.',
@@ -241,8 +241,8 @@ export const OPENAI_COMPLETIONS_RULES = {
   },
   'tool-answered-once': {
     demand: 'A tool call has one tool message.',
-    source: 'github.com/spring-ai-community/spring-ai-session/issues/44',
-    date: '2026-09-09',
+    source: 'github.com/agno-agi/agno/issues/5116',
+    date: '2025-10-20',
   },
   'message-name': {
     demand: 'A participant name has no white space and none of < | \\ / >, and at most 64 characters.',

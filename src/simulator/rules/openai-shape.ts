@@ -2,6 +2,7 @@ import { isRecord } from '../../base/json.ts'
 import { type Field, type FieldKind, fieldProblems, type Fields, isKind } from './fields.ts'
 import { imageInfo, isBase64 } from './image-info.ts'
 import type { Findings, RuleTable } from './rule.ts'
+import { asText } from './wire-text.ts'
 
 /** The rules both OpenAI APIs have in common, so that shared checks can name them. */
 export type OpenAiFindings = Pick<Findings<RuleTable>, 'add'>
@@ -16,8 +17,8 @@ const TYPE_NAMES: ReadonlyMap<FieldKind, string> = new Map([
   ['null', 'null'],
 ])
 
-export const TOOL_NAME = /^[a-zA-Z0-9_-]+$/
-export const MAX_TOOL_NAME_CHARS = 64
+const TOOL_NAME = /^[a-zA-Z0-9_-]+$/
+const MAX_TOOL_NAME_CHARS = 64
 const MAX_TOOLS = 128
 const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 const DATA_URL = /^data:([a-z]+\/[a-z0-9.+-]+);base64,/i
@@ -43,7 +44,7 @@ export function checkFields(
 function wrongValue(value: unknown, field: Field): string {
   const values = (field.values ?? []).map((known) => `'${known}'`)
   const list = values.length > 1 ? `${values.slice(0, -1).join(', ')}, and ${values.at(-1)}` : (values[0] ?? '')
-  return `Invalid value: '${String(value)}'. Supported values are: ${list}.`
+  return `Invalid value: '${asText(value)}'. Supported values are: ${list}.`
 }
 
 function wrongType(at: string, value: unknown, field: Field): string {
@@ -62,7 +63,7 @@ export function emptyArray(at: string): string {
   return `Invalid '${at}': empty array. Expected an array with minimum length 1, but got an empty array instead.`
 }
 
-export function badPattern(at: string, pattern: string): string {
+function badPattern(at: string, pattern: string): string {
   return `Invalid '${at}': string does not match pattern. Expected a string that matches the pattern '${pattern}'.`
 }
 
@@ -94,7 +95,7 @@ export function checkFunctions(findings: OpenAiFindings, tools: readonly Functio
       names.add(tool.name)
     }
     if (isRecord(tool.parameters)) {
-      checkSchema(findings, `${tool.path}.parameters`, String(tool.name), tool.parameters, tool.strict === true)
+      checkSchema(findings, `${tool.path}.parameters`, asText(tool.name), tool.parameters, tool.strict === true)
     }
   }
   return names

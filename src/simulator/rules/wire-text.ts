@@ -1,5 +1,7 @@
 import { isRecord } from '../../base/json.ts'
 
+/** Any half of a pair. Most texts have none, and this test is several times cheaper than the exact one. */
+const SURROGATE = /[\uD800-\uDFFF]/
 /** With the `u` flag a surrogate escape matches only surrogates that are not part of a pair. */
 const LONE_SURROGATE = /[\uD800-\uDFFF]/u
 /** The longest a UTF-16 unit becomes in JSON: six bytes, as an escape. */
@@ -13,13 +15,17 @@ export interface WireFacts {
   readonly maxBytes: number
 }
 
+function hasLoneSurrogate(text: string): boolean {
+  return SURROGATE.test(text) && LONE_SURROGATE.test(text)
+}
+
 /** One walk over the body for what every provider's JSON parser sees before any rule does. */
 export function wireFacts(body: unknown): WireFacts {
   let maxBytes = 0
   let broken = false
   const measure = (text: string): void => {
     maxBytes += text.length * MAX_BYTES_PER_UNIT
-    if (!broken && LONE_SURROGATE.test(text)) broken = true
+    if (!broken && hasLoneSurrogate(text)) broken = true
   }
   const visit = (value: unknown): void => {
     maxBytes += MAX_BYTES_AROUND_VALUE
@@ -37,7 +43,7 @@ export function wireFacts(body: unknown): WireFacts {
 }
 
 function pathOfLoneSurrogate(value: unknown, path: readonly (string | number)[]): string | undefined {
-  if (typeof value === 'string') return LONE_SURROGATE.test(value) ? path.join('.') : undefined
+  if (typeof value === 'string') return hasLoneSurrogate(value) ? path.join('.') : undefined
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) {
       const found = pathOfLoneSurrogate(item, [...path, index])
@@ -46,11 +52,16 @@ function pathOfLoneSurrogate(value: unknown, path: readonly (string | number)[])
   } else if (isRecord(value)) {
     for (const [key, item] of Object.entries(value)) {
       const here = [...path, key]
-      const found = LONE_SURROGATE.test(key) ? here.join('.') : pathOfLoneSurrogate(item, here)
+      const found = hasLoneSurrogate(key) ? here.join('.') : pathOfLoneSurrogate(item, here)
       if (found !== undefined) return found
     }
   }
   return undefined
+}
+
+/** What a value is called in a message. Total: `String` throws for objects whose `toString` came from outside. */
+export function asText(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined')
 }
 
 /** Exact size, computed only when the cheap bound does not already settle the question. */

@@ -87,6 +87,16 @@ export function describeSockets(runner: ContractRunner, name: string, open: () =
       assert.deepEqual(received.texts, ['a', 'b'])
     })
 
+    it('delivers nothing more to the end that closed', async ({ left, right }) => {
+      const closing = record(left)
+      record(right)
+      const sent = right.send('crossing the close on its way')
+      left.close(1000, 'done')
+      await closing.until(() => closing.closes.length > 0)
+      await sent.catch(() => undefined)
+      assert.deepEqual(closing.texts, [])
+    })
+
     it('can be closed while paused', async ({ left, right }) => {
       const closing = record(left)
       record(right)

@@ -1,6 +1,5 @@
 import { assertNever } from '../../base/assert-never.ts'
-import type { Files } from '../../base/files.ts'
-import { errnoOf } from '../../base/files.ts'
+import { directoryOf, errnoOf, type Files, makeDurableDirectory } from '../../base/files.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { errorResult, textResult } from '../results.ts'
@@ -38,6 +37,13 @@ const PARAMETERS: JsonObject = {
 
 export function createFilesTool(options: FilesToolOptions): Tool {
   const limits = { ...FILE_LIMITS, ...options.limits }
+  const { files, workspace } = options
+  let isDurable = false
+  const prepareWorkspace = async (): Promise<void> => {
+    if (isDurable && (await files.stat(workspace)) !== undefined) return
+    await makeDurableDirectory(files, workspace)
+    isDurable = true
+  }
   return {
     name: 'files',
     source: 'built-in',
@@ -55,7 +61,7 @@ export function createFilesTool(options: FilesToolOptions): Tool {
     run: async (call, signal) => {
       signal.throwIfAborted()
       try {
-        await options.files.makeDirectory(options.workspace)
+        await prepareWorkspace()
         return await new FileActions({ ...options, limits }, call.arguments).run()
       } catch (error) {
         if (error instanceof PathRefused) return errorResult(`Not done: ${error.message}.`)
@@ -126,25 +132,29 @@ class FileActions {
   async #move(from: WorkspacePath): Promise<ToolResult> {
     const to = await this.#resolve('to')
     if (from.stat === undefined) throw new PathRefused(`"${from.name}" does not exist`)
+    if (from.isLinked) throw linkRefused(from)
     if (from.name === '.' || to.name === '.') throw new PathRefused('the workspace itself cannot be moved')
     if (to.stat !== undefined) throw new PathRefused(`"${to.name}" exists already`)
     if (`${to.path}/`.startsWith(`${from.path}/`)) throw new PathRefused('a folder cannot be moved into itself')
     const { files } = this.#parts
-    const directory = to.path.slice(0, to.path.lastIndexOf('/'))
-    await files.makeDirectory(directory)
+    await makeDurableDirectory(files, directoryOf(to.path))
     await files.rename(from.path, to.path)
-    await files.syncDirectory(directory)
+    // The new name first: between the two a power cut leaves both, never none.
+    await files.syncDirectory(directoryOf(to.path))
+    await files.syncDirectory(directoryOf(from.path))
     return textResult(`Moved ${from.name} to ${to.name}.`, { filesWritten: [to.name], filesRemoved: [from.name] })
   }
 
   async #delete(at: WorkspacePath): Promise<ToolResult> {
     if (at.stat === undefined) return textResult(`${at.name} does not exist.`)
+    if (at.isLinked) throw linkRefused(at)
     const { files } = this.#parts
     if (at.name === '.') throw new PathRefused('the workspace itself cannot be deleted')
     if (at.stat.kind === 'directory') {
       if ((await files.list(at.path)).length > 0) throw new PathRefused(`the folder "${at.name}" is not empty`)
       await files.removeDirectory(at.path)
     } else await files.remove(at.path)
+    await files.syncDirectory(directoryOf(at.path))
     return textResult(`Deleted ${at.name}.`, { filesRemoved: [at.name] })
   }
 
@@ -173,6 +183,11 @@ class FileActions {
     const value = this.#arguments[argument]
     return typeof value === 'number' ? value : undefined
   }
+}
+
+/** It would be the target that goes, under a name the model did not write. */
+function linkRefused(at: WorkspacePath): PathRefused {
+  return new PathRefused(`"${at.name}" is or goes through a link; name the file itself`)
 }
 
 /** Other failures are not the model's to mend. */

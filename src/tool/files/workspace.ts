@@ -14,6 +14,8 @@ export interface WorkspacePath {
   /** Absolute, every symbolic link on the way resolved. */
   readonly path: string
   readonly stat: FileStat | undefined
+  /** Some name on the way is a link: `path` is elsewhere in the workspace. */
+  readonly isLinked: boolean
 }
 
 const MAX_PATH_CHARS = 1000
@@ -52,14 +54,16 @@ export async function resolveInWorkspace(files: Files, workspace: string, path: 
   const root = await files.realPath(workspace)
   const name = segments.join('/') || '.'
   let real = root
+  let isLinked = false
   for (const [depth, segment] of segments.entries()) {
     const next = joinPath(real, segment)
     const stat = await files.stat(next)
     if (stat === undefined) {
       if ((await files.list(real)).includes(segment)) throw new PathRefused(`"${name}" goes through a broken link`)
-      return { name, path: joinPath(real, ...segments.slice(depth)), stat: undefined }
+      return { name, path: joinPath(real, ...segments.slice(depth)), stat: undefined, isLinked }
     }
     real = await files.realPath(next)
+    isLinked ||= real !== next
     if (!isInside(root, real)) throw new PathRefused(`"${name}" leads out of the workspace through a link`)
     if (depth < segments.length - 1 && stat.kind !== 'directory') {
       throw new PathRefused(`"${segments.slice(0, depth + 1).join('/')}" is not a folder`)
@@ -67,7 +71,7 @@ export async function resolveInWorkspace(files: Files, workspace: string, path: 
   }
   const stat = await files.stat(real)
   if (stat?.kind === 'other') throw new PathRefused(`"${name}" is neither a file nor a folder`)
-  return { name, path: real, stat }
+  return { name, path: real, stat, isLinked }
 }
 
 export function isInside(root: string, path: string): boolean {

@@ -4,6 +4,7 @@ import { isRecord } from '../../../src/base/json.ts'
 import { configSchema, describeConfig, secretsOf } from '../../../src/config/explain.ts'
 import { editDistance } from '../../../src/config/known-keys.ts'
 import { loadConfig } from '../../../src/config/load.ts'
+import { isSecret } from '../../../src/config/secret-keys.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 
 const SECRETS = ['tok-1', 'key-2', 'head-3', 'env-4', 'mcp-5', 'ak-6', 'sk-7', 'pg-8', 'push-9']
@@ -55,6 +56,23 @@ function undescribed(node: unknown, path: string): string[] {
     ...inner,
     ...undescribed(node['additionalProperties'], `${path}.*`),
     ...undescribed(node['items'], `${path}[]`),
+  ]
+}
+
+it('marks in the JSON Schema what it never shows', () => {
+  expect(writeOnly(configSchema(), []).filter((path) => !isSecret(path))).toEqual([])
+  expect(isSecret(['listen', 'port'])).toBe(false)
+})
+
+function writeOnly(node: unknown, path: string[]): string[][] {
+  if (!isRecord(node)) return []
+  if (node['writeOnly'] === true) return [path]
+  const properties = isRecord(node['properties']) ? Object.entries(node['properties']) : []
+  const alternatives = Array.isArray(node['oneOf']) ? node['oneOf'] : []
+  return [
+    ...properties.flatMap(([key, child]) => writeOnly(child, [...path, key])),
+    ...alternatives.flatMap((child) => writeOnly(child, path)),
+    ...writeOnly(node['additionalProperties'], [...path, 'any']),
   ]
 }
 

@@ -281,8 +281,8 @@ describe('keys that need each other', () => {
       'model[1]: openai/gpt needs providers.openai.apiKey, or set OPENAI_API_KEY',
     ],
     [
-      '{ "providers": { "acme": { "baseUrl": "http://127.0.0.1:1" } } }',
-      'providers.acme: acme is not a name we know, so it needs a type, for example "openai-compatible"',
+      '{ "providers": { "acme": {} } }',
+      'providers.acme: acme is not a name we know, so it needs a baseUrl, and a type unless it is openai-compatible',
     ],
     [
       '{ "providers": { "acme": { "type": "openai-compatible" } } }',
@@ -310,6 +310,16 @@ describe('keys that need each other', () => {
     ],
   ])('%s is refused', async (text, message) => {
     expect((await problems(text)).map((line) => line.replace(/^\S+ /, ''))).toEqual([message])
+  })
+
+  it('knows what runs on this machine without a key, and servers by their address', async () => {
+    const { config } = await load(
+      '{ "model": ["ollama/llama3", "acme/m"], "providers": { "acme": { "baseUrl": "http://x/v1" } } }',
+    )
+    expect(config.providers).toMatchObject({
+      ollama: { type: 'openai-compatible' },
+      acme: { type: 'openai-compatible' },
+    })
   })
 
   it('lets a well-known provider live on its usual variable, but never sends that key elsewhere', async () => {

@@ -81,6 +81,46 @@ it('streams a response piece by piece and tells the handler when the client leav
   await left.promise
 })
 
+it('asks a stream for no more than a client that does not read can hold', async () => {
+  const piece = new Uint8Array(64 * 1024)
+  let pieces = 0
+  const { port } = await listen({
+    handle: async () =>
+      new Response(
+        new ReadableStream({
+          pull(controller) {
+            if (++pieces > 1_000) controller.close()
+            else controller.enqueue(piece)
+          },
+        }),
+      ),
+  })
+  const client = connect(port, '127.0.0.1')
+  client.pause()
+  client.write('GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
+  for (let before = -1; before < 1 || before < pieces;) {
+    before = pieces
+    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+  }
+  expect(pieces).toBeLessThan(1_000)
+  let bytes = 0
+  client.on('data', (chunk) => (bytes += chunk.length))
+  client.resume()
+  await new Promise((resolve) => client.on('close', resolve))
+  expect(bytes).toBeGreaterThan(1_000 * piece.length)
+})
+
+it('answers HEAD with headers only, and several requests on one connection', async () => {
+  const { port } = await listen({ handle: async () => new Response('body', { headers: { 'x-a': '1' } }) })
+  const answer = await raw(
+    port,
+    'HEAD /1 HTTP/1.1\r\nhost: a\r\n\r\nGET /2 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n',
+  )
+  expect(answer.match(/HTTP\/1.1 200 OK/g)).toHaveLength(2)
+  expect(answer.match(/x-a: 1/g)).toHaveLength(2)
+  expect(answer.match(/body/g)).toHaveLength(1)
+})
+
 it('answers 413 to a declared body over the limit without reading it', async () => {
   let handled = 0
   const { port } = await listen({ handle: async () => new Response(String(handled++)) })
@@ -175,6 +215,33 @@ it('closes a socket with 1009 when a frame is over the limit', async () => {
   client.on('open', () => client.send('x'.repeat(1_001)))
   expect(await clientSide).toBe(1009)
   expect(await serverSide.promise).toBe(1009)
+})
+
+it('ends only the socket whose frame sets off a defect', async () => {
+  const ends: number[] = []
+  const { port } = await listen({
+    upgrade: () => ({
+      accept: true,
+      opened: (socket) =>
+        socket.listen({
+          onText: (text) => {
+            if (text === 'bad') throw new Error('a defect')
+            void socket.send(text)
+          },
+          onPong: () => undefined,
+          onClose: (code) => ends.push(code),
+        }),
+    }),
+  })
+  const [sick, well] = [new WebSocket(`ws://127.0.0.1:${port}/`), new WebSocket(`ws://127.0.0.1:${port}/`)]
+  sick.on('open', () => sick.send('bad'))
+  expect(await new Promise((resolve) => sick.on('close', resolve))).toBe(1011)
+  const echo = new Promise((resolve) => well.on('message', (data: Buffer) => resolve(data.toString())))
+  if (well.readyState === WebSocket.OPEN) well.send('hello')
+  else well.on('open', () => well.send('hello'))
+  expect(await echo).toBe('hello')
+  expect(ends).toEqual([1011])
+  well.terminate()
 })
 
 it('closes a socket with 1003 when a frame is binary', async () => {

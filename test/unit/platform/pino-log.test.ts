@@ -1,3 +1,6 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { openPinoLog, type PinoLogOptions } from '../../../src/platform/pino-log.ts'
 
@@ -63,6 +66,19 @@ it('prints one readable line on a terminal, which no value can break', async () 
   expect(lines[0]?.slice(9)).toBe(
     'error could not connect  host=a.example reason="line one\\nline two \\u001b[2J" attempts=2\n',
   )
+})
+
+it.each([true, false])('writes to a descriptor, waiting for it or not (sync: %s)', async (sync) => {
+  const folder = mkdtempSync(join(tmpdir(), 'clew-log-'))
+  const descriptor = openSync(join(folder, 'log'), 'w')
+  const { log, flush } = await openPinoLog({ verbose: false, pretty: true, sync, descriptor })
+  for (let line = 0; line < 1_000; line++) log.info('a line', { line })
+  flush()
+  const lines = readFileSync(join(folder, 'log'), 'utf8').trimEnd().split('\n')
+  expect(lines).toHaveLength(1_000)
+  expect(lines.at(-1)).toMatch(/ info {2}a line {2}line=999$/)
+  closeSync(descriptor)
+  rmSync(folder, { recursive: true })
 })
 
 it('uses colours only when told', async () => {

@@ -52,9 +52,10 @@ describeRules('anthropic', ANTHROPIC_RULES, checkAnthropicRequest, {
   ],
   'field-type': [
     { bad: { ...hello, stream: 'yes' }, good: { ...hello, stream: true } },
-    { bad: withMessages(say('tool', 'x')), good: withMessages(say('user', 'x')) },
+    { also: ['first-role'], bad: withMessages(say('tool', 'x')), good: withMessages(say('user', 'x')) },
   ],
   'block-type': {
+    also: ['message-content'],
     bad: withMessages(say('user', [{ type: 'toolCall' }])),
     good: withMessages(say('user', [text('x')])),
   },
@@ -120,7 +121,11 @@ describeRules('anthropic', ANTHROPIC_RULES, checkAnthropicRequest, {
   },
   'tool-use-answered': [
     { bad: edit(loop, (body) => body.messages[2].content.pop()), good: loop },
-    { bad: edit(loop, (body) => body.messages.splice(2, 0, say('user', 'wait'))), good: loop },
+    {
+      also: ['alternation', 'tool-result-expected'],
+      bad: edit(loop, (body) => body.messages.splice(2, 0, say('user', 'wait'))),
+      good: loop,
+    },
     { bad: edit(loop, (body) => body.messages.pop()), good: loop },
   ],
   'tool-result-expected': {
@@ -186,6 +191,14 @@ describeRules('anthropic', ANTHROPIC_RULES, checkAnthropicRequest, {
   'thinking-adaptive-only': {
     bad: { ...hello, max_tokens: 4096, model: NEW_MODEL, thinking },
     good: { ...hello, max_tokens: 4096, model: NEW_MODEL, thinking: { type: 'adaptive' } },
+  },
+  'thinking-adaptive-unknown': {
+    bad: { ...hello, thinking: { type: 'adaptive' } },
+    good: { ...hello, model: 'claude-sonnet-4-6', thinking: { type: 'adaptive' } },
+  },
+  'thinking-always-on': {
+    bad: { ...hello, model: 'claude-fable-5-2', thinking: { type: 'disabled' } },
+    good: { ...hello, model: 'claude-sonnet-5', thinking: { type: 'disabled' } },
   },
   'thinking-forced-tool': {
     bad: { ...thinkingLoop, tool_choice: { type: 'any' } },

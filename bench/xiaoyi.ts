@@ -1,0 +1,156 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { performance } from 'node:perf_hooks'
+import type { Clock } from '../src/base/clock.ts'
+import { sleep } from '../src/base/clock.ts'
+import { silentLog } from '../src/base/log.ts'
+import { homePaths } from '../src/cli/home.ts'
+import { openHouse } from '../src/cli/house.ts'
+import { createNodePlatform } from '../src/cli/node-platform.ts'
+import { openXiaoyiChannel } from '../src/cli/xiaoyi-channel.ts'
+import { loadConfig } from '../src/config/load.ts'
+import { createXiaoyiSimulator } from '../src/simulator/xiaoyi/simulator.ts'
+import type { AgentStep } from '../test/conformance/xiaoyi/agent.ts'
+import { openModelServer } from '../test/support/model-server.ts'
+
+/**
+ * The whole gateway on a real disk and real sockets; the service, the phone and the model share its process, so the
+ * figures are what a machine with all of them would show, not less.
+ */
+const STREAMING_SESSIONS = 100
+const CLEARS = 300
+/** 50 pieces per second and session: a quick model. */
+const DELTA_EVERY_MS = 20
+const AGENT = { ak: 'ak', sk: 'sk', agentId: 'agent-1' }
+const never = new AbortController().signal
+
+/** Streams words until it is stopped. */
+async function* streamForever(
+  _text: string,
+  _earlier: readonly string[],
+  clock: Clock,
+  signal: AbortSignal,
+): AsyncGenerator<AgentStep> {
+  for (;;) {
+    await sleep(clock, DELTA_EVERY_MS, signal)
+    yield { kind: 'text', round: 0, delta: 'word ' }
+  }
+}
+
+const platform = createNodePlatform(silentLog)
+const { clock: systemClock, ids, httpServers: servers, files } = platform
+const endpoint = { host: '127.0.0.1', port: 0 }
+const switches = { newSessionAfterClear: false }
+const endpoints = [endpoint, endpoint]
+const simulator = await createXiaoyiSimulator({ clock: systemClock, ids, servers, agent: AGENT, endpoints, switches })
+const model = await openModelServer(servers, systemClock, streamForever)
+const home = await mkdtemp(join(tmpdir(), 'clew-bench-'))
+const paths = homePaths(home, {})
+const [wsUrl1, wsUrl2] = simulator.urls
+await writeFile(
+  paths.config,
+  JSON.stringify({
+    model: 'local/m',
+    providers: { local: { type: 'openai-compatible', baseUrl: model.baseUrl } },
+    agent: { tools: [] },
+    limits: { concurrent_turns: 2 * STREAMING_SESSIONS },
+    channels: { xiaoyi: { enabled: true, ...AGENT, wsUrl1, wsUrl2 } },
+  }),
+)
+const { config } = await loadConfig({ files, path: paths.config, env: {} })
+const house = await openHouse(platform, { config, paths })
+const channel = await openXiaoyiChannel(platform, config, paths)
+if (channel === undefined) throw new Error('the channel is not enabled')
+await house.open([channel])
+while (simulator.connections.ready().length < 2) await sleep(systemClock, 10, never)
+
+const alone = await measure('nothing else runs')
+for (let count = 0; count < STREAMING_SESSIONS; count++) {
+  simulator.say('stream', { sessionId: `streaming-${count}`, via: count % 2 })
+  await sleep(systemClock, 7, never)
+}
+const crowded = await measure(`${STREAMING_SESSIONS} sessions stream`)
+console.info(`ratio of the medians: ${(crowded.clear.median / alone.clear.median).toFixed(1)}`)
+if (simulator.phone.violations.length > 0) throw new Error('the phone found violations')
+await house.gateway.drain(AbortSignal.abort())
+await house.close()
+await simulator.close()
+await model.close()
+await platform.close()
+await rm(home, { recursive: true })
+// On a busy machine empty round trips and single writes are slow as well: then the figure says nothing about us.
+const isQuiet = crowded.empty.p99 < 3 && crowded.write.p99 < 3
+if (isQuiet && crowded.clear.p99 >= 10) {
+  throw new Error(`clearContext took ${crowded.clear.p99.toFixed(1)} ms at p99; the limit is 10 ms`)
+}
+
+interface Times {
+  readonly median: number
+  readonly p99: number
+}
+
+/**
+ * Each clear meets a running turn of its own session: it has to be stopped and its task closed first. After each one an
+ * empty round trip over the same sockets, refused without any work, and one durable write show what the machine takes.
+ */
+async function measure(situation: string): Promise<Readonly<Record<'clear' | 'empty' | 'write', Times>>> {
+  const clears: number[] = []
+  const empties: number[] = []
+  const writes: number[] = []
+  for (let count = 0; count < CLEARS; count++) {
+    simulator.newConversation()
+    const task = simulator.say('stream')
+    while (!task.isAcknowledged) await sleep(systemClock, 1, never)
+    clears.push(await timed(clearOnce))
+    await sleep(systemClock, 2, never)
+    empties.push(await timed(() => refusedOnce(`empty-${performance.now()}`)))
+    writes.push(await timed(writeOnce))
+  }
+  return {
+    clear: report(`clearContext, ${situation}`, clears),
+    empty: report(`empty round trip, ${situation}`, empties),
+    write: report(`one durable write, ${situation}`, writes),
+  }
+}
+
+async function writeOnce(): Promise<void> {
+  const handle = await files.open(join(home, 'probe'), 'append')
+  await handle.write('one line of a journal\n')
+  await handle.sync()
+  await handle.close()
+}
+
+function clearOnce(): Promise<void> {
+  return new Promise((resolve) => {
+    simulator.phone.events.onControl = () => resolve()
+    simulator.clear()
+  })
+}
+
+function refusedOnce(id: string): Promise<void> {
+  const { sessionId } = simulator
+  const task = simulator.phone.addTask({ taskId: id, requestId: id, sessionId, request: '', endpoint: 0 })
+  return new Promise((resolve) => {
+    simulator.phone.events.onChange = (changed) => {
+      if (changed !== task) return
+      task.end('done')
+      resolve()
+    }
+    simulator.sendRaw(JSON.stringify({ jsonrpc: '2.0', id, sessionId, method: 'none' }))
+  })
+}
+
+async function timed(action: () => Promise<void>): Promise<number> {
+  const began = performance.now()
+  await action()
+  return performance.now() - began
+}
+
+function report(name: string, times: number[]): Times {
+  times.sort((a, b) => a - b)
+  const at = (share: number): number => times[Math.floor(share * (times.length - 1))] ?? 0
+  const [median, p99] = [at(0.5), at(0.99)]
+  console.info(`${name}: median ${median.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms, max ${at(1).toFixed(2)} ms`)
+  return { median, p99 }
+}

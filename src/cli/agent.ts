@@ -1,0 +1,165 @@
+import type { Config, ProviderConfig } from '../config/config.ts'
+import { secretsOf } from '../config/explain.ts'
+import type { SessionRecord } from '../core/inbound.ts'
+import type { SessionKey } from '../core/ids.ts'
+import { createTokenCounter } from '../core/token-counter.ts'
+import { historyLimitOf } from '../history/history-limit.ts'
+import { loadHookModules } from '../hook/load.ts'
+import type { HookSource } from '../hook/register.ts'
+import { createHookRunner, type HookRunner } from '../hook/runner.ts'
+import type { ModelInfo, ModelOverride } from '../provider/catalogue.ts'
+import { createDemoProvider } from '../provider/demo/demo.ts'
+import type { ProviderConfig as ProviderSettings } from '../provider/provider-config.ts'
+import { createProviders, type Providers, type ResolvedModel } from '../provider/registry.ts'
+import type { AgentParts } from '../session/converse.ts'
+import { createToolRunner } from '../tool/run-tool-calls.ts'
+import type { TurnModel, TurnSettings } from '../turn/parts.ts'
+import type { HomePaths } from './home.ts'
+import type { Platform } from './platform.ts'
+import { createPictures } from './pictures.ts'
+import { openTools, type Toolbox } from './tools.ts'
+
+/** What answers: models, tools, hooks, and the settings of a turn. */
+export interface Agent extends AgentParts {
+  readonly providers: Providers
+  readonly toolbox: Toolbox
+  close(): Promise<void>
+}
+
+const DEMO_INFO: ModelInfo = {
+  contextWindow: 128_000,
+  maxOutputTokens: 8_192,
+  images: false,
+  thinking: false,
+  prices: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+  known: true,
+}
+
+export interface AgentOptions {
+  readonly config: Config
+  readonly paths: HomePaths
+  /** Hooks of a program that uses us as a library, before those of the configuration. */
+  readonly hooks?: readonly HookSource[]
+}
+
+export async function openAgent(
+  platform: Platform,
+  { config, paths, hooks: ownHooks = [] }: AgentOptions,
+): Promise<Agent> {
+  const { clock, ids, http, log } = platform
+  const demo = { provider: createDemoProvider({ clock }), models: { demo: DEMO_INFO } }
+  const providers = createProviders(mapValues(config.providers, toProviderSettings), {
+    http,
+    clock,
+    ids,
+    extra: [demo],
+  })
+  const configured = config.model.map((name) => toTurnModel(providers.resolve(name), config))
+  const hooks = await openHooks(platform, config, paths, ownHooks)
+  const toolbox = await openTools(platform, config, paths)
+  const tools = createToolRunner({
+    registry: toolbox.registry,
+    clock,
+    log,
+    secrets: secretsOf(config),
+    maxConcurrent: config.agent.parallel_tools,
+    limits: { timeoutMs: config.agent.tool_timeout_ms, maxChars: config.agent.tool_output_chars },
+  })
+  const resolveModel = (name: string): TurnModel => toTurnModel(providers.resolve(name), config)
+  return {
+    providers,
+    toolbox,
+    tools,
+    hooks,
+    counter: createTokenCounter(),
+    resolveModel,
+    modelsFor(record) {
+      const own = ownModel(record)
+      const models =
+        own === undefined ? configured : [resolveModel(own), ...configured.filter(({ name }) => name !== own)]
+      return models as [TurnModel, ...TurnModel[]]
+    },
+    settingsFor: (key, autoCleanup) => toSettings(key, autoCleanup, config),
+    pictures: createPictures(platform, paths),
+    close: () => toolbox.close(),
+  }
+}
+
+async function openHooks(
+  { clock, log, modules }: Platform,
+  config: Config,
+  paths: HomePaths,
+  own: readonly HookSource[],
+): Promise<HookRunner> {
+  const loaded =
+    config.hooks.length === 0 ? [] : await loadHookModules(config.hooks, { modules, configDirectory: paths.home })
+  return createHookRunner({ sources: [...own, ...loaded], clock, log })
+}
+
+/** The seed's fields for a session's own model. */
+function ownModel({ providerOverride, modelOverride }: SessionRecord): string | undefined {
+  if (typeof modelOverride !== 'string' || modelOverride === '') return undefined
+  return typeof providerOverride === 'string' && providerOverride !== ''
+    ? `${providerOverride}/${modelOverride}`
+    : modelOverride
+}
+
+function toTurnModel({ ref, provider, model, info }: ResolvedModel, config: Config): TurnModel {
+  return {
+    name: ref,
+    provider,
+    model,
+    contextWindow: info.contextWindow,
+    maxOutputTokens: Math.min(config.agent.max_output_tokens ?? info.maxOutputTokens, info.maxOutputTokens),
+    acceptsImages: info.images,
+  }
+}
+
+function toSettings(key: SessionKey, autoCleanup: boolean | undefined, config: Config): TurnSettings {
+  const { ttl, tools, ...pruning } = config.contextPruning
+  return {
+    systemPrompt: config.agent.system_prompt,
+    maxRounds: config.task.max_rounds,
+    historyLimit: historyLimitOf(key, config.channels),
+    thinkingLevel: config.agent.thinking,
+    pruning: { ...pruning, ttlMs: ttl, allowTools: tools.allow, denyTools: tools.deny },
+    compaction: config.compaction,
+    cleanup: {
+      enabled: autoCleanup ?? config.task.auto_cleanup_enabled,
+      minTokens: config.task.cleanup_min_tokens,
+      policy: config.task.cleanup_policy,
+    },
+  }
+}
+
+/** The configuration's words into the provider room's. */
+function toProviderSettings({
+  type,
+  baseUrl,
+  apiKey,
+  headers,
+  models,
+  maxRetries,
+  ...timeouts
+}: ProviderConfig): ProviderSettings {
+  const { connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs } = timeouts
+  return {
+    type,
+    baseUrl,
+    apiKey,
+    headers,
+    models: mapValues(models, ({ contextWindow, maxOutputTokens, images, reasoning, price }): ModelOverride => ({
+      ...(contextWindow === undefined ? {} : { contextWindow }),
+      ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+      ...(images === undefined ? {} : { images }),
+      ...(reasoning === undefined ? {} : { thinking: reasoning }),
+      ...(price === undefined ? {} : { prices: price }),
+    })),
+    timeouts: { connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs },
+    retry: { maxAttempts: maxRetries + 1 },
+  }
+}
+
+function mapValues<A, B>(record: Readonly<Record<string, A>>, change: (value: A) => B): Readonly<Record<string, B>> {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]))
+}

@@ -1,0 +1,27 @@
+import { configSchema } from '../../config/explain.ts'
+import { checkConfig } from '../../config/load.ts'
+import { formatProblem } from '../../config/problem.ts'
+import { nodeFiles } from '../../platform/node-files.ts'
+import type { CommonOptions } from '../connect.ts'
+import { EXIT_FAILURE } from '../exit.ts'
+import { homePaths } from '../home.ts'
+import { printJson, printLines } from '../output.ts'
+
+export async function checkConfiguration(options: CommonOptions): Promise<void> {
+  const { config: path } = homePaths(options.home, process.env)
+  const problems = await checkConfig({ files: nodeFiles, path, env: process.env })
+  if (problems.length > 0) process.exitCode = EXIT_FAILURE
+  if (options.json === true) {
+    printJson({
+      file: path,
+      ok: problems.length === 0,
+      problems: problems.map((problem) => ({ ...problem, text: formatProblem(problem) })),
+    })
+    return
+  }
+  printLines(problems.length === 0 ? [`${path}: no problems`] : problems.map(formatProblem))
+}
+
+export function printSchema(): void {
+  printJson(configSchema())
+}

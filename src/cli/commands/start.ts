@@ -1,0 +1,101 @@
+import pc from 'picocolors'
+import { secretsOf } from '../../config/explain.ts'
+import { loadConfig, type ConfigOverride } from '../../config/load.ts'
+import { formatProblem } from '../../config/problem.ts'
+import { nodeFiles } from '../../platform/node-files.ts'
+import { openPinoLog } from '../../platform/pino-log.ts'
+import { observeRuntime } from '../../platform/runtime-stats.ts'
+import { deadline } from '../../platform/web.ts'
+import type { CommonOptions } from '../connect.ts'
+import { EXIT_FAILURE, reportFailure } from '../exit.ts'
+import { homePaths } from '../home.ts'
+import { openHouse, type House } from '../house.ts'
+import { createNodePlatform } from '../node-platform.ts'
+import { serve, type Serving } from '../serve.ts'
+
+export interface StartOptions extends CommonOptions {
+  readonly host?: string
+  readonly port?: number
+  readonly model?: string
+}
+
+/** After the drain time, this much for replies and files; then the process ends in any case. */
+const CLOSE_GRACE_MS = 3_000
+
+export async function start(options: StartOptions): Promise<void> {
+  const paths = homePaths(options.home, process.env)
+  const { config, warnings } = await loadConfig({
+    files: nodeFiles,
+    path: paths.config,
+    env: process.env,
+    overrides: overridesOf(options),
+  })
+  const isTerminal = process.stderr.isTTY
+  const { log, flush } = await openPinoLog({
+    verbose: options.verbose === true,
+    pretty: isTerminal,
+    colors: isTerminal && pc.isColorSupported,
+    sync: false,
+    secrets: secretsOf(config),
+  })
+  for (const warning of warnings) log.warn(formatProblem(warning))
+  const platform = createNodePlatform(log)
+  const house = await openHouse(platform, { config, paths })
+  const stopRuntime = observeRuntime(house.metrics)
+  let serving: Serving
+  try {
+    serving = await serve(house, platform)
+  } catch (error) {
+    await house.close()
+    flush()
+    throw error
+  }
+  announce(house, serving)
+  await stopped(house, serving, config.shutdown.drain_ms)
+  stopRuntime()
+  await platform.close()
+  flush()
+  process.exit(process.exitCode ?? 0)
+}
+
+function overridesOf({ host, port, model }: StartOptions): readonly ConfigOverride[] {
+  return [
+    ...(host === undefined ? [] : [{ key: 'listen.host', value: host, source: '--host' }]),
+    ...(port === undefined ? [] : [{ key: 'listen.port', value: port, source: '--port' }]),
+    ...(model === undefined ? [] : [{ key: 'model', value: model, source: '--model' }]),
+  ]
+}
+
+function announce({ config, paths }: House, { url }: Serving): void {
+  const lines = [
+    `${pc.bold('clew')} is ready`,
+    `  open      ${url}`,
+    `  webhook   ${url.replace('http', 'ws')}/ws`,
+    `  model     ${config.model.join(', ')}`,
+    `  home      ${paths.home}`,
+    `  chat      clew chat${paths.home === homePaths(undefined, process.env).home ? '' : ` --home ${paths.home}`}`,
+  ]
+  process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+/** Resolves when everything is closed after SIGTERM or SIGINT, or after the disk failed. A second signal ends at once. */
+function stopped(house: House, serving: Serving, drainMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    let stopping = false
+    const stop = (): void => {
+      if (stopping) process.exit(process.exitCode ?? 0)
+      stopping = true
+      deadline(drainMs + CLOSE_GRACE_MS).addEventListener('abort', () => process.exit(process.exitCode ?? 0))
+      void serving.stop(deadline(drainMs)).then(resolve, (error: unknown) => {
+        reportFailure(error)
+        resolve()
+      })
+    }
+    process.on('SIGTERM', stop)
+    process.on('SIGINT', stop)
+    house.failed.catch((error: unknown) => {
+      process.exitCode = reportFailure(error) || EXIT_FAILURE
+      stop()
+    })
+  })
+}

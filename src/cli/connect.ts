@@ -1,0 +1,40 @@
+import { loadConfig } from '../config/load.ts'
+import { GatewayError } from '../core/errors.ts'
+import { nodeFiles } from '../platform/node-files.ts'
+import { nodeProcesses } from '../platform/node-processes.ts'
+import { contactUrl, readContact, type Contact } from './contact.ts'
+import { homePaths, type HomePaths } from './home.ts'
+import { RemoteApi } from './remote-api.ts'
+
+/** Options every command shares. */
+export interface CommonOptions {
+  readonly home?: string
+  readonly json?: boolean
+  readonly verbose?: boolean
+}
+
+export interface RunningGateway {
+  readonly paths: HomePaths
+  readonly contact: Contact
+  readonly token: string | undefined
+}
+
+/** The gateway of this home, when it runs. It is found through a file in the home, never by guessing ports. */
+export async function findGateway(options: CommonOptions): Promise<RunningGateway | undefined> {
+  const paths = homePaths(options.home, process.env)
+  const contact = await readContact(nodeFiles, paths.contact, nodeProcesses)
+  if (contact === undefined) return undefined
+  const { config } = await loadConfig({ files: nodeFiles, path: paths.config, env: process.env })
+  return { paths, contact, token: config.listen.token }
+}
+
+export async function requireContact(options: CommonOptions): Promise<RunningGateway> {
+  const running = await findGateway(options)
+  if (running !== undefined) return running
+  const { home } = homePaths(options.home, process.env)
+  throw new GatewayError('GATEWAY_NOT_RUNNING', `no gateway runs in ${home}; start one with: clew start`, { home })
+}
+
+export function apiOf({ contact, token }: RunningGateway): RemoteApi {
+  return new RemoteApi(contactUrl(contact, 'http'), token)
+}

@@ -1,0 +1,74 @@
+import type { JsonObject } from '../base/json.ts'
+import type { Entry } from '../core/entry.ts'
+import { GatewayError } from '../core/errors.ts'
+import { prepareHistory } from '../history/prepare.ts'
+import { decodeReport, renderReport } from '../history/report.ts'
+import {
+  hashOfBody,
+  inputOfRecord,
+  isRequestRecord,
+  REQUEST_ENTRY_TYPE,
+  type RequestRecord,
+} from '../history/request-record.ts'
+import type { Providers } from '../provider/registry.ts'
+import { latestSetup } from '../turn/setup.ts'
+
+/** A past request, built again from the transcript: the same bytes, proved by their hash, and why they are what they are. */
+export function describeRequest(
+  branch: readonly Entry[],
+  n: number,
+  sessionId: string,
+  providers: Providers,
+): JsonObject {
+  const at = branch.findIndex((entry) => recordOf(entry)?.n === n)
+  const record = recordOf(branch[at])
+  if (record === undefined)
+    throw new GatewayError('FIELD_INVALID', `this session has no request ${n}`, { field: 'request' })
+  const body = rebuild(record, branch.slice(0, at), sessionId, providers)
+  const matches = body !== undefined && hashOfBody(body) === record.hash
+  const report = decodeReport(record.report)
+  const { provider } = record.input.target
+  const verdict = matches ? 'rebuilt byte for byte, the hash matches' : 'it cannot be rebuilt with the same bytes'
+  return {
+    request: n,
+    model: `${provider}/${record.model}`,
+    api: record.api,
+    hash: record.hash,
+    hashMatches: matches,
+    estimatedTokens: record.estimate,
+    ...(body === undefined ? {} : { body }),
+    rendered: [
+      `request ${n} to ${provider}/${record.model} (${record.api}), about ${record.estimate} tokens`,
+      `${record.hash}: ${verdict}`,
+      '',
+      report === undefined ? 'the report of this request cannot be read' : renderReport(report),
+    ].join('\n'),
+  }
+}
+
+function rebuild(
+  record: RequestRecord,
+  before: readonly Entry[],
+  sessionId: string,
+  providers: Providers,
+): string | undefined {
+  const setup = latestSetup(before)
+  const input = inputOfRecord(record, before)
+  if (setup === undefined || input === undefined) return undefined
+  const { provider } = providers.resolve(`${record.input.target.provider}/${record.model}`)
+  const { body } = provider.encode({
+    model: record.model,
+    system: setup.system,
+    messages: prepareHistory(input).messages,
+    tools: setup.tools,
+    maxOutputTokens: setup.maxOutputTokens,
+    thinkingLevel: setup.thinkingLevel,
+    cacheKey: sessionId,
+  })
+  return body
+}
+
+function recordOf(entry: Entry | undefined): RequestRecord | undefined {
+  if (entry?.type !== 'custom' || entry.customType !== REQUEST_ENTRY_TYPE) return undefined
+  return isRequestRecord(entry.data) ? entry.data : undefined
+}

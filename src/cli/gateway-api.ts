@@ -1,0 +1,146 @@
+import type { JsonObject } from '../base/json.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Channel } from '../channel/channel.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { MessageEntry } from '../core/entry.ts'
+import type { EntryId, SessionId, SessionKey } from '../core/ids.ts'
+import type { SessionRecord } from '../core/inbound.ts'
+import { textOf, type Message } from '../core/message.ts'
+import type { Gateway } from '../gateway/gateway.ts'
+import type { GatewayApi } from '../gateway/http.ts'
+import { activeCleanups } from '../history/cleanup-records.ts'
+import { requestRecords } from '../history/request-record.ts'
+import { undoLatestCleanup } from '../turn/cleanup.ts'
+import type { Agent } from './agent.ts'
+import { describeRequest } from './describe-request.ts'
+import type { Storage } from './storage.ts'
+
+export interface ApiParts {
+  readonly clock: Clock
+  readonly storage: Storage
+  readonly agent: Agent
+  readonly gateway: Gateway
+  status(): JsonObject
+  channel(name: string): Channel | undefined
+}
+
+/** The JSON API, for the HTTP side and for commands that work on a stopped gateway's files. */
+export function createGatewayApi({ storage, agent, gateway, status, channel }: ApiParts): GatewayApi {
+  const { directory, control, transcripts, sessionsFile } = storage
+  const never = new AbortController().signal
+  return {
+    isOpen: () => gateway.isOpen,
+    status,
+    async list(query) {
+      const { sessions, nextCursor } = directory.list({ limit: 50, ...query })
+      return {
+        sessions: sessions.map(({ key, record }) => rowOf(key, record)),
+        count: sessions.length,
+        ...(nextCursor === undefined ? {} : { nextCursor }),
+      }
+    },
+    async show(key, query) {
+      const row = findRow(storage, key)
+      const transcript = await transcripts.open(row.record.sessionId, never)
+      try {
+        const branch = await transcript.branch()
+        if (query.request !== undefined) {
+          return describeRequest(branch, query.request, row.record.sessionId, agent.providers)
+        }
+        const hidden = new Set(activeCleanups(branch).flatMap(({ record }) => record.hidden))
+        const messages = branch.filter((entry): entry is MessageEntry => entry.type === 'message')
+        return {
+          session: rowOf(row.key, row.record),
+          activity: gateway.sessionActivity(row.key),
+          requests: requestRecords(branch).length,
+          usage: { ...storage.usage.ofSession(row.record.sessionId) },
+          repairs: transcript.repairs.map((note) => ({ ...note })),
+          messages: messages.slice(-(query.limit ?? 1_000)).map((entry) => messageView(entry, hidden)),
+        }
+      } finally {
+        await transcript.close()
+      }
+    },
+    async reset(key) {
+      const result = await gateway.control({ type: 'reset', key: findRow(storage, key).key })
+      return { success: true, key: result.type === 'reset' ? result.key : key }
+    },
+    async cancel(key) {
+      const result = await gateway.control({ type: 'cancel', key: findRow(storage, key).key })
+      return { success: true, key, cancelled: result.type === 'cancel' ? result.cancelled : 0 }
+    },
+    async delete(key) {
+      const row = findRow(storage, key)
+      await gateway.control({ type: 'delete', key: row.key })
+      return { success: true, key: row.key }
+    },
+    async trust(name) {
+      const known = channel(name)
+      if (known === undefined)
+        throw new GatewayError('FIELD_INVALID', `no channel "${name}" is running`, { field: 'channel' })
+      return { channel: name, accepted: (await known.trust?.()) ?? 0 }
+    },
+    async restore(key, archive) {
+      const row = findRow(storage, key)
+      if (archive === undefined) return restoreCleanup(storage, row.key, row.record.sessionId)
+      await gateway.exclusively(row.key, () => control.restoreArchive(row.key, archive as SessionId))
+      sessionsFile.changed()
+      return { success: true, key: row.key, message: `${row.key} goes on with ${archive}` }
+    },
+  }
+}
+
+async function restoreCleanup(storage: Storage, key: SessionKey, sessionId: SessionId): Promise<JsonObject> {
+  const transcript = await storage.transcripts.open(sessionId, new AbortController().signal)
+  try {
+    const stepId = await undoLatestCleanup(transcript)
+    if (stepId === undefined)
+      throw new GatewayError('FIELD_INVALID', 'there is no cleanup left to undo in this session', { field: 'key' })
+    return { success: true, key, stepId, message: `the rounds of step ${stepId} are in the model's view again` }
+  } finally {
+    await transcript.close()
+  }
+}
+
+/** A key, or a session's id. */
+function findRow(storage: Storage, key: string): { readonly key: SessionKey; readonly record: SessionRecord } {
+  return storage.directory.byId(key) ?? storage.directory.resolveOrThrow(key)
+}
+
+function rowOf(key: SessionKey, record: SessionRecord): JsonObject {
+  return { key, ...(record as unknown as JsonObject) }
+}
+
+function messageView(entry: MessageEntry, hidden: ReadonlySet<EntryId>): JsonObject {
+  return {
+    id: entry.id,
+    role: entry.message.role,
+    text: textOfMessage(entry.message),
+    timestamp: entry.timestamp,
+    ...(entry.stepId === undefined ? {} : { stepId: entry.stepId }),
+    ...(entry.round === undefined ? {} : { round: entry.round }),
+    ...(hidden.has(entry.id) ? { hidden: true } : {}),
+  }
+}
+
+function textOfMessage(message: Message): string {
+  switch (message.role) {
+    case 'user':
+    case 'custom':
+    case 'system':
+      return textOf(message.content)
+    case 'assistant': {
+      const calls = message.content.flatMap((block) =>
+        block.type === 'toolCall' ? [`[calls ${block.name} ${JSON.stringify(block.arguments)}]`] : [],
+      )
+      return [textOf(message.content), ...calls].filter((line) => line !== '').join('\n')
+    }
+    case 'toolResult':
+      return `[${message.toolName}${message.isError ? ', failed' : ''}] ${textOf(message.content)}`
+    case 'bashExecution':
+      return `$ ${message.command}\n${message.output}`
+    case 'compactionSummary':
+    case 'branchSummary':
+      return message.summary
+  }
+}

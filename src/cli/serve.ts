@@ -1,0 +1,130 @@
+import { errnoOf } from '../base/files.ts'
+import type { HttpListener } from '../base/http.ts'
+import type { Channel } from '../channel/channel.ts'
+import { HubLink, isOwnAddress } from '../channel/webhook/dial.ts'
+import { GatewayError } from '../core/errors.ts'
+import { createHttpHandlers } from '../gateway/http.ts'
+import { contactUrl, PROTOCOL, writeContact } from './contact.ts'
+import type { House } from './house.ts'
+import type { Platform } from './platform.ts'
+import { readOrCreateUid } from './uid.ts'
+
+export interface Serving {
+  readonly port: number
+  readonly url: string
+  /** Stops intake, lets running turns finish until the deadline, then ends everything in order. */
+  stop(deadline: AbortSignal): Promise<void>
+}
+
+/** A frame far over the limit is cut off by the socket itself; one a little over gets an error frame first. */
+const FAR_OVER = 4
+
+/** Opens the address first: a port in use must not cost a recovery. Then intake, then the contact file for the CLI. */
+export async function serve(house: House, platform: Platform): Promise<Serving> {
+  const { config, paths, api, webhook, metrics, gateway } = house
+  const { host, port, token, allowed_origins } = config.listen
+  const handlers = createHttpHandlers({
+    access: { token, allowedOrigins: allowed_origins, host },
+    api,
+    webhook,
+    metrics,
+    log: platform.log,
+  })
+  const listener = await listen(platform, {
+    host,
+    port,
+    maxBodyBytes: config.limits.body_bytes,
+    maxFrameBytes: config.limits.frame_bytes * FAR_OVER,
+    ...handlers,
+  })
+  const links = await openLinks(house, platform, listener.port)
+  await house.open(links.channels)
+  links.start()
+  await writeContact(platform.files, paths.contact, {
+    process: platform.processes.self,
+    host,
+    port: listener.port,
+    protocol: PROTOCOL,
+  })
+  return {
+    port: listener.port,
+    url: contactUrl({ host, port: listener.port }, 'http'),
+    async stop(deadline) {
+      await gateway.drain(deadline)
+      await links.close()
+      await platform.files.remove(paths.contact)
+      await house.close()
+      await listener.close()
+    },
+  }
+}
+
+type ListenRequest = Parameters<Platform['httpServers']['listen']>[0]
+
+async function listen(platform: Platform, request: ListenRequest): Promise<HttpListener> {
+  try {
+    return await platform.httpServers.listen(request)
+  } catch (error) {
+    const { host, port } = request
+    const code = errnoOf(error)
+    if (code === 'EADDRINUSE')
+      throw new GatewayError(
+        'PORT_IN_USE',
+        `port ${port} on ${host} is already in use; choose another with --port or listen.port`,
+        { host, port },
+        { cause: error },
+      )
+    if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+      throw new GatewayError(
+        'CONFIG_INVALID',
+        `cannot listen on ${host}:${port} (${code}); check listen.host and listen.port`,
+        { host, port, errno: code },
+        { cause: error },
+      )
+    }
+    throw error
+  }
+}
+
+interface Links {
+  readonly channels: readonly Channel[]
+  start(): void
+  close(): Promise<void>
+}
+
+/** Loaded only when it is switched on. */
+async function openXiaoyi(platform: Platform, { config, paths }: House): Promise<Channel | undefined> {
+  const { openXiaoyiChannel } = await import('./xiaoyi-channel.ts')
+  return openXiaoyiChannel(platform, config, paths)
+}
+
+async function openLinks(house: House, platform: Platform, port: number): Promise<Links> {
+  const { config, paths, webhook } = house
+  const { webhook_url: hubUrl } = config
+  const hub =
+    hubUrl === undefined || isOwnAddress(hubUrl, { host: config.listen.host, port })
+      ? undefined
+      : new HubLink(webhook, {
+          dialer: platform.dialer,
+          clock: platform.clock,
+          ids: platform.ids,
+          log: platform.log.child({ channel: 'webhook' }),
+          url: hubUrl,
+          uid: config.uid ?? (await readOrCreateUid(platform, paths.uid)),
+          maxFrameBytes: config.limits.frame_bytes * FAR_OVER,
+          connectTimeoutMs: 10_000,
+          backoff: {
+            firstMs: config.channels.webhook.backoff.first_ms,
+            maxMs: config.channels.webhook.backoff.max_ms,
+            jitter: 0.2,
+          },
+          healthyAfterMs: config.channels.webhook.backoff.stable_ms,
+        })
+  if (hub !== undefined) webhook.useHub(hub)
+  const xiaoyi = config.channels.xiaoyi.enabled ? await openXiaoyi(platform, house) : undefined
+  return {
+    channels: xiaoyi === undefined ? [] : [xiaoyi],
+    start: () => hub?.start(),
+    close: async () => hub?.close(),
+  }
+}

@@ -1,0 +1,174 @@
+import { errnoOf, makeDurableDirectory } from '../base/files.ts'
+import { openJournal, type Journal, type JournalFailed } from '../base/journal.ts'
+import type { Config } from '../config/config.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { DeliveryFate, Reply } from '../core/inbound.ts'
+import { Delivery } from '../gateway/delivery.ts'
+import { SessionControl } from '../session/control.ts'
+import { SessionDirectory } from '../session/directory.ts'
+import { ExportHistory, SessionsFile } from '../session/sessions-file.ts'
+import { UsageLedger } from '../session/usage-ledger.ts'
+import { openFileStore, type FileTranscriptStore } from '../transcript/file-store.ts'
+import type { HookContext } from '../hook/hook.ts'
+import type { HookRunner } from '../hook/runner.ts'
+import { writeHooks } from './write-hooks.ts'
+import { lockOf, type WriteLock } from '../transcript/lock.ts'
+import { TranscriptTopic } from '../transcript/topic.ts'
+import type { HomePaths } from './home.ts'
+import type { Platform } from './platform.ts'
+
+/** Everything durable of one home, opened and recovered, behind its lock. */
+export interface Storage {
+  readonly journal: Journal
+  readonly directory: SessionDirectory
+  readonly delivery: Delivery
+  readonly usage: UsageLedger
+  readonly sessionsFile: SessionsFile
+  readonly transcripts: FileTranscriptStore
+  readonly control: SessionControl
+  close(): Promise<void>
+}
+
+export interface StorageOptions {
+  readonly config: Config
+  readonly paths: HomePaths
+  readonly hooks: HookRunner
+  send(reply: Reply): Promise<DeliveryFate>
+  onJournalFailed(error: JournalFailed): void
+}
+
+const MAX_ARCHIVED_PER_SESSION = 100
+
+export async function openStorage(platform: Platform, options: StorageOptions): Promise<Storage> {
+  const { files } = platform
+  const { paths } = options
+  try {
+    await makeDurableDirectory(files, paths.home)
+  } catch (error) {
+    throw homeError(error, paths.home)
+  }
+  const lock = await lockHome(platform, paths)
+  try {
+    const storage = await openLocked(platform, options)
+    return {
+      ...storage,
+      async close() {
+        await storage.sessionsFile.close()
+        await storage.transcripts.close()
+        await storage.journal.close()
+        await releaseHome(lock)
+      },
+    }
+  } catch (error) {
+    await releaseHome(lock)
+    throw homeError(error, paths.home)
+  }
+}
+
+async function openLocked(platform: Platform, options: StorageOptions): Promise<Omit<Storage, 'close'>> {
+  const { files, clock, ids, processes, log } = platform
+  const { config, paths } = options
+  const directory = new SessionDirectory({ clock, ids })
+  const history = new ExportHistory()
+  const topic = new TranscriptTopic()
+  const usage = new UsageLedger(clock)
+  const delivery = new Delivery({
+    clock,
+    log,
+    limits: {
+      rememberMs: config.limits.redelivery_ms,
+      rememberedMessages: 100_000,
+      rememberedBytes: 64 * 1024 * 1024,
+      rememberedAccounts: 100_000,
+      outboxPerAccount: config.limits.outbox_per_account,
+    },
+    send: (reply) => options.send(reply),
+  })
+  const journal = await openJournal({
+    files,
+    log,
+    directory: paths.journal,
+    topics: [directory, history, delivery, usage, topic],
+    onFailed: (error) => options.onJournalFailed(error),
+  })
+  delivery.attach(journal)
+  const transcripts = await openFileStore({
+    files,
+    clock,
+    ids,
+    processes,
+    log,
+    directory: paths.transcripts,
+    cwd: paths.workspace,
+    journal: { journal, topic },
+    durability: config.durability,
+    limits: { cacheBytes: config.limits.warm_session_bytes },
+    hooks: writeHooks(options.hooks, directory),
+  })
+  const sessionsFile = new SessionsFile({ files, clock, log, path: paths.sessionsFile, journal, directory, history })
+  const { adopted } = await sessionsFile.adopt()
+  if (adopted > 0) log.info('took over sessions from sessions.json', { sessions: adopted })
+  const control = new SessionControl({
+    journal,
+    directory,
+    transcripts,
+    maxArchivedPerSession: MAX_ARCHIVED_PER_SESSION,
+    onLeaving: (key, sessionId, reason) => tellLeaving(options.hooks, { session: key, sessionId }, reason),
+  })
+  return { journal, directory, delivery, usage, sessionsFile, transcripts, control }
+}
+
+/** Hooks hear of it before it happens and after; neither can prevent it. */
+async function tellLeaving(hooks: HookRunner, context: HookContext, reason: 'reset' | 'delete'): Promise<void> {
+  const { signal } = new AbortController()
+  await hooks.beforeReset({ reason }, context, signal)
+  await hooks.sessionEnd({ reason }, context, signal)
+}
+
+/** One gateway per home. The lock names its process, so one that was killed leaves nothing behind that counts. */
+async function lockHome({ files, clock, ids, processes, log }: Platform, paths: HomePaths): Promise<WriteLock> {
+  const lock = lockOf(paths.lock, {
+    files,
+    clock,
+    ids,
+    processes,
+    log,
+    timeoutMs: 0,
+    staleMs: Number.POSITIVE_INFINITY,
+    lingerMs: 0,
+  })
+  try {
+    await lock.enter(new AbortController().signal)
+    return lock
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.code !== 'SESSION_LOCKED') throw error
+    const pid = error.facts['ownerPid']
+    throw new GatewayError(
+      'HOME_IN_USE',
+      `another gateway (pid ${typeof pid === 'number' ? pid : 'unknown'}) already runs in ${paths.home}; stop it, or use another --home`,
+      { pid },
+    )
+  }
+}
+
+async function releaseHome(lock: WriteLock): Promise<void> {
+  await lock.leave()
+}
+
+function homeError(error: unknown, home: string): unknown {
+  const code = errnoOf(error) ?? (error instanceof Error ? errnoOf(error.cause) : undefined)
+  if (code === 'ENOSPC' || code === 'EDQUOT')
+    return new GatewayError('STORAGE_FULL', `no space left on the disk of ${home}`, { home }, { cause: error })
+  if (error instanceof GatewayError) return error
+  if (code !== undefined && UNWRITABLE.has(code)) {
+    return new GatewayError(
+      'HOME_UNWRITABLE',
+      `cannot write in ${home} (${code}); choose another --home or fix its permissions`,
+      { home, errno: code },
+      { cause: error },
+    )
+  }
+  return error
+}
+
+const UNWRITABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOENT', 'ENAMETOOLONG'])

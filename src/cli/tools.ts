@@ -1,0 +1,72 @@
+import type { Config } from '../config/config.ts'
+import { GatewayError } from '../core/errors.ts'
+import { createBuiltInTools } from '../tool/built-in.ts'
+import type { McpServerConfig } from '../tool/mcp/config.ts'
+import type { McpServers } from '../tool/mcp/servers.ts'
+import { createToolRegistry, type ToolRegistry } from '../tool/registry.ts'
+import type { Tool } from '../tool/tool.ts'
+import type { HomePaths } from './home.ts'
+import type { Platform } from './platform.ts'
+import { VERSION } from './version.ts'
+
+export interface Toolbox {
+  readonly registry: ToolRegistry
+  readonly mcp: McpServers | undefined
+  close(): Promise<void>
+}
+
+/** The tools the configuration switches on, built-in and from MCP servers. */
+export async function openTools(platform: Platform, config: Config, paths: HomePaths): Promise<Toolbox> {
+  const mcp = await openMcp(platform, config, paths)
+  const registry = createToolRegistry(builtInTools(platform, config, paths), mcp === undefined ? [] : [mcp.tools])
+  return { registry, mcp, close: async () => mcp?.close() }
+}
+
+function builtInTools(platform: Platform, { agent }: Config, { workspace }: HomePaths): readonly Tool[] {
+  // The allow-list is the switch of `exec`: naming it among the tools does nothing without one.
+  const names = [...agent.tools.filter((name) => name !== 'exec'), ...(agent.exec.allow.length > 0 ? ['exec'] : [])]
+  const { clock, ids, files, http, commands } = platform
+  return createBuiltInTools(names, {
+    clock,
+    ids,
+    files,
+    http,
+    commands,
+    workspace,
+    exec: agent.exec,
+    fetch: { allowHosts: agent.fetch.allow_hosts },
+  })
+}
+
+/** The MCP client is loaded only when a server is configured. */
+async function openMcp(
+  { clock, ids, http, commands, log }: Platform,
+  config: Config,
+  { workspace }: HomePaths,
+): Promise<McpServers | undefined> {
+  const servers = Object.entries(config.agent.mcp.servers).filter(([, server]) => server.enabled)
+  if (servers.length === 0) return undefined
+  const { openMcpServers } = await import('../tool/mcp/servers.ts')
+  const settings = Object.fromEntries(servers.map(([name, server]) => [name, toMcpConfig(name, server)]))
+  return openMcpServers(settings, {
+    clock,
+    ids,
+    http,
+    commands,
+    workspace,
+    version: VERSION,
+    log: log.child({ part: 'mcp' }),
+  })
+}
+
+type ServerSettings = Config['agent']['mcp']['servers'][string]
+
+function toMcpConfig(
+  name: string,
+  { command, args, env, cwd, url, headers, tools, timeout_ms }: ServerSettings,
+): McpServerConfig {
+  const limits = { ...(tools === undefined ? {} : { tools }), ...(timeout_ms === undefined ? {} : { timeout_ms }) }
+  if (command !== undefined) return { command, args, env, ...(cwd === undefined ? {} : { cwd }), ...limits }
+  if (url !== undefined) return { url, headers, ...limits }
+  throw new GatewayError('CONFIG_INVALID', `agent.mcp.servers.${name} needs a "command" or a "url"`, { name })
+}

@@ -1,0 +1,51 @@
+export {
+  ALL_RULES,
+  ANTHROPIC_RULES,
+  checkAnthropicRequest,
+  checkGoogleRequest,
+  checkMistralRequest,
+  checkOpenAICompletionsRequest,
+  checkOpenAIResponsesRequest,
+  type CheckOptions,
+  type CompletionsOptions,
+  GOOGLE_RULES,
+  type GoogleOptions,
+  type IssuedValues,
+  MISTRAL_RULES,
+  OPENAI_COMPLETIONS_RULES,
+  OPENAI_RESPONSES_RULES,
+  type ProviderRule,
+  type RuleApi,
+  type RuleProfile,
+  type RuleTable,
+  type RuleViolation,
+} from './rules/index.ts'
+export { answerOf } from './provider/answering-model.ts'
+export type { CalledTool, Conversation, OfferedTool, Turn } from './provider/conversation.ts'
+export {
+  isSimulatedProvider,
+  runProviderSimulator,
+  type RunSimulatorOptions,
+  SIMULATED_PROVIDERS,
+  type SimulatedProviderName,
+} from './provider/run.ts'
+export {
+  type AnswerBlock,
+  type AnswerStop,
+  type AnswerUsage,
+  type Delivery,
+  type RefusalKind,
+  type Script,
+  type ScriptedAnswer,
+  type ScriptedRefusal,
+  type ScriptedReply,
+  SIMULATED_APIS,
+  type SimulatedApi,
+} from './provider/script.ts'
+export type { RequestOutcome, SeenRequest } from './provider/seen-request.ts'
+export {
+  createProviderSimulator,
+  type ProviderSimulator,
+  type ServedSimulator,
+  type SimulatorOptions,
+} from './provider/simulator.ts'

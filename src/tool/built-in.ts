@@ -1,0 +1,56 @@
+import type { Clock } from '../base/clock.ts'
+import type { Commands } from '../base/commands.ts'
+import type { Files } from '../base/files.ts'
+import type { HttpClient } from '../base/http.ts'
+import type { Ids } from '../base/ids.ts'
+import { GatewayError } from '../core/errors.ts'
+import { createCalculatorTool } from './calculator/calculator.ts'
+import { createExecTool } from './exec/exec-tool.ts'
+import { createFetchTool } from './fetch/fetch-tool.ts'
+import { createFilesTool } from './files/files-tool.ts'
+import { createTimeTool } from './time.ts'
+import type { Tool } from './tool.ts'
+
+export interface BuiltInToolParts {
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly files: Files
+  readonly http: HttpClient
+  readonly commands: Commands
+  /** Absolute. */
+  readonly workspace: string
+  readonly timezone?: string
+  readonly fetch?: { readonly allowHosts?: readonly string[] }
+  /** `exec` exists only with a list of allowed commands. */
+  readonly exec?: {
+    readonly allow: readonly string[]
+    readonly environment?: Readonly<Record<string, string>>
+    readonly timeoutMs?: number
+  }
+}
+
+const CREATE: Readonly<Record<string, (parts: BuiltInToolParts) => Tool>> = {
+  time: createTimeTool,
+  calculator: () => createCalculatorTool(),
+  files: createFilesTool,
+  fetch: (parts) => createFetchTool({ ...parts, ...parts.fetch }),
+  exec: (parts) => {
+    if (parts.exec === undefined || parts.exec.allow.length === 0) {
+      throw new GatewayError('CONFIG_INVALID', 'the tool "exec" needs a list of allowed commands (agent.exec.allow)')
+    }
+    return createExecTool({ ...parts, ...parts.exec })
+  },
+}
+
+export const BUILT_IN_TOOLS: readonly string[] = Object.keys(CREATE)
+
+/** The tools `agent.tools` of the configuration names. */
+export function createBuiltInTools(names: readonly string[], parts: BuiltInToolParts): readonly Tool[] {
+  return [...new Set(names)].map((name) => {
+    const create = Object.hasOwn(CREATE, name) ? CREATE[name] : undefined
+    if (create !== undefined) return create(parts)
+    throw new GatewayError('CONFIG_INVALID', `there is no tool "${name}"; known are ${BUILT_IN_TOOLS.join(', ')}`, {
+      name,
+    })
+  })
+}

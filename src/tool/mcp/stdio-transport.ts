@@ -1,0 +1,124 @@
+import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
+import { type Clock, sleep } from '../../base/clock.ts'
+import type { CommandLine, Commands, RunningCommand } from '../../base/commands.ts'
+import { isRecord, parseJson } from '../../base/json.ts'
+import { FloodGuard, type FloodLimits } from './flood-guard.ts'
+
+export interface StdioTransportOptions {
+  readonly commands: Commands
+  readonly clock: Clock
+  readonly command: CommandLine
+  readonly maxMessageBytes: number
+  readonly stopGraceMs: number
+  readonly flood?: FloodLimits
+}
+
+const LEAVE_MS = 500
+
+/**
+ * JSON messages, one per line, to and from a program of our own. Other than the SDK's transport it ends the program with
+ * everything it started, bounds what it may send, and never shows its stderr, where servers print their keys.
+ */
+export class StdioTransport implements Transport {
+  onclose?: () => void
+  onerror?: (error: Error) => void
+  onmessage?: NonNullable<Transport['onmessage']>
+  readonly #options: StdioTransportOptions
+  readonly #guard: FloodGuard
+  #running: RunningCommand | undefined
+  #pieces: Uint8Array[] = []
+  #pendingBytes = 0
+  #closing: Promise<void> | undefined
+
+  constructor(options: StdioTransportOptions) {
+    this.#options = options
+    this.#guard = new FloodGuard(options.clock, options.flood)
+  }
+
+  async start(): Promise<void> {
+    const running = this.#options.commands.start(this.#options.command, {
+      onStdout: (bytes) => this.#receive(bytes),
+      onStderr: (bytes) => this.#checkFlood(bytes.length, 0),
+    })
+    this.#running = running
+    void running.ended.then((end) => {
+      if (end.kind === 'failed') this.onerror?.(new Error(describeFailure(end.errno)))
+      void this.close()
+    })
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    if (this.#running === undefined || this.#closing !== undefined) throw new Error('the server is not running')
+    await this.#running.write(`${JSON.stringify(message)}\n`)
+  }
+
+  /** Resolves when the program and all it started are gone. */
+  close(): Promise<void> {
+    this.#closing ??= this.#end(true)
+    return this.#closing
+  }
+
+  /** The end of its input is how a server is asked to leave; the signal is for those who do not listen. */
+  async #end(isPolite: boolean): Promise<void> {
+    this.#running?.endInput()
+    if (isPolite && this.#running !== undefined) await this.#endsByItself(this.#running)
+    await this.#running?.stop(this.#options.stopGraceMs)
+    this.#pieces = []
+    this.onclose?.()
+  }
+
+  async #endsByItself(running: RunningCommand): Promise<void> {
+    const ended = new AbortController()
+    const patience = sleep(this.#options.clock, LEAVE_MS, ended.signal).catch(() => undefined)
+    await Promise.race([running.ended, patience])
+    ended.abort()
+  }
+
+  #receive(bytes: Uint8Array): void {
+    let from = 0
+    for (let end = bytes.indexOf(10); end !== -1; end = bytes.indexOf(10, from)) {
+      this.#pieces.push(bytes.subarray(from, end))
+      from = end + 1
+      this.#finishLine()
+      if (this.#closing !== undefined) return
+    }
+    const rest = bytes.subarray(from)
+    if (rest.length > 0) this.#pieces.push(rest)
+    this.#pendingBytes += rest.length
+    if (this.#pendingBytes > this.#options.maxMessageBytes) this.#fail('a message of the server is too long')
+    else this.#checkFlood(bytes.length, 0)
+  }
+
+  #finishLine(): void {
+    const line = Buffer.concat(this.#pieces)
+    this.#pieces = []
+    this.#pendingBytes = 0
+    if (line.length > this.#options.maxMessageBytes) return this.#fail('a message of the server is too long')
+    if (!this.#checkFlood(0, 1)) return
+    const message = parseJson(line.toString('utf8'))
+    // Many servers greet on stdout; what is not a message is not for us.
+    if (isMessage(message)) this.onmessage?.(message)
+  }
+
+  #checkFlood(bytes: number, messages: number): boolean {
+    if (this.#closing !== undefined) return false
+    if (this.#guard.allows(bytes, messages)) return true
+    this.#fail('the server sends too much')
+    return false
+  }
+
+  #fail(problem: string): void {
+    if (this.#closing !== undefined) return
+    this.onerror?.(new Error(problem))
+    this.#closing = this.#end(false)
+  }
+}
+
+function describeFailure(errno: string): string {
+  if (errno === 'ENOENT') return 'the program, or the folder it is to run in, does not exist'
+  return `the program could not be started (${errno})`
+}
+
+function isMessage(value: unknown): value is JSONRPCMessage {
+  return isRecord(value) && value['jsonrpc'] === '2.0'
+}

@@ -1,0 +1,88 @@
+import { isRecord, type JsonObject } from '../../base/json.ts'
+import { capText } from '../cap-output.ts'
+import type { RegisteredTool } from '../registry.ts'
+import { safeErrorText } from '../safe-error-text.ts'
+import type { Tool } from '../tool.ts'
+import { compileArguments } from '../validate.ts'
+import { MCP_DEFAULTS, type McpServerConfig } from './config.ts'
+import { mcpToolName } from './tool-names.ts'
+
+export interface OfferedTools {
+  readonly tools: readonly RegisteredTool[]
+  /** Those that cannot be offered, and why. */
+  readonly skipped: readonly SkippedTool[]
+}
+
+export interface SkippedTool {
+  readonly tool: string
+  readonly problem: string
+}
+
+const MAX_DESCRIPTION_CHARS = 4_000
+
+/** Each definition stands for itself: one that lies is left out and named, the others stay. */
+export function toTools(
+  server: string,
+  config: McpServerConfig,
+  definitions: readonly unknown[],
+  call: (tool: string) => Tool['run'],
+): OfferedTools {
+  const tools = new Map<string, RegisteredTool>()
+  const skipped: SkippedTool[] = []
+  for (const definition of definitions) {
+    const name = isRecord(definition) && typeof definition['name'] === 'string' ? definition['name'] : ''
+    if (config.tools !== undefined && !config.tools.includes(name)) continue
+    try {
+      if (!isRecord(definition) || name === '') throw new Error('it has no name')
+      const tool = toTool(server, name, config, definition, call(name))
+      if (tools.has(tool.tool.name)) throw new Error('the server lists it twice')
+      tools.set(tool.tool.name, tool)
+    } catch (error) {
+      skipped.push({ tool: capText(name, 100), problem: safeErrorText(error) })
+    }
+  }
+  return { tools: [...tools.values()], skipped }
+}
+
+function toTool(
+  server: string,
+  name: string,
+  config: McpServerConfig,
+  definition: Record<string, unknown>,
+  run: Tool['run'],
+): RegisteredTool {
+  const parameters = schemaOf(definition['inputSchema'])
+  const hints = isRecord(definition['annotations']) ? definition['annotations'] : {}
+  const isReadOnly = hints['readOnlyHint'] === true
+  const description = typeof definition['description'] === 'string' ? definition['description'] : ''
+  return {
+    check: compileArguments(parameters, { untrusted: true }),
+    tool: {
+      name: mcpToolName(server, name),
+      source: `mcp:${server}`,
+      description: capText(description, MAX_DESCRIPTION_CHARS),
+      parameters,
+      parallel: isReadOnly,
+      repeatable: isReadOnly || hints['idempotentHint'] === true,
+      // The server's own limit comes first and keeps the connection; this one is for a connection that hangs.
+      timeoutMs:
+        (config.timeout_ms ?? MCP_DEFAULTS.timeoutMs) +
+        (config.start_timeout_ms ?? MCP_DEFAULTS.startTimeoutMs) +
+        1_000,
+      maxOutputChars: config.max_output_chars ?? MCP_DEFAULTS.maxOutputChars,
+      run,
+    },
+  }
+}
+
+/** Model APIs reject the dialect's name; a missing schema means a tool without arguments. */
+function schemaOf(schema: unknown): JsonObject {
+  if (schema === undefined) return { type: 'object', properties: {} }
+  if (!isSchema(schema)) throw new Error('its schema is not an object')
+  return schema['properties'] === undefined ? { ...schema, properties: {} } : schema
+}
+
+/** It came out of `JSON.parse`. */
+function isSchema(value: unknown): value is JsonObject {
+  return isRecord(value)
+}

@@ -1,0 +1,134 @@
+import type { Clock } from '../base/clock.ts'
+import type { Files } from '../base/files.ts'
+import type { Ids } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
+import type { Processes } from '../base/processes.ts'
+import type { SessionHeader } from '../core/entry.ts'
+import { GatewayError } from '../core/errors.ts'
+import { DEFAULT_LIMITS } from './limits.ts'
+import { FORMAT_VERSION } from './line.ts'
+import { loadByScan, type Loaded } from './load.ts'
+import { lockOf } from './lock.ts'
+import { makeSound } from './mend.ts'
+import { toStorageError } from './storage-error.ts'
+import type { RepairNote } from './store.ts'
+
+export interface TranscriptReport {
+  readonly path: string
+  readonly isHealthy: boolean
+  readonly version: number
+  readonly bytes: number
+  readonly entries: number
+  /** Worst first. */
+  readonly notes: readonly RepairNote[]
+  /** What a repair would do, or did, a sentence each. */
+  readonly steps: readonly string[]
+}
+
+export interface RepairReport extends TranscriptReport {
+  /** False when nothing had to be done. */
+  readonly isRepaired: boolean
+  /** Where the old bytes are. */
+  readonly backupPath: string | undefined
+}
+
+export interface RepairPorts {
+  readonly files: Files
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly processes: Processes
+  readonly log: Log
+}
+
+const NO_HEADER: SessionHeader = { type: 'session', version: FORMAT_VERSION, id: 'unknown', timestamp: '', cwd: '' }
+
+/** Reads every line of a transcript and says what is wrong with it. Changes nothing. */
+export async function checkTranscript(
+  files: Files,
+  path: string,
+  maxLineBytes = DEFAULT_LIMITS.maxLineBytes,
+): Promise<TranscriptReport> {
+  return toReport(path, await loadVerified(files, path, maxLineBytes))
+}
+
+/**
+ * Makes a transcript sound: a torn tail is set aside, anything worse means a rewrite from the readable lines, with a
+ * copy of the old file beside it. Takes the session's lock, so a running gateway is waited for.
+ */
+export async function repairTranscript(
+  ports: RepairPorts,
+  path: string,
+  signal: AbortSignal,
+  limits = DEFAULT_LIMITS,
+): Promise<RepairReport> {
+  const { lockTimeoutMs: timeoutMs, lockStaleMs: staleMs, maxBackups, maxLineBytes } = limits
+  const lock = lockOf(`${path}.lock`, { ...ports, timeoutMs, staleMs, lingerMs: 0 })
+  await requireFile(ports.files, path)
+  await lock.enter(signal)
+  try {
+    const loaded = await loadVerified(ports.files, path, maxLineBytes)
+    const report = toReport(path, loaded)
+    const isSound = loaded.isSound && loaded.tornBytes === 0
+    if (isSound) return { ...report, isRepaired: false, backupPath: undefined }
+    const { backupPath } = await makeSound({ ...ports, path, loaded, maxBackups, maxLineBytes })
+    return { ...report, isRepaired: true, backupPath }
+  } catch (error) {
+    throw toStorageError(error)
+  } finally {
+    await lock.leave()
+  }
+}
+
+async function requireFile(files: Files, path: string): Promise<void> {
+  if ((await files.stat(path))?.kind === 'file') return
+  throw new GatewayError('TRANSCRIPT_NOT_FOUND', 'there is no transcript file at this path', { path })
+}
+
+async function loadVerified(files: Files, path: string, maxLineBytes: number): Promise<Loaded> {
+  await requireFile(files, path)
+  const handle = await files.open(path, 'read')
+  try {
+    return await loadByScan({ handle, maxLineBytes, fallbackHeader: headerFor(path), verify: true })
+  } finally {
+    await handle.close()
+  }
+}
+
+function headerFor(path: string): SessionHeader {
+  const name = path.slice(path.lastIndexOf('/') + 1)
+  return { ...NO_HEADER, id: name.endsWith('.jsonl') ? name.slice(0, -'.jsonl'.length) : name }
+}
+
+function toReport(path: string, loaded: Loaded): TranscriptReport {
+  const { header, repairs } = loaded.state
+  const index = loaded.scan?.index
+  return {
+    path,
+    isHealthy: repairs.length === 0 && header.version >= FORMAT_VERSION,
+    version: header.version,
+    bytes: loaded.size,
+    entries: index === undefined ? 0 : index.liveCount,
+    notes: repairs,
+    steps: stepsFor(loaded),
+  }
+}
+
+const STEPS: Record<RepairNote['kind'], string> = {
+  header: 'write a new header; the old one cannot be read',
+  corrupt: 'leave out lines that are no JSON; they stay in the backup',
+  'not-utf8': 'replace bytes that are not UTF-8 by U+FFFD, or leave the line out when it is no JSON either',
+  'wrong-shape': 'keep what is JSON but not the entry it says it is, outside the context',
+  'too-long': 'carry lines over the size limit over as they are; they are not shown to the model',
+  cycle: 'cut circles of parents at the earliest line',
+  'duplicate-id': 'give the second of two entries with one id a new one',
+  relinked: 'link entries whose parent is lost to the nearest entry before them',
+  'torn-tail': 'set the unfinished last line aside and cut it off',
+}
+
+function stepsFor({ state, isSound }: Loaded): readonly string[] {
+  const kinds = new Set(state.repairs.map((note) => note.kind))
+  const steps = [...kinds].map((kind) => STEPS[kind])
+  if (state.header.version < FORMAT_VERSION) steps.push(`rewrite format ${state.header.version} as ${FORMAT_VERSION}`)
+  if (!isSound) steps.push('keep a copy of the old file beside the new one')
+  return steps
+}

@@ -1,0 +1,328 @@
+import type { Clock, Timer } from '../base/clock.ts'
+import { errnoOf, makeDurableDirectory, type Files } from '../base/files.ts'
+import type { Ids } from '../base/ids.ts'
+import type { Journal } from '../base/journal.ts'
+import type { Log } from '../base/log.ts'
+import type { Processes } from '../base/processes.ts'
+import type { Entry } from '../core/entry.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { SessionId } from '../core/ids.ts'
+import { createFileBlobs } from './blobs.ts'
+import { FileLog, type FileLogContext } from './file-log.ts'
+import type { WriteHooks } from './guard.ts'
+import { IdPool } from './id-pool.ts'
+import { createHandle } from './handle.ts'
+import { DEFAULT_LIMITS, type TranscriptLimits } from './limits.ts'
+import { capOf } from './memory-store.ts'
+import { makeSuspectSound } from './mend.ts'
+import { toStorageError } from './storage-error.ts'
+import type { Transcript, TranscriptStore } from './store.ts'
+import { goneRecord, type TranscriptTopic } from './topic.ts'
+import { LogTranscript } from './transcript.ts'
+
+export interface FileStoreOptions {
+  readonly files: Files
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly processes: Processes
+  readonly log: Log
+  /** `<home>/sessions`; made when missing. */
+  readonly directory: string
+  /** Appends become durable through this journal, together with everybody else's. Without it each file is synced. */
+  readonly journal?: { readonly journal: Pick<Journal, 'commit'>; readonly topic: TranscriptTopic }
+  /** `sync`: acknowledged means on the disk. `fast`: acknowledged means handed to the system; a power cut can take it. */
+  readonly durability?: 'sync' | 'fast'
+  readonly cwd?: string
+  readonly hooks?: WriteHooks
+  readonly limits?: Partial<TranscriptLimits>
+  readonly onAppended?: (sessionId: SessionId, entries: readonly Entry[]) => void
+}
+
+export async function openFileStore(options: FileStoreOptions): Promise<FileTranscriptStore> {
+  const { files, directory, journal } = options
+  try {
+    await makeDurableDirectory(files, directory)
+    const store = new FileTranscriptStore(options, await files.realPath(directory))
+    journal?.topic.attach(store)
+    return store
+  } catch (error) {
+    throw toStorageError(error)
+  }
+}
+
+interface Cached {
+  readonly log: FileLog
+  readonly transcript: LogTranscript
+  users: number
+  idleSince: number
+}
+
+/** A file `<sessionId>.jsonl` per session, in pi's format. Names that could leave the folder are refused. */
+export class FileTranscriptStore implements TranscriptStore {
+  readonly #options: FileStoreOptions
+  readonly #limits: TranscriptLimits
+  readonly #directory: string
+  readonly #pool: IdPool
+  readonly #context: FileLogContext
+  readonly #cache = new Map<SessionId, Promise<Cached>>()
+  #sweep: Timer | undefined
+  #closings = 0
+  #hasNewNames = false
+  #closed = false
+
+  constructor(options: FileStoreOptions, directory: string) {
+    this.#options = options
+    this.#limits = { ...DEFAULT_LIMITS, ...options.limits }
+    this.#directory = directory
+    this.#pool = new IdPool(options.ids)
+    const { files, clock, ids, processes, log, cwd = directory, durability = 'sync', journal } = options
+    this.#context = {
+      files,
+      clock,
+      ids,
+      processes,
+      log,
+      cwd,
+      durability,
+      journal,
+      limits: this.#limits,
+      suspects: new Set(),
+      onCreated: () => {
+        this.#hasNewNames = true
+      },
+    }
+  }
+
+  async open(sessionId: SessionId, signal: AbortSignal): Promise<Transcript> {
+    signal.throwIfAborted()
+    if (this.#closed) throw new GatewayError('TRANSCRIPT_CLOSED', 'the transcript store was closed', {})
+    const cached = await this.#cached(sessionId, signal)
+    cached.users++
+    return createHandle(cached.transcript, this.#blobs(sessionId), async () => {
+      cached.users--
+      cached.idleSince = this.#options.clock.now()
+      this.#startSweep()
+      // Looking at every idle transcript at every close would cost more than it saves.
+      const isDue = this.#closings++ % 32 === 0 || this.#cache.size > this.#limits.cacheCount
+      if (isDue) await this.#evict()
+    })
+  }
+
+  async exists(sessionId: SessionId): Promise<boolean> {
+    if (this.#options.journal?.topic.recoveredOf(sessionId) !== undefined) return true
+    return (await this.#options.files.stat(this.#path(sessionId))) !== undefined
+  }
+
+  async archive(sessionId: SessionId): Promise<void> {
+    const path = this.#path(sessionId)
+    const { files, clock } = this.#options
+    await this.#letGo(sessionId)
+    if ((await files.stat(path)) === undefined) return
+    await this.#forgetRecords(sessionId)
+    await files.rename(path, `${path}.archived-${clock.now()}`)
+    await files.syncDirectory(this.#directory)
+  }
+
+  async restore(sessionId: SessionId): Promise<void> {
+    const path = this.#path(sessionId)
+    const { files } = this.#options
+    const latest = (await this.#archivesOf(sessionId)).at(-1)
+    if (latest === undefined) {
+      throw new GatewayError('ARCHIVE_NOT_FOUND', 'no archived transcript of this session', { sessionId })
+    }
+    await this.#letGo(sessionId)
+    // What was written since moves out of the way instead of being lost.
+    if ((await files.stat(path)) !== undefined) await this.archive(sessionId)
+    await files.rename(latest, path)
+    await files.syncDirectory(this.#directory)
+  }
+
+  async remove(sessionId: SessionId): Promise<void> {
+    const path = this.#path(sessionId)
+    const { files, journal } = this.#options
+    const cached = this.#cache.get(sessionId)
+    this.#cache.delete(sessionId)
+    await (await cached)?.transcript.close()
+    await journal?.journal.commit([goneRecord(sessionId)])
+    for (const name of await this.#archivesOf(sessionId)) await files.remove(name)
+    await files.removeDirectory(`${path.slice(0, -'.jsonl'.length)}.blobs`)
+    const base = path.slice(this.#directory.length + 1)
+    const isItsFile = (name: string): boolean => name === base || /^\.(bak-|v[12]\.bak$)/.test(name.slice(base.length))
+    for (const name of await files.list(this.#directory)) {
+      if (name.startsWith(base) && isItsFile(name)) await files.remove(`${this.#directory}/${name}`)
+    }
+    await files.syncDirectory(this.#directory)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#sweep?.cancel()
+    for (const [sessionId, cached] of this.#cache) {
+      this.#cache.delete(sessionId)
+      await cached.then(({ transcript }) => transcript.close()).catch(() => undefined)
+    }
+  }
+
+  /** @internal for the journal's topic */
+  async reconcile(sessionId: SessionId): Promise<void> {
+    const log = new FileLog(this.#context, sessionId, this.#path(sessionId))
+    await log.reconcile(new AbortController().signal)
+  }
+
+  /** @internal for the journal's topic */
+  async sync(sessionId: SessionId): Promise<void> {
+    const path = this.#path(sessionId)
+    const cached = await this.#cache.get(sessionId)?.catch(() => undefined)
+    await cached?.log.settle(new AbortController().signal)
+    await this.#syncFile(path)
+  }
+
+  /** @internal for the journal's topic */
+  async syncNames(): Promise<void> {
+    if (!this.#hasNewNames) return
+    this.#hasNewNames = false
+    try {
+      await this.#options.files.syncDirectory(this.#directory)
+    } catch (error) {
+      this.#hasNewNames = true
+      throw error
+    }
+  }
+
+  async #syncFile(path: string): Promise<void> {
+    const { files } = this.#options
+    let handle
+    try {
+      handle = await files.open(path, 'update')
+    } catch (error) {
+      // Removed or archived meanwhile; both made their own arrangements.
+      if (errnoOf(error) === 'ENOENT') return
+      throw error
+    }
+    try {
+      await handle.sync()
+    } catch {
+      // Syncing again would report success for pages the system has given up: only new ones can be trusted.
+      await makeSuspectSound({ ...this.#context, path })
+    } finally {
+      await handle.close()
+    }
+  }
+
+  #cached(sessionId: SessionId, signal: AbortSignal): Promise<Cached> {
+    const known = this.#cache.get(sessionId)
+    const opening = known === undefined ? this.#open(sessionId, signal) : this.#unlessFailed(sessionId, known, signal)
+    this.#cache.set(sessionId, opening)
+    opening.catch(() => {
+      if (this.#cache.get(sessionId) === opening) this.#cache.delete(sessionId)
+    })
+    return opening
+  }
+
+  async #unlessFailed(sessionId: SessionId, known: Promise<Cached>, signal: AbortSignal): Promise<Cached> {
+    const cached = await known.catch(() => undefined)
+    if (cached !== undefined && !cached.log.hasFailed) return cached
+    await cached?.transcript.close()
+    return this.#open(sessionId, signal)
+  }
+
+  async #open(sessionId: SessionId, signal: AbortSignal): Promise<Cached> {
+    const { clock, log, hooks = {}, onAppended } = this.#options
+    const limits = this.#limits
+    const file = new FileLog(this.#context, sessionId, this.#path(sessionId))
+    const blobs = this.#blobs(sessionId)
+    const guard = { sessionId, clock, log, blobs, hooks, hookTimeoutMs: limits.hookTimeoutMs, cap: capOf(limits) }
+    const { maxLineBytes } = limits
+    const transcript = await LogTranscript.open(
+      {
+        sessionId,
+        log: file,
+        clock,
+        ids: this.#pool,
+        guard,
+        maxLineBytes,
+        ...(onAppended === undefined ? {} : { onAppended }),
+      },
+      signal,
+    )
+    return { log: file, transcript, users: 0, idleSince: clock.now() }
+  }
+
+  #blobs(sessionId: SessionId): ReturnType<typeof createFileBlobs> {
+    const { files, ids } = this.#options
+    const directory = `${this.#path(sessionId).slice(0, -'.jsonl'.length)}.blobs`
+    return createFileBlobs({ files, ids, directory, maxBlobBytes: this.#limits.maxBlobBytes })
+  }
+
+  /** Ends the shared transcript: what was asked of it is finished, and its file can be moved. */
+  async #letGo(sessionId: SessionId): Promise<void> {
+    const cached = this.#cache.get(sessionId)
+    this.#cache.delete(sessionId)
+    await (await cached)?.transcript.close()
+    await this.reconcile(sessionId)
+  }
+
+  /** Before a file moves away: it is durable, and no record of the journal brings a second one back. */
+  async #forgetRecords(sessionId: SessionId): Promise<void> {
+    const { journal } = this.#options
+    if (journal === undefined) return
+    await this.sync(sessionId)
+    await this.#options.files.syncDirectory(this.#directory)
+    await journal.journal.commit([goneRecord(sessionId)])
+  }
+
+  async #archivesOf(sessionId: SessionId): Promise<string[]> {
+    const prefix = `${sessionId}.jsonl.archived-`
+    const names = (await this.#options.files.list(this.#directory)).filter((name) => name.startsWith(prefix))
+    return names
+      .sort((a, b) => Number(a.slice(prefix.length)) - Number(b.slice(prefix.length)))
+      .map((name) => `${this.#directory}/${name}`)
+  }
+
+  /** Nobody's transcripts leave when they are old, or when all of them are too many or too large. */
+  async #evict(): Promise<void> {
+    const now = this.#options.clock.now()
+    const idle = await this.#idle()
+    let bytes = idle.reduce((sum, { cached }) => sum + cached.transcript.heldBytes, 0)
+    let count = idle.length
+    for (const { sessionId, cached } of idle) {
+      const isOld = now - cached.idleSince >= this.#limits.cacheIdleMs
+      if (!isOld && bytes <= this.#limits.cacheBytes && count <= this.#limits.cacheCount) break
+      this.#cache.delete(sessionId)
+      bytes -= cached.transcript.heldBytes
+      count--
+      await cached.transcript.close()
+    }
+    if (count > 0) this.#startSweep()
+  }
+
+  async #idle(): Promise<{ sessionId: SessionId; cached: Cached }[]> {
+    const idle: { sessionId: SessionId; cached: Cached }[] = []
+    for (const [sessionId, opening] of this.#cache) {
+      const cached = await opening.catch(() => undefined)
+      if (cached !== undefined && cached.users === 0 && cached.transcript.isIdle && !cached.log.isBehind) {
+        idle.push({ sessionId, cached })
+      }
+    }
+    return idle.sort((a, b) => a.cached.idleSince - b.cached.idleSince)
+  }
+
+  #startSweep(): void {
+    if (this.#closed) return
+    this.#sweep ??= this.#options.clock.after(this.#limits.cacheIdleMs, () => {
+      this.#sweep = undefined
+      void this.#evict().catch((error: unknown) => {
+        this.#options.log.warn('idle transcripts could not be closed', { errno: errnoOf(error) })
+      })
+    })
+  }
+
+  #path(sessionId: SessionId): string {
+    if (!/^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?$/.test(sessionId)) {
+      throw new GatewayError('FIELD_INVALID', 'a session id has letters, digits, dot, dash and underscore only', {
+        field: 'sessionId',
+      })
+    }
+    return `${this.#directory}/${sessionId}.jsonl`
+  }
+}

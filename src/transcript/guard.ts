@@ -1,0 +1,227 @@
+import { sleep, type Clock } from '../base/clock.ts'
+import { isRecord } from '../base/json.ts'
+import type { Log } from '../base/log.ts'
+import type { EntryDraft } from '../core/entry.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { SessionId } from '../core/ids.ts'
+import type { AssistantMessage, Message, Provenance, ToolResultMessage, UserMessage } from '../core/message.ts'
+import type { Blobs } from './blobs.ts'
+import { capToolResult, type ToolResultCap } from './cap-tool-result.ts'
+import { afterEntry, syntheticResult, type OpenCalls } from './open-calls.ts'
+
+/** Hooks may be slow or fail; then the message goes on as it was. Inputs are frozen. */
+export interface WriteHooks {
+  /** Sees every message before it is stored; `block` keeps it out of the transcript. */
+  before_message_write?(event: { readonly sessionId: SessionId; readonly message: Message }): HookAnswer<{
+    readonly block?: boolean
+    readonly message?: Message
+  }>
+  /** Sees every tool result, after the first cap and before the second. Role and call id stay as they were. */
+  tool_result_persist?(event: {
+    readonly sessionId: SessionId
+    readonly toolName: string
+    readonly toolCallId: string
+    readonly message: ToolResultMessage
+    readonly isSynthetic: boolean
+  }): HookAnswer<{ readonly message?: ToolResultMessage }>
+}
+
+type HookAnswer<T> = T | undefined | void | Promise<T | undefined | void>
+
+export interface GuardOptions {
+  readonly sessionId: SessionId
+  readonly clock: Clock
+  readonly log: Log
+  readonly blobs: Blobs
+  readonly cap: ToolResultCap
+  readonly hooks: WriteHooks
+  readonly hookTimeoutMs: number
+}
+
+export interface Guarded {
+  readonly drafts: readonly EntryDraft[]
+  readonly open: OpenCalls
+}
+
+/** The way of a draft into the transcript, stage by stage; see the table in `docs/transcript-format.md`. */
+export async function guardDrafts(
+  drafts: readonly EntryDraft[],
+  open: OpenCalls,
+  provenance: Provenance | undefined,
+  options: GuardOptions,
+): Promise<Guarded> {
+  const passed: EntryDraft[] = []
+  let calls = open
+  for (const draft of drafts) {
+    if (draft.type !== 'message') {
+      passed.push(draft)
+      continue
+    }
+    const message = await guardMessage(validMessage(draft.message), calls, provenance, false, options)
+    if (closesFrame(draft.message)) {
+      passed.push(...(await closeOpenCalls(calls, options)))
+      calls = new Map()
+    }
+    const stored = message === undefined ? undefined : { ...draft, message }
+    // A blocked result counts as given: its call must not get an invented one on top.
+    calls = afterEntry(calls, stored ?? draft)
+    if (stored !== undefined) passed.push(stored)
+  }
+  return { drafts: passed, open: calls }
+}
+
+function closesFrame(message: Message): boolean {
+  return message.role !== 'toolResult'
+}
+
+async function closeOpenCalls(open: OpenCalls, options: GuardOptions): Promise<EntryDraft[]> {
+  const closed: EntryDraft[] = []
+  for (const [callId, call] of open) {
+    const draft = syntheticResult(callId, call, options.clock.now())
+    if (draft.type !== 'message') continue
+    const message = await guardMessage(draft.message, open, undefined, true, options)
+    if (message !== undefined) closed.push({ ...draft, message })
+  }
+  return closed
+}
+
+/** Undefined when nothing of it may be stored. */
+async function guardMessage(
+  message: Message,
+  open: OpenCalls,
+  provenance: Provenance | undefined,
+  isSynthetic: boolean,
+  options: GuardOptions,
+): Promise<Message | undefined> {
+  switch (message.role) {
+    case 'assistant': {
+      const valid = withoutInvalidCalls(message)
+      return valid && beforeWrite(valid, options)
+    }
+    case 'user':
+      return beforeWrite(withProvenance(message, provenance), options)
+    case 'toolResult': {
+      const { blobs, cap } = options
+      const named = withToolName(message, open)
+      const persisted = await toolResultPersist(await capToolResult(named, cap, blobs), isSynthetic, options)
+      const written = await beforeWrite(persisted, options)
+      return written && capToolResult(written, cap, blobs)
+    }
+    case 'custom':
+    case 'bashExecution':
+    case 'system':
+    case 'compactionSummary':
+    case 'branchSummary':
+      return beforeWrite(message, options)
+    default:
+      // Roles of later versions pass as they are.
+      return beforeWrite(message, options)
+  }
+}
+
+function validMessage(message: unknown): Message {
+  if (!isRecord(message) || typeof message['role'] !== 'string' || message['role'] === '') {
+    throw new GatewayError('FIELD_INVALID', 'a message needs a role', { field: 'message.role' })
+  }
+  if (message['role'] === 'compactionSummary' || message['role'] === 'branchSummary') {
+    throw new GatewayError('FIELD_INVALID', 'summaries are entries of their own, not messages', {
+      field: 'message.role',
+    })
+  }
+  if (message['role'] === 'toolResult' && (typeof message['toolCallId'] !== 'string' || message['toolCallId'] === '')) {
+    throw new GatewayError('FIELD_INVALID', 'a tool result needs the id of its call', { field: 'message.toolCallId' })
+  }
+  return message as unknown as Message
+}
+
+/** Half-streamed calls have no name, no id or no arguments; no provider takes them back. */
+function withoutInvalidCalls(message: AssistantMessage): AssistantMessage | undefined {
+  if (!Array.isArray(message.content)) return message
+  const content = message.content.filter(
+    (block) => block.type !== 'toolCall' || (block.id !== '' && block.name !== '' && isRecord(block.arguments)),
+  )
+  if (content.length === message.content.length) return message
+  return content.length === 0 ? undefined : { ...message, content }
+}
+
+const PROVENANCE_KINDS: readonly unknown[] = ['external_user', 'inter_session', 'internal_system']
+
+function withProvenance(message: UserMessage, given: Provenance | undefined): UserMessage {
+  const own = validProvenance(message.provenance)
+  const provenance = own ?? validProvenance(given)
+  if (provenance === undefined && message.provenance === undefined) return message
+  const { provenance: _, ...rest } = message
+  return provenance === undefined ? rest : { ...rest, provenance }
+}
+
+function validProvenance(value: unknown): Provenance | undefined {
+  if (!isRecord(value) || !PROVENANCE_KINDS.includes(value['kind'])) return undefined
+  const fields = Object.entries(value).flatMap(([name, field]) => {
+    if (typeof field !== 'string') return []
+    const trimmed = field.trim()
+    return trimmed === '' ? [] : [[name, trimmed]]
+  })
+  return Object.fromEntries(fields) as Provenance
+}
+
+function withToolName(message: ToolResultMessage, open: OpenCalls): ToolResultMessage {
+  const own = typeof message.toolName === 'string' ? message.toolName.trim() : ''
+  const toolName = own === '' ? (open.get(message.toolCallId)?.toolName ?? 'unknown') : own
+  return toolName === message.toolName ? message : { ...message, toolName }
+}
+
+async function toolResultPersist(
+  message: ToolResultMessage,
+  isSynthetic: boolean,
+  options: GuardOptions,
+): Promise<ToolResultMessage> {
+  const { tool_result_persist: hook } = options.hooks
+  if (hook === undefined) return message
+  const { toolName, toolCallId } = message
+  const event = { sessionId: options.sessionId, toolName, toolCallId, message: Object.freeze(message), isSynthetic }
+  const answer = await askHook('tool_result_persist', () => hook(event), options)
+  return answer?.message === undefined ? message : sameIdentity(answer.message, message)
+}
+
+async function beforeWrite<M extends Message>(message: M, options: GuardOptions): Promise<M | undefined> {
+  const { before_message_write: hook } = options.hooks
+  if (hook === undefined) return message
+  Object.freeze(message)
+  const answer = await askHook('before_message_write', () => hook({ sessionId: options.sessionId, message }), options)
+  if (answer?.block === true) return undefined
+  return answer?.message === undefined ? message : sameIdentity(answer.message, message)
+}
+
+/** A hook may change what a message says, not what it is an answer to. */
+function sameIdentity<M extends Message>(changed: Message, original: M): M {
+  const identity =
+    original.role === 'toolResult' ? { role: original.role, toolCallId: original.toolCallId } : { role: original.role }
+  return { ...changed, ...identity } as M
+}
+
+async function askHook<T>(
+  hook: string,
+  ask: () => HookAnswer<T>,
+  { clock, log, hookTimeoutMs }: GuardOptions,
+): Promise<T | undefined> {
+  const timeout = new AbortController()
+  try {
+    const late = sleep(clock, hookTimeoutMs, timeout.signal).then(() => {
+      throw new Error('the hook took too long')
+    })
+    const answer = await Promise.race([Promise.resolve(ask()), late.catch(rethrowUnlessAborted(timeout.signal))])
+    return isRecord(answer) ? answer : undefined
+  } catch {
+    log.warn('a hook failed; the message is stored without it', { hook })
+    return undefined
+  } finally {
+    timeout.abort()
+  }
+}
+
+function rethrowUnlessAborted(signal: AbortSignal): (error: unknown) => undefined {
+  return (error) => {
+    if (signal.aborted) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,332 @@
+import { sleep, type Clock, type Timer } from '../base/clock.ts'
+import { deferred, type Deferred } from '../base/deferred.ts'
+import { errnoOf, readWhole, type Files, type FileStat } from '../base/files.ts'
+import type { Ids } from '../base/ids.ts'
+import { isRecord, parseJson } from '../base/json.ts'
+import type { Log } from '../base/log.ts'
+import type { ProcessIdentity, Processes } from '../base/processes.ts'
+import { GatewayError } from '../core/errors.ts'
+
+export interface LockOptions {
+  readonly files: Files
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly processes: Processes
+  readonly log: Log
+  readonly timeoutMs: number
+  readonly staleMs: number
+  readonly lingerMs: number
+}
+
+const FIRST_WAIT_MS = 50
+const LONGEST_WAIT_MS = 1_000
+/** The payload is written right after the file is created; one without it after this long has no owner. */
+const PAYLOAD_GRACE_MS = 3_000
+/** Far below `staleMs`: a lock that is in use never looks abandoned. */
+const LONGEST_HOLD_MS = 5_000
+/** A look at the lock file is good for this long; shorter than any pause that could matter. */
+const FENCE_MS = 5
+const MAX_PAYLOAD_BYTES = 64 * 1024
+
+/** One lock per file and process, whoever in the process asks: files are told apart by the port they live behind. */
+const locks = new WeakMap<Files, Map<string, WriteLock>>()
+
+export function lockOf(path: string, options: LockOptions): WriteLock {
+  const known = locks.get(options.files) ?? new Map<string, WriteLock>()
+  locks.set(options.files, known)
+  const lock = known.get(path) ?? new WriteLock(path, options, () => known.delete(path))
+  known.set(path, lock)
+  return lock
+}
+
+/**
+ * The right to write one file: first come, first served inside the process, a lock file between processes. Held for a
+ * batch, then kept a moment for the next one; given up at once when another process asks, which it does by adding a
+ * byte to the lock file.
+ */
+export class WriteLock {
+  readonly path: string
+  readonly #options: LockOptions
+  readonly #onUnused: () => void
+  #inside: Deferred<void>[] = []
+  #isEntered = false
+  #owned: { readonly stat: FileStat; readonly since: number; cancelExit(): void } | undefined
+  #linger: Timer | undefined
+  #onRelease: (() => void)[] = []
+  #yieldUntil = 0
+  /** Another process asked for the lock when we last looked. */
+  #isWanted = false
+  #checkedAt = 0
+  #lastLeftAt = 0
+
+  constructor(path: string, options: LockOptions, onUnused: () => void) {
+    this.path = path
+    this.#options = options
+    this.#onUnused = onUnused
+  }
+
+  get isOwned(): boolean {
+    return this.#owned !== undefined
+  }
+
+  /** Calls back once, when the lock file is given up or lost. */
+  onRelease(callback: () => void): void {
+    this.#onRelease.push(callback)
+  }
+
+  /** Resolves to true when the lock file had to be taken: others may have written since we last held it. */
+  async enter(signal: AbortSignal): Promise<boolean> {
+    await this.#enterInside()
+    try {
+      if (this.#owned !== undefined && (await this.#isStillOurs())) return false
+      this.#forget()
+      await this.#take(signal)
+      return true
+    } catch (error) {
+      this.#leaveInside()
+      throw error
+    }
+  }
+
+  /** False when somebody took the lock over, or removed it, since we entered. */
+  async isHeld(): Promise<boolean> {
+    // Just looked at: a takeover needs the owner dead, or the lock minutes old.
+    if (this.#owned !== undefined && this.#options.clock.now() - this.#checkedAt < FENCE_MS) return true
+    if (await this.#isStillOurs()) return true
+    this.#forget()
+    return false
+  }
+
+  /** Directly before a write: throws `SESSION_LOCK_LOST` when the lock is no longer ours. */
+  async fence(): Promise<void> {
+    if (await this.isHeld()) return
+    throw new GatewayError('SESSION_LOCK_LOST', 'another process took over this session; nothing was written', {})
+  }
+
+  async leave(): Promise<void> {
+    try {
+      const { clock, lingerMs } = this.#options
+      const owned = this.#owned
+      if (owned === undefined) return
+      if (this.#isWanted) this.#yieldUntil = clock.now() + 2 * FIRST_WAIT_MS
+      const isOld = clock.now() - owned.since > LONGEST_HOLD_MS
+      if (this.#isWanted || isOld || lingerMs === 0) await this.#release()
+      else if (this.#inside.length === 0) this.#startLinger(lingerMs)
+    } finally {
+      this.#leaveInside()
+    }
+  }
+
+  /** Gives the lock file back now. For whoever stops using the file. */
+  async releaseNow(): Promise<void> {
+    await this.#enterInside()
+    try {
+      this.#linger?.cancel()
+      this.#linger = undefined
+      await this.#release()
+    } finally {
+      this.#leaveInside()
+    }
+  }
+
+  /** One timer for a whole burst: it looks when the lock was last used instead of being set anew each time. */
+  #startLinger(lingerMs: number): void {
+    const { clock } = this.#options
+    this.#lastLeftAt = clock.now()
+    const look = (afterMs: number): void => {
+      this.#linger = clock.after(afterMs, () => {
+        this.#linger = undefined
+        if (this.#isEntered) return
+        const leftMs = this.#lastLeftAt + lingerMs - clock.now()
+        if (leftMs > 0) look(leftMs)
+        else void this.releaseNow()
+      })
+    }
+    if (this.#linger === undefined) look(lingerMs)
+  }
+
+  async #enterInside(): Promise<void> {
+    if (!this.#isEntered) {
+      this.#isEntered = true
+      return
+    }
+    const turn = deferred()
+    this.#inside.push(turn)
+    await turn.promise
+  }
+
+  #leaveInside(): void {
+    const next = this.#inside.shift()
+    if (next !== undefined) return next.resolve()
+    this.#isEntered = false
+    if (this.#owned === undefined) this.#onUnused()
+  }
+
+  async #isStillOurs(): Promise<boolean> {
+    const stat = await this.#statLock()
+    const owned = this.#owned
+    if (stat === undefined || stat.identity !== owned?.stat.identity) return false
+    this.#isWanted = stat.size > owned.stat.size
+    this.#checkedAt = this.#options.clock.now()
+    return true
+  }
+
+  async #statLock(): Promise<FileStat | undefined> {
+    const { files } = this.#options
+    return files.statNow === undefined ? files.stat(this.path) : files.statNow(this.path)
+  }
+
+  #forget(): void {
+    this.#owned?.cancelExit()
+    this.#owned = undefined
+    this.#isWanted = false
+    this.#checkedAt = 0
+    for (const callback of this.#onRelease.splice(0)) callback()
+  }
+
+  async #release(): Promise<void> {
+    const owned = this.#owned
+    if (owned === undefined) return
+    this.#forget()
+    try {
+      const stat = await this.#statLock()
+      if (stat?.identity === owned.stat.identity) await this.#options.files.remove(this.path)
+    } catch (error) {
+      // It will be found stale; what was written under it is safe.
+      this.#options.log.warn('a lock file could not be removed', { errno: errnoOf(error) })
+    }
+  }
+
+  async #take(signal: AbortSignal): Promise<void> {
+    const { clock, ids, timeoutMs } = this.#options
+    const startedAt = clock.now()
+    if (startedAt < this.#yieldUntil) await sleep(clock, this.#yieldUntil - startedAt, signal)
+    let wait = FIRST_WAIT_MS
+    let seen: string | undefined
+    for (;;) {
+      signal.throwIfAborted()
+      if (await this.#tryCreate()) return
+      const holder = await this.#readHolder()
+      if (holder === undefined) continue
+      if (this.#isAbandoned(holder)) {
+        await this.#moveAway(holder.stat)
+        continue
+      }
+      const waitedMs = clock.now() - startedAt
+      if (waitedMs >= timeoutMs) throw locked(holder, waitedMs)
+      // A new holder means the lock is moving: stay close, or the gaps fall between our looks.
+      if (holder.stat.identity !== seen) wait = FIRST_WAIT_MS
+      seen = holder.stat.identity
+      await this.#askForIt(holder.stat)
+      await sleep(clock, Math.min(wait * (0.5 + ids.fraction() / 2), timeoutMs - waitedMs), signal)
+      wait = Math.min(LONGEST_WAIT_MS, wait * 2)
+    }
+  }
+
+  async #tryCreate(): Promise<boolean> {
+    const { files, clock, ids, processes } = this.#options
+    let handle
+    try {
+      handle = await files.open(this.path, 'create')
+    } catch (error) {
+      if (errnoOf(error) === 'EEXIST') return false
+      throw error
+    }
+    try {
+      const createdAt = new Date(clock.now()).toISOString()
+      await handle.write(JSON.stringify({ ...processes.self, createdAt, token: ids.hex(16) }))
+      const stat = await handle.stat()
+      this.#owned = { stat, since: clock.now(), cancelExit: processes.onExit(this.path, stat.identity) }
+      return true
+    } catch (error) {
+      await files.remove(this.path)
+      throw error
+    } finally {
+      await handle.close()
+    }
+  }
+
+  async #readHolder(): Promise<Holder | undefined> {
+    const { files } = this.#options
+    const stat = await files.stat(this.path)
+    const bytes = await readWhole(files, this.path, MAX_PAYLOAD_BYTES)
+    if (stat === undefined || bytes === undefined) return undefined
+    const payload = parseJson(new TextDecoder().decode(bytes))
+    return { stat, payload: isRecord(payload) ? payload : {} }
+  }
+
+  #isAbandoned({ stat, payload }: Holder): boolean {
+    const { clock, processes, staleMs } = this.#options
+    const owner = ownerOf(payload, processes.self)
+    const createdAt = timeOf(payload['createdAt'])
+    if (owner === undefined || createdAt === undefined) return clock.now() - stat.modifiedAt > PAYLOAD_GRACE_MS
+    return clock.now() - createdAt > staleMs || !processes.isAlive(owner)
+  }
+
+  /**
+   * Renaming is the one step that only one of several waiters can win. Should the file have changed hands between our
+   * look and the rename, it is put back; its owner's fence holds in any case.
+   */
+  async #moveAway(judged: FileStat): Promise<void> {
+    const { files, ids, log } = this.#options
+    if ((await this.#statLock())?.identity !== judged.identity) return
+    const aside = `${this.path}.stale-${ids.hex(8)}`
+    try {
+      await files.rename(this.path, aside)
+    } catch (error) {
+      if (errnoOf(error) === 'ENOENT') return
+      throw error
+    }
+    const moved = await files.stat(aside)
+    if (moved?.identity !== judged.identity && (await this.#statLock()) === undefined) {
+      await files.rename(aside, this.path)
+      return
+    }
+    await files.remove(aside)
+    log.warn('an abandoned session lock was taken over')
+  }
+
+  /** Best effort: a holder that does not look for it lets go after its batch anyway. */
+  async #askForIt(stat: FileStat): Promise<void> {
+    try {
+      const handle = await this.#options.files.open(this.path, 'update')
+      try {
+        await handle.write(' ', stat.size)
+      } finally {
+        await handle.close()
+      }
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'EACCES') throw error
+    }
+  }
+}
+
+interface Holder {
+  readonly stat: FileStat
+  readonly payload: Record<string, unknown>
+}
+
+/** Other programs write pid and time only: then the start time cannot be compared and the pid alone decides. */
+function ownerOf(payload: Record<string, unknown>, self: ProcessIdentity): ProcessIdentity | undefined {
+  const { pid, startedAt, host } = payload
+  if (typeof pid !== 'number') return undefined
+  return {
+    pid,
+    startedAt: typeof startedAt === 'string' ? startedAt : '',
+    host: typeof host === 'string' ? host : self.host,
+  }
+}
+
+function timeOf(value: unknown): number | undefined {
+  const time = typeof value === 'string' ? Date.parse(value) : value
+  return typeof time === 'number' && Number.isFinite(time) ? time : undefined
+}
+
+function locked({ payload }: Holder, waitedMs: number): GatewayError {
+  const { pid, host } = payload
+  return new GatewayError('SESSION_LOCKED', 'another process is writing this session; try again when it is done', {
+    waitedMs,
+    ownerPid: typeof pid === 'number' ? pid : undefined,
+    ownerHost: typeof host === 'string' ? host : undefined,
+  })
+}

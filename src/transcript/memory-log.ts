@@ -1,0 +1,73 @@
+import type { Journal, JournalRecord } from '../base/journal.ts'
+import type { Entry, SessionHeader } from '../core/entry.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { EntryId } from '../core/ids.ts'
+import { EMPTY_PATH, toActivePath, type ActivePath } from './context.ts'
+import type { EncodedEntry, EntryLog, LogState } from './log.ts'
+
+/** Everything in memory; lives as long as the store. */
+export class MemoryLog implements EntryLog {
+  readonly idDigits = 8
+  heldBytes = 0
+  readonly #header: SessionHeader
+  readonly #entries: Entry[] = []
+  readonly #byId = new Map<EntryId, Entry>()
+
+  readonly #journal: Pick<Journal, 'commit'> | undefined
+
+  constructor(header: SessionHeader, journal?: Pick<Journal, 'commit'>) {
+    this.#header = header
+    this.#journal = journal
+  }
+
+  async load(): Promise<LogState> {
+    return { header: this.#header, leafId: null, active: EMPTY_PATH, repairs: [] }
+  }
+
+  async beginWrite(): Promise<undefined> {}
+
+  async write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {
+    if (alongside.length > 0) await requireJournal(this.#journal).commit(alongside)
+    for (const { entry, line } of batch) {
+      this.#entries.push(entry)
+      this.#byId.set(entry.id, entry)
+      this.heldBytes += line.length
+    }
+  }
+
+  async endWrite(): Promise<void> {}
+
+  isIdFree(id: EntryId): boolean {
+    return !this.#byId.has(id)
+  }
+
+  async activeAt(leafId: EntryId): Promise<ActivePath> {
+    return toActivePath((await this.path(leafId)) ?? [])
+  }
+
+  async path(from: EntryId): Promise<readonly Entry[] | undefined> {
+    const path: Entry[] = []
+    for (let entry = this.#byId.get(from); entry !== undefined; entry = this.#parentOf(entry)) path.push(entry)
+    return path.length === 0 ? undefined : path.toReversed()
+  }
+
+  async find(id: EntryId): Promise<Entry | undefined> {
+    return this.#byId.get(id)
+  }
+
+  async *all(): AsyncIterable<Entry> {
+    yield* [...this.#entries]
+  }
+
+  async close(): Promise<void> {}
+
+  #parentOf(entry: Entry): Entry | undefined {
+    return entry.parentId === null ? undefined : this.#byId.get(entry.parentId)
+  }
+}
+
+/** Records that nobody would write must not look committed. */
+export function requireJournal<J>(journal: J | undefined): J {
+  if (journal !== undefined) return journal
+  throw new GatewayError('FIELD_INVALID', 'this store has no journal for other records', { field: 'alongside' })
+}

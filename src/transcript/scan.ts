@@ -1,0 +1,192 @@
+import { isUtf8 } from 'node:buffer'
+import type { FileHandle } from '../base/files.ts'
+import { isRecord, parseJson } from '../base/json.ts'
+import type { SessionHeader } from '../core/entry.ts'
+import { EntryIndex } from './entry-index.ts'
+import { kindOf, readHead } from './head.ts'
+import { HeadScanner } from './head-scanner.ts'
+import { hasKnownShape, isHeader, isKnownType, toHeader } from './line.ts'
+
+export interface ScanOptions {
+  readonly maxLineBytes: number
+  /** Parse every line instead of trusting its first bytes: for `check` and `repair`. */
+  readonly verify: boolean
+}
+
+export interface Scan {
+  readonly index: EntryIndex
+  /** Undefined when no line of the file is one. */
+  readonly header: SessionHeader | undefined
+  /** Bytes read; what was appended later is not in the index. */
+  readonly size: number
+  readonly endsWithNewline: boolean
+  /** Bytes behind the last newline when they are no readable line: a write that never finished. */
+  readonly tornBytes: number
+}
+
+/** About 1.5 ms of work; the event loop runs between two blocks. */
+const BLOCK_BYTES = 2 * 1024 * 1024
+const NEWLINE = 10
+
+/** Reads a whole file once, looking at the beginning of each line, and builds its index. */
+export async function scanFile(handle: FileHandle, options: ScanOptions): Promise<Scan> {
+  const scanner = new Scanner(options)
+  const { size } = await handle.stat()
+  let position = 0
+  let blockBytes = BLOCK_BYTES
+  while (position < size) {
+    const block = toBuffer(await handle.read(position, Math.min(blockBytes, size - position)))
+    if (block.length === 0) break
+    const isLast = position + block.length >= size
+    const used = scanner.takeBlock(block, position, isLast)
+    if (used > 0) {
+      position += used
+      blockBytes = BLOCK_BYTES
+    } else if (blockBytes <= options.maxLineBytes) {
+      blockBytes *= 2
+    } else {
+      const end = await findNewline(handle, position + block.length, size)
+      scanner.takeTooLong(block, position, end - position)
+      position = end
+    }
+  }
+  await resolveCopies(handle, scanner.index)
+  scanner.index.resolve()
+  return scanner.finish(position)
+}
+
+class Scanner {
+  readonly index = new EntryIndex()
+  readonly #options: ScanOptions
+  readonly #head = new HeadScanner()
+  #header: SessionHeader | undefined
+  #line = 0
+  #tornBytes = 0
+  #endsWithNewline = true
+
+  constructor(options: ScanOptions) {
+    this.#options = options
+  }
+
+  /** Takes the whole lines of a block, and at the end of the file the rest; returns how many bytes that were. */
+  takeBlock(block: Buffer, offset: number, isLast: boolean): number {
+    let start = 0
+    for (let end = block.indexOf(NEWLINE); end >= 0; end = block.indexOf(NEWLINE, start)) {
+      this.#takeLine(block, start, end, offset + start, false)
+      start = end + 1
+    }
+    if (!isLast || start === block.length) return start
+    if (block.length - start > this.#options.maxLineBytes) return start
+    this.#endsWithNewline = false
+    this.#takeLine(block, start, block.length, offset + start, true)
+    return block.length
+  }
+
+  /** A line nobody may load: its place in the tree is kept when its head can be read. */
+  takeTooLong(head: Buffer, offset: number, length: number, line = ++this.#line): void {
+    const found = readHead(head, 0, head.length)
+    this.index.note({ kind: 'too-long', line, bytes: length })
+    this.index.lose(found?.id, found?.parentId)
+    this.index.leaveOut(offset, length)
+  }
+
+  finish(size: number): Scan {
+    return {
+      index: this.index,
+      header: this.#header,
+      size,
+      endsWithNewline: this.#endsWithNewline,
+      tornBytes: this.#tornBytes,
+    }
+  }
+
+  #takeLine(block: Buffer, start: number, end: number, offset: number, isTail: boolean): void {
+    const line = ++this.#line
+    if (isBlank(block, start, end)) return
+    if (end - start > this.#options.maxLineBytes) {
+      return this.takeTooLong(block.subarray(start, end), offset, end + 1 - start, line)
+    }
+    if (!this.#options.verify && this.#head.read(block, start, end)) {
+      return this.index.addScanned(offset, end - start, line, this.#head)
+    }
+    this.#parseLine(block.subarray(start, end), offset, line, isTail)
+  }
+
+  #parseLine(bytes: Buffer, offset: number, line: number, isTail: boolean): void {
+    const raw = parseJson(bytes.toString('utf8'))
+    const length = bytes.length
+    if (raw === undefined) return this.#loseLine(bytes, line, isTail)
+    if (!isUtf8(bytes)) this.index.note({ kind: 'not-utf8', line, bytes: length })
+    if (!isRecord(raw)) return this.index.note({ kind: 'wrong-shape', line, bytes: length })
+    if (raw['type'] === 'session') {
+      // Later headers are pi 0.73 writing its whole memory again; the first one counts.
+      if (isHeader(raw)) this.#header ??= toHeader(raw)
+      return
+    }
+    if (typeof raw['type'] !== 'string' || (isKnownType(raw['type']) && !hasKnownShape(raw))) {
+      this.index.note({ kind: 'wrong-shape', line, bytes: length })
+    }
+    const { id, parentId } = raw
+    this.index.add({
+      offset,
+      length,
+      line,
+      kind: kindOf(raw['type']),
+      id: typeof id === 'string' && id !== '' ? id : undefined,
+      parentId: typeof parentId === 'string' || parentId === null ? parentId : undefined,
+    })
+  }
+
+  #loseLine(bytes: Buffer, line: number, isTail: boolean): void {
+    const head = readHead(bytes, 0, bytes.length)
+    this.index.lose(head?.id, head?.parentId)
+    if (isTail) this.#tornBytes = bytes.length
+    const kind = isTail ? 'torn-tail' : isUtf8(bytes) ? 'corrupt' : 'not-utf8'
+    this.index.note({ kind, line, bytes: bytes.length })
+  }
+}
+
+/** The position after the next newline, or the end of the file. */
+async function findNewline(handle: FileHandle, from: number, size: number): Promise<number> {
+  for (let position = from; position < size;) {
+    const block = toBuffer(await handle.read(position, Math.min(BLOCK_BYTES, size - position)))
+    if (block.length === 0) return position
+    const at = block.indexOf(NEWLINE)
+    if (at >= 0) return position + at + 1
+    position += block.length
+  }
+  return size
+}
+
+async function resolveCopies(handle: FileHandle, index: EntryIndex): Promise<void> {
+  for (const [later, latest] of index.copies) {
+    const earlier = index.originalOf(latest)
+    const [one, other] = [await readRaw(handle, index, later), await readRaw(handle, index, earlier)]
+    if (JSON.stringify(one) === JSON.stringify(other)) index.dropCopy(later, earlier)
+    else index.renameCopy(later, earlier)
+  }
+  index.forgetCopies()
+}
+
+/** The parsed line of an entry; undefined when it does not parse. */
+export async function readRaw(
+  handle: FileHandle,
+  index: EntryIndex,
+  at: number,
+): Promise<Record<string, unknown> | undefined> {
+  const bytes = toBuffer(await handle.read(index.offsetAt(at), index.lengthAt(at)))
+  const raw = parseJson(bytes.toString('utf8'))
+  return isRecord(raw) ? raw : undefined
+}
+
+export function toBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
+function isBlank(block: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const byte = block[at]
+    if (byte !== 32 && byte !== 9 && byte !== 13) return false
+  }
+  return true
+}

@@ -1,0 +1,391 @@
+import type { Clock } from '../base/clock.ts'
+import { deferred, type Deferred } from '../base/deferred.ts'
+import type { JournalRecord } from '../base/journal.ts'
+import type { Entry, EntryDraft, SessionHeader } from '../core/entry.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { EntryId, SessionId } from '../core/ids.ts'
+import type { Provenance } from '../core/message.ts'
+import {
+  buildContext,
+  EMPTY_PATH,
+  extendActivePath,
+  levelSetBy,
+  modelSetBy,
+  toActivePath,
+  type ActivePath,
+} from './context.ts'
+import { guardDrafts, type GuardOptions } from './guard.ts'
+import type { IdPool } from './id-pool.ts'
+import { encodeLine, freezeEntry, orderedRaw } from './line.ts'
+import type { EncodedEntry, EntryLog, LogState } from './log.ts'
+import { openCallsOf, type OpenCalls } from './open-calls.ts'
+import type { AppendOptions, RepairNote, TranscriptContext } from './store.ts'
+
+/** `custom` entry that moves the leaf: its parent is the new leaf, so that readers who do not know it agree. */
+export const LEAF_POINTER = 'clew.leaf'
+
+export interface LogTranscriptOptions {
+  readonly sessionId: SessionId
+  readonly log: EntryLog
+  readonly clock: Clock
+  readonly ids: IdPool
+  readonly guard: GuardOptions
+  readonly maxLineBytes: number
+  /** After the entries are durable, in order. Must not throw. */
+  readonly onAppended?: (sessionId: SessionId, entries: readonly Entry[]) => void
+}
+
+const NEVER = new AbortController().signal
+
+interface AppendJob {
+  readonly kind: 'append'
+  readonly drafts: readonly EntryDraft[]
+  readonly provenance: Provenance | undefined
+  readonly alongside: readonly JournalRecord[]
+  readonly done: Deferred<readonly Entry[]>
+}
+
+interface AloneJob {
+  readonly kind: 'alone'
+  run(): Promise<void>
+}
+
+/** Where the batch under way has come to; becomes the state when it is durable. */
+interface Stage {
+  leafId: EntryId | null
+  open: OpenCalls
+  /** The active path where a compaction of this batch decided it; until then the state's, followed by `added`. */
+  base: ActivePath
+  added: Entry[]
+  readonly batch: EncodedEntry[]
+}
+
+/**
+ * The meaning of a transcript over any `EntryLog`: one job after another, appends that wait together are written
+ * together. State changes only after the write that carries it.
+ */
+export class LogTranscript {
+  readonly #options: LogTranscriptOptions
+  readonly #log: EntryLog
+  #state: LogState
+  #active: { entries: Entry[]; thinkingLevel: string; model: ActivePath['model'] }
+  #open: OpenCalls
+  #jobs: (AppendJob | AloneJob)[] = []
+  #working: Promise<void> | undefined
+  #activeBytes = 0
+  #closed = false
+  #lastTime = { at: Number.NaN, text: '' }
+
+  private constructor(options: LogTranscriptOptions, state: LogState) {
+    this.#options = options
+    this.#log = options.log
+    this.#state = state
+    this.#active = toMutable(state.active)
+    this.#open = openCallsOf(state.active.entries)
+    this.#activeBytes = sizeOf(state.active.entries)
+  }
+
+  static async open(options: LogTranscriptOptions, signal: AbortSignal): Promise<LogTranscript> {
+    return new LogTranscript(options, await options.log.load(signal))
+  }
+
+  get sessionId(): SessionId {
+    return this.#options.sessionId
+  }
+
+  get header(): SessionHeader {
+    return this.#state.header
+  }
+
+  get leafId(): EntryId | null {
+    return this.#state.leafId
+  }
+
+  get repairs(): readonly RepairNote[] {
+    return this.#state.repairs
+  }
+
+  get isIdle(): boolean {
+    return this.#working === undefined
+  }
+
+  /** About what this transcript holds in memory. */
+  get heldBytes(): number {
+    return this.#activeBytes + this.#log.heldBytes
+  }
+
+  append(drafts: readonly EntryDraft[], options: AppendOptions = {}): Promise<readonly Entry[]> {
+    const done = deferred<readonly Entry[]>()
+    const { provenance, alongside = [] } = options
+    this.#enqueue({ kind: 'append', drafts, provenance, alongside, done })
+    return done.promise
+  }
+
+  context(): Promise<TranscriptContext> {
+    return this.#alone(async () => buildContext({ ...this.#active, entries: [...this.#active.entries] }))
+  }
+
+  branch(from?: EntryId): Promise<readonly Entry[]> {
+    return this.#alone(async () => {
+      const start = from ?? this.#state.leafId
+      if (start === null) return []
+      const path = await this.#log.path(start)
+      if (path === undefined) throw entryNotFound(start)
+      return path
+    })
+  }
+
+  async *entries(): AsyncIterable<Entry> {
+    // What was appended before the call is seen; the file may grow while it is read.
+    await this.#alone(async () => undefined)
+    yield* this.#log.all()
+  }
+
+  entry(id: EntryId): Promise<Entry | undefined> {
+    return this.#alone(() => this.#log.find(id))
+  }
+
+  branchTo(id: EntryId | null): Promise<void> {
+    return this.#alone(async () => {
+      await this.#writing(async () => {
+        await this.#requireEntry(id)
+        const pointer = this.#toEntry({ type: 'custom', customType: LEAF_POINTER, data: { leafId: id } }, id, [])
+        await this.#log.write([pointer], [])
+        await this.#moveLeaf(id)
+        this.#options.onAppended?.(this.sessionId, [pointer.entry])
+      })
+    })
+  }
+
+  branchWithSummary(id: EntryId | null, summary: string): Promise<Entry> {
+    return this.#alone(() =>
+      this.#writing(async () => {
+        await this.#requireEntry(id)
+        const written = this.#toEntry({ type: 'branch_summary', fromId: id ?? 'root', summary }, id, [])
+        await this.#log.write([written], [])
+        await this.#moveLeaf(written.entry.id)
+        this.#options.onAppended?.(this.sessionId, [written.entry])
+        return written.entry
+      }),
+    )
+  }
+
+  /** Finishes the jobs already given, then lets go of the file. */
+  async close(): Promise<void> {
+    this.#closed = true
+    while (this.#working !== undefined) await this.#working
+    await this.#log.close()
+  }
+
+  #alone<T>(run: () => Promise<T>): Promise<T> {
+    const done = deferred<T>()
+    this.#enqueue({ kind: 'alone', run: () => run().then(done.resolve, done.reject) })
+    return done.promise
+  }
+
+  #enqueue(job: AppendJob | AloneJob): void {
+    if (this.#closed) {
+      throw new GatewayError('TRANSCRIPT_CLOSED', 'the transcript was closed', { sessionId: this.sessionId })
+    }
+    this.#jobs.push(job)
+    this.#startWork()
+  }
+
+  #startWork(): void {
+    this.#working ??= this.#work().finally(() => {
+      this.#working = undefined
+      // A job given between the end of the loop and this line found the worker still there and did not start one.
+      if (this.#jobs.length > 0) this.#startWork()
+    })
+  }
+
+  async #work(): Promise<void> {
+    for (let job = this.#jobs.shift(); job !== undefined; job = this.#jobs.shift()) {
+      if (job.kind === 'alone') {
+        await job.run()
+        continue
+      }
+      const batch = [job]
+      for (let next = this.#jobs[0]; next?.kind === 'append'; next = this.#jobs[0]) {
+        batch.push(next)
+        this.#jobs.shift()
+      }
+      await this.#appendBatch(batch)
+    }
+  }
+
+  async #appendBatch(batch: readonly AppendJob[]): Promise<void> {
+    const planned: { job: AppendJob; entries: readonly Entry[] }[] = []
+    try {
+      await this.#writing(async () => {
+        const stage = this.#stage()
+        for (const job of batch) {
+          // One caller's invalid draft is its own affair.
+          await this.#plan(job, stage).then(
+            (entries) => planned.push({ job, entries }),
+            (error: unknown) => job.done.reject(error),
+          )
+        }
+        const alongside = planned.flatMap(({ job }) => job.alongside)
+        if (stage.batch.length > 0 || alongside.length > 0) await this.#log.write(stage.batch, alongside)
+        this.#commit(stage)
+      })
+    } catch (error) {
+      for (const job of batch) job.done.reject(error)
+      return
+    }
+    for (const { job, entries } of planned) {
+      if (entries.length > 0) this.#options.onAppended?.(this.sessionId, entries)
+      job.done.resolve(entries)
+    }
+  }
+
+  async #writing<T>(work: () => Promise<T>): Promise<T> {
+    // Waiting for the lock has its own time limit; a caller that gives up must not leave half a batch behind.
+    const changed = await this.#log.beginWrite(NEVER)
+    try {
+      if (changed !== undefined) this.#adopt(changed)
+      return await work()
+    } finally {
+      await this.#log.endWrite()
+    }
+  }
+
+  #adopt(state: LogState): void {
+    this.#state = state
+    this.#active = toMutable(state.active)
+    this.#open = openCallsOf(state.active.entries)
+    this.#activeBytes = sizeOf(state.active.entries)
+  }
+
+  #stage(): Stage {
+    return { leafId: this.#state.leafId, open: this.#open, base: this.#active, added: [], batch: [] }
+  }
+
+  async #plan(job: AppendJob, stage: Stage): Promise<readonly Entry[]> {
+    const guarded = await guardDrafts(job.drafts, stage.open, job.provenance, this.#options.guard)
+    const { leafId, base, added } = stage
+    const [inBatch, inAdded] = [stage.batch.length, added.length]
+    try {
+      for (const draft of guarded.drafts) {
+        this.#add(draft, stage)
+        if (draft.type === 'compaction') await this.#restateSettings(stage)
+      }
+    } catch (error) {
+      // Nothing of a job that failed half-way may stay.
+      stage.batch.length = inBatch
+      added.length = inAdded
+      Object.assign(stage, { leafId, base, added })
+      throw error
+    }
+    stage.open = guarded.open
+    return stage.batch.slice(inBatch).map(({ entry }) => entry)
+  }
+
+  #add(draft: EntryDraft, stage: Stage): void {
+    const encoded = this.#toEntry(draft, stage.leafId, stage.batch)
+    stage.batch.push(encoded)
+    stage.added.push(encoded.entry)
+    stage.leafId = encoded.entry.id
+  }
+
+  /**
+   * A reader that starts at the end stops at the last compaction; level and model have to be found after it. The entries
+   * are pi's own and change nothing for its readers.
+   */
+  async #restateSettings(stage: Stage): Promise<void> {
+    stage.base = extendActivePath(stage.base, stage.added) ?? (await this.#wholePath(stage))
+    // A new array: the old one still serves if this job fails.
+    stage.added = []
+    const { thinkingLevel, model, entries } = stage.base
+    this.#add({ type: 'thinking_level_change', thinkingLevel }, stage)
+    const isModelKept = entries.some((entry) => modelSetBy(entry) !== undefined)
+    if (model !== null && !isModelKept) this.#add({ type: 'model_change', ...model }, stage)
+  }
+
+  async #wholePath(stage: Stage): Promise<ActivePath> {
+    const committed = this.#state.leafId === null ? [] : ((await this.#log.path(this.#state.leafId)) ?? [])
+    return toActivePath([...committed, ...stage.batch.map(({ entry }) => entry)])
+  }
+
+  #commit(stage: Stage): void {
+    this.#state = { ...this.#state, leafId: stage.leafId }
+    this.#open = stage.open
+    if (stage.base !== this.#active) this.#active = toMutable(stage.base)
+    for (const entry of stage.added) {
+      this.#active.entries.push(entry)
+      this.#active.thinkingLevel = levelSetBy(entry) ?? this.#active.thinkingLevel
+      this.#active.model = modelSetBy(entry) ?? this.#active.model
+    }
+    for (const { line } of stage.batch) this.#activeBytes += line.length
+  }
+
+  async #moveLeaf(id: EntryId | null): Promise<void> {
+    const active = id === null ? EMPTY_PATH : await this.#log.activeAt(id)
+    this.#adopt({ ...this.#state, leafId: id, active })
+  }
+
+  async #requireEntry(id: EntryId | null): Promise<void> {
+    if (id !== null && (await this.#log.find(id)) === undefined) throw entryNotFound(id)
+  }
+
+  #toEntry(draft: EntryDraft, parentId: EntryId | null, batch: readonly EncodedEntry[]): EncodedEntry {
+    const id = this.#newId(batch)
+    const { type, ...fields } = draft
+    const entry = freezeEntry({ type, id, parentId, timestamp: this.#timestamp(), ...fields } as Entry)
+    const line = encodeLine(entry.type === 'unknown' ? orderedRaw(entry) : entry)
+    const { maxLineBytes } = this.#options
+    // A UTF-16 unit is at most three bytes; the exact count is only needed near the limit.
+    if (line.length * 3 > maxLineBytes && Buffer.byteLength(line) > maxLineBytes) {
+      throw new GatewayError('ENTRY_TOO_LARGE', 'the entry is larger than a line of a transcript may be', {
+        bytes: Buffer.byteLength(line),
+        maxBytes: maxLineBytes,
+      })
+    }
+    return { entry, line }
+  }
+
+  /** Appends come in bursts: most share their millisecond with the one before. */
+  #timestamp(): string {
+    const now = this.#options.clock.now()
+    if (now !== this.#lastTime.at) this.#lastTime = { at: now, text: new Date(now).toISOString() }
+    return this.#lastTime.text
+  }
+
+  #newId(batch: readonly EncodedEntry[]): EntryId {
+    const { ids } = this.#options
+    for (let attempt = 0; attempt < 100; attempt++) {
+      const id = ids.hex(this.#log.idDigits) as EntryId
+      if (this.#log.isIdFree(id) && !batch.some(({ entry }) => entry.id === id)) return id
+    }
+    return ids.uuid() as EntryId
+  }
+}
+
+function toMutable(active: ActivePath): { entries: Entry[]; thinkingLevel: string; model: ActivePath['model'] } {
+  return { ...active, entries: [...active.entries] }
+}
+
+/** About what entries take in memory; exact would cost more than the cache is worth. */
+function sizeOf(entries: readonly Entry[]): number {
+  let bytes = 0
+  for (const entry of entries) {
+    bytes += 300
+    if (entry.type !== 'message' || !('content' in entry.message)) continue
+    const { content } = entry.message as { readonly content: unknown }
+    bytes += typeof content === 'string' ? content.length : Array.isArray(content) ? blocksSize(content) : 0
+  }
+  return bytes
+}
+
+function blocksSize(blocks: readonly Record<string, unknown>[]): number {
+  let bytes = 0
+  for (const { text, thinking, data } of blocks) {
+    for (const value of [text, thinking, data]) bytes += typeof value === 'string' ? value.length : 100
+  }
+  return bytes
+}
+
+function entryNotFound(id: EntryId): GatewayError {
+  return new GatewayError('ENTRY_NOT_FOUND', 'the transcript has no such entry', { entryId: id })
+}

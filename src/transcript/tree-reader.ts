@@ -1,0 +1,166 @@
+import type { FileHandle } from '../base/files.ts'
+import { isRecord, parseJson } from '../base/json.ts'
+import type { Entry } from '../core/entry.ts'
+import type { EntryId } from '../core/ids.ts'
+import { EMPTY_PATH, levelSetBy, modelSetBy, type ActivePath } from './context.ts'
+import type { EntryIndex } from './entry-index.ts'
+import { ENTRY_KINDS } from './head.ts'
+import { toEntry } from './line.ts'
+import { migrateRaw } from './migrate.ts'
+import { toBuffer } from './scan.ts'
+
+const READ_BYTES = 1024 * 1024
+/** Reading over a gap this long is cheaper than a second read. */
+const GAP_BYTES = 64 * 1024
+
+/** Bodies on demand: reads and parses the lines an index points to, and only those. */
+export class TreeReader {
+  readonly #handle: FileHandle
+  readonly #index: EntryIndex
+  readonly #version: number
+
+  constructor(handle: FileHandle, index: EntryIndex, version: number) {
+    this.#handle = handle
+    this.#index = index
+    this.#version = version
+  }
+
+  /** Entries at ascending positions. Lines that do not parse are struck from the index and left out. */
+  async read(positions: readonly number[]): Promise<Entry[]> {
+    const entries: Entry[] = []
+    for (let from = 0; from < positions.length;) {
+      const to = this.#endOfRun(positions, from)
+      const start = this.#index.offsetAt(positions[from] ?? 0)
+      const last = positions[to - 1] ?? 0
+      const end = this.#index.offsetAt(last) + this.#index.lengthAt(last)
+      const bytes = toBuffer(await this.#handle.read(start, end - start))
+      for (const at of positions.slice(from, to)) {
+        const entry = this.#parse(at, bytes, start)
+        if (entry !== undefined) entries.push(entry)
+      }
+      from = to
+    }
+    return entries
+  }
+
+  async readOne(at: number): Promise<Entry | undefined> {
+    const [entry] = await this.read([at])
+    return entry
+  }
+
+  /** The path from the root to this position, whole. */
+  async path(at: number): Promise<readonly Entry[]> {
+    for (;;) {
+      const positions = this.#positionsUp(this.#alive(at), () => false).toReversed()
+      const entries = await this.#inPathOrder(positions)
+      if (entries.length === positions.length) return entries
+    }
+  }
+
+  /** What of the path matters to the model: costs what that part costs, whatever the file holds. */
+  async activeAt(at: number): Promise<ActivePath> {
+    for (;;) {
+      const active = await this.#tryActiveAt(this.#alive(at))
+      if (active !== undefined) return active
+    }
+  }
+
+  /** Undefined when a line turned out unreadable: the tree has changed and the walk starts again. */
+  async #tryActiveAt(leaf: number): Promise<ActivePath | undefined> {
+    if (leaf < 0) return EMPTY_PATH
+    const index = this.#index
+    const toCompaction = this.#positionsUp(leaf, (at) => index.kindAt(at) === ENTRY_KINDS.compaction)
+    const top = toCompaction.at(-1) ?? leaf
+    const compaction = index.kindAt(top) === ENTRY_KINDS.compaction ? await this.readOne(top) : undefined
+    if (compaction === undefined && index.isDead(top)) return undefined
+    const kept = compaction?.type === 'compaction' ? this.#keptBefore(top, compaction.firstKeptEntryId) : []
+    const positions = [...toCompaction, ...kept].toReversed()
+    const entries = await this.#inPathOrder(positions)
+    if (entries.length < positions.length) return undefined
+    return this.#withSettings(entries, positions[0] ?? leaf)
+  }
+
+  #keptBefore(compaction: number, firstKept: EntryId): number[] {
+    const parent = this.#index.parentAt(compaction)
+    const first = this.#index.find(firstKept)
+    if (parent < 0 || first < 0 || first === compaction) return []
+    const kept = this.#positionsUp(parent, (at) => at === first)
+    return kept.at(-1) === first ? kept : []
+  }
+
+  async #withSettings(entries: readonly Entry[], first: number): Promise<ActivePath | undefined> {
+    let level = lastOf(entries, levelSetBy)
+    let model = lastOf(entries, modelSetBy)
+    for (let at = this.#index.parentAt(first); at >= 0; at = this.#index.parentAt(at)) {
+      if (level !== undefined && model !== undefined) break
+      const kind = this.#index.kindAt(at)
+      const isWanted =
+        (level === undefined && kind === ENTRY_KINDS.level) ||
+        (model === undefined && (kind === ENTRY_KINDS.model || kind === ENTRY_KINDS.message))
+      if (!isWanted) continue
+      const entry = await this.readOne(at)
+      if (entry === undefined) return undefined
+      level ??= levelSetBy(entry)
+      model ??= modelSetBy(entry)
+    }
+    return { entries, thinkingLevel: level ?? 'off', model: model ?? null }
+  }
+
+  #alive(from: number): number {
+    let at = from
+    while (at >= 0 && this.#index.isDead(at)) at = this.#index.parentAt(at)
+    return at
+  }
+
+  /** From a position towards the root, up to and including the first one that `isLast` names. */
+  #positionsUp(from: number, isLast: (at: number) => boolean): number[] {
+    const positions: number[] = []
+    for (let at = from; at >= 0; at = this.#index.parentAt(at)) {
+      positions.push(at)
+      if (isLast(at)) break
+    }
+    return positions
+  }
+
+  /** Positions of a path need not ascend in a file whose lines were moved; reading wants them to. */
+  async #inPathOrder(path: readonly number[]): Promise<Entry[]> {
+    const isAscending = path.every((at, i) => i === 0 || at > (path[i - 1] ?? 0))
+    if (isAscending) return this.read(path)
+    const entries = await this.read([...path].sort((a, b) => a - b))
+    const byId = new Map(entries.map((entry) => [entry.id, entry]))
+    return path.flatMap((at) => byId.get(this.#index.idAt(at)) ?? [])
+  }
+
+  #endOfRun(positions: readonly number[], from: number): number {
+    const index = this.#index
+    const start = index.offsetAt(positions[from] ?? 0)
+    let to = from + 1
+    for (; to < positions.length; to++) {
+      const at = positions[to] ?? 0
+      const before = positions[to - 1] ?? 0
+      const gap = index.offsetAt(at) - index.offsetAt(before) - index.lengthAt(before)
+      if (gap > GAP_BYTES || index.offsetAt(at) + index.lengthAt(at) - start > READ_BYTES) break
+    }
+    return to
+  }
+
+  #parse(at: number, bytes: Buffer, start: number): Entry | undefined {
+    const index = this.#index
+    const from = index.offsetAt(at) - start
+    const raw = parseJson(bytes.toString('utf8', from, from + index.lengthAt(at)))
+    if (!isRecord(raw)) {
+      if (!index.isDead(at)) index.kill(at, { kind: 'corrupt', line: index.lineAt(at), bytes: index.lengthAt(at) })
+      return undefined
+    }
+    return toEntry(migrateRaw(raw, this.#version, index), index.idAt(at), index.parentIdAt(at))
+  }
+}
+
+function lastOf<T>(entries: readonly Entry[], pick: (entry: Entry) => T | undefined): T | undefined {
+  for (let at = entries.length - 1; at >= 0; at--) {
+    const entry = entries[at]
+    const picked = entry && pick(entry)
+    if (picked !== undefined) return picked
+  }
+  return undefined
+}

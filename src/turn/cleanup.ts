@@ -1,0 +1,110 @@
+import type { EntryDraft, MessageEntry } from '../core/entry.ts'
+import type { StepCleanupCompleted } from '../core/event.ts'
+import type { Outcome } from '../core/outcome.ts'
+import { planCleanup, uncleanedSteps, type CleanupStats } from '../history/cleanup.ts'
+import { CLEANUP_ENTRY_TYPE, latestCleanup, RESTORE_ENTRY_TYPE } from '../history/cleanup-records.ts'
+import type { Transcript } from '../transcript/store.ts'
+import { hookContext } from './hook-context.ts'
+import type { TurnParts } from './parts.ts'
+import { historyInput } from './request.ts'
+import { createSetup, latestSetup } from './setup.ts'
+
+/**
+ * Takes a finished step's middle out of the model's view by appending a record. Nothing is deleted; `undoLatestCleanup`
+ * appends the inverse. A cleanup that fails is reported and never affects the turn.
+ */
+export async function cleanStep(
+  stepId: string,
+  outcome: Outcome['kind'],
+  parts: TurnParts,
+): Promise<StepCleanupCompleted | undefined> {
+  const { transcript, settings, models, counter } = parts
+  const { entries } = await transcript.context()
+  const [model] = models
+  const setup =
+    latestSetup(entries) ??
+    createSetup({
+      system: settings.systemPrompt,
+      tools: parts.tools.specs(),
+      maxOutputTokens: model.maxOutputTokens,
+      thinkingLevel: settings.thinkingLevel,
+    })
+  const { entries: _, ...input } = historyInput(model, setup, entries, { projection: 'normal' }, parts)
+  if (counter.knowsVocabularyOf(input.target)) await counter.load()
+  const plan = planCleanup(entries, {
+    stepId,
+    outcome,
+    policy: settings.cleanup.policy,
+    minTokens: settings.cleanup.minTokens,
+    input,
+    count: (messages) => counter.countMessages(messages, input.target),
+  })
+  if (plan.kind === 'skipped')
+    return plan.reason === 'nothing to hide' ? undefined : toEvent(stepId, plan.stats, plan.reason)
+  const mirrors = plan.record.hidden.map((targetId): EntryDraft => ({
+    type: 'context_edit',
+    targetId,
+    replacement: null,
+    mirrors: 'cleanup',
+  }))
+  await transcript.append([{ type: 'custom', customType: CLEANUP_ENTRY_TYPE, data: plan.record }, ...mirrors])
+  return toEvent(stepId, plan.stats, plan.reason)
+}
+
+/** After a step, when it is switched on: clean, tell everybody. */
+export async function cleanFinishedStep(
+  stepId: string,
+  outcome: Outcome,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!parts.settings.cleanup.enabled) return
+  try {
+    const event = await cleanStep(stepId, outcome.kind, parts)
+    if (event === undefined) return
+    await parts.emit(event)
+    const { type: _, ...facts } = event
+    await parts.hooks.stepCleanupCompleted(facts, hookContext(parts), signal)
+  } catch (error) {
+    parts.log.error('a cleanup failed; the conversation is not affected', {
+      stepId,
+      reason: error instanceof Error ? error.name : 'unknown',
+    })
+  }
+}
+
+/** `/cleanup`: every finished step that was not cleaned yet. */
+export async function cleanEverything(parts: TurnParts): Promise<readonly StepCleanupCompleted[]> {
+  const { entries } = await parts.transcript.context()
+  const events: StepCleanupCompleted[] = []
+  for (const stepId of uncleanedSteps(entries)) {
+    const event = await cleanStep(stepId, 'completed', parts)
+    if (event === undefined || event.cleanedMessages === 0) continue
+    events.push(event)
+    await parts.emit(event)
+  }
+  return events
+}
+
+/** Brings the latest hidden rounds back into view. Undefined when nothing is hidden. */
+export async function undoLatestCleanup(transcript: Transcript): Promise<string | undefined> {
+  const { entries } = await transcript.context()
+  const latest = latestCleanup(entries)
+  if (latest === undefined) return undefined
+  const hidden = new Set(latest.record.hidden)
+  const originals = entries.filter((entry): entry is MessageEntry => entry.type === 'message' && hidden.has(entry.id))
+  await transcript.append([
+    { type: 'custom', customType: RESTORE_ENTRY_TYPE, data: { cleanup: latest.id } },
+    ...originals.flatMap(mirrorOf),
+  ])
+  return latest.record.stepId
+}
+
+function mirrorOf({ id, message }: MessageEntry): readonly EntryDraft[] {
+  if (!('content' in message)) return []
+  return [{ type: 'context_edit', targetId: id, replacement: { content: message.content }, mirrors: 'cleanup' }]
+}
+
+function toEvent(stepId: string, stats: CleanupStats, reason: string | undefined): StepCleanupCompleted {
+  return { type: 'step-cleanup-completed', stepId, ...stats, ...(reason === undefined ? {} : { reason }) }
+}

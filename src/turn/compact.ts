@@ -1,0 +1,64 @@
+import { planCompaction, runCompaction } from '../history/compaction.ts'
+import type { HistoryInput } from '../history/prepare.ts'
+import type { SummaryPrompt } from '../history/summary-prompt.ts'
+import { GatewayError } from '../core/errors.ts'
+import { textOf } from '../core/message.ts'
+import { hookContext } from './hook-context.ts'
+import type { TurnModel, TurnParts } from './parts.ts'
+
+export type Compaction =
+  | { readonly kind: 'compacted'; readonly tokensBefore: number; readonly tokensAfter: number }
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'failed'; readonly reason: string }
+
+const MAX_SUMMARY_TOKENS = 4_096
+
+/** Summarises the older part of the history with the model itself. A failure leaves everything as it was. */
+export async function compact(
+  model: TurnModel,
+  input: HistoryInput,
+  reason: string,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<Compaction> {
+  const plan = planCompaction(input, parts.settings.compaction)
+  if (plan === undefined) return { kind: 'nothing' }
+  const { tokensBefore } = plan
+  await parts.hooks.beforeCompaction(
+    { tokensBefore, messages: input.entries.length, reason },
+    hookContext(parts),
+    signal,
+  )
+  const result = await runCompaction(plan, input, (prompt, stop) => summarize(model, prompt, parts, stop), signal)
+  if (result.kind === 'cancelled') {
+    parts.log.warn('a compaction was cancelled; the history stays as it is', { reason: result.reason })
+    return { kind: 'failed', reason: result.reason }
+  }
+  await parts.transcript.append([result.draft])
+  const { tokensAfter } = result
+  await parts.emit({ type: 'compaction-end', tokensBefore, tokensAfter })
+  const summary = result.draft.type === 'compaction' ? result.draft.summary : ''
+  await parts.hooks.afterCompaction({ tokensBefore, tokensAfter, summary }, hookContext(parts), signal)
+  return { kind: 'compacted', tokensBefore, tokensAfter }
+}
+
+async function summarize(
+  model: TurnModel,
+  prompt: SummaryPrompt,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<string> {
+  parts.spending.check()
+  const encoded = model.provider.encode({
+    model: model.model,
+    system: prompt.system,
+    messages: [{ role: 'user', content: prompt.user, timestamp: parts.clock.now() }],
+    tools: [],
+    maxOutputTokens: Math.min(MAX_SUMMARY_TOKENS, model.maxOutputTokens),
+    thinkingLevel: 'off',
+  })
+  for await (const event of model.provider.stream(encoded, signal)) {
+    if (event.type === 'end') return textOf(event.message.content)
+  }
+  throw new GatewayError('MODEL_FAILED', 'the model ended its summary without finishing it')
+}

@@ -1,0 +1,38 @@
+import { cleanEverything, undoLatestCleanup } from './cleanup.ts'
+import { compact } from './compact.ts'
+import type { TurnParts } from './parts.ts'
+import { prepareRequest } from './request.ts'
+
+/** `/cleanup`, `/restore` and `/compact`: they wait for their turn in the queue like a message. Each returns what to say. */
+export async function runMaintenance(
+  command: 'cleanup' | 'restore' | 'compact',
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<string> {
+  switch (command) {
+    case 'cleanup': {
+      const events = await cleanEverything(parts)
+      const saved = events.reduce((sum, event) => sum + event.tokensSaved, 0)
+      const messages = events.reduce((sum, event) => sum + event.cleanedMessages, 0)
+      return events.length === 0
+        ? 'There is nothing to clean up.'
+        : `Cleaned ${messages} messages of ${events.length} steps; saved about ${saved} tokens. /restore brings the latest back.`
+    }
+    case 'restore': {
+      const stepId = await undoLatestCleanup(parts.transcript)
+      return stepId === undefined ? 'There is no cleanup to undo.' : `The working steps of ${stepId} are in view again.`
+    }
+    case 'compact': {
+      const [model] = parts.models
+      const { input } = await prepareRequest(
+        model,
+        { tools: parts.tools.specs(), systemPrompt: parts.settings.systemPrompt, projection: 'normal' },
+        parts,
+      )
+      const result = await compact(model, input, 'asked for', parts, signal)
+      if (result.kind === 'nothing') return 'The conversation is too short to be summarised.'
+      if (result.kind === 'failed') return `The conversation was not summarised: ${result.reason}.`
+      return `The older part is now a summary: about ${result.tokensBefore} tokens became ${result.tokensAfter}.`
+    }
+  }
+}

@@ -1,0 +1,96 @@
+import type { Entry } from '../core/entry.ts'
+import { estimateTokens } from '../core/tokens.ts'
+import { createBudget, type HistoryBudget } from '../history/budget.ts'
+import { calibrationFrom } from '../history/calibration.ts'
+import { stickyEntryData, VIEW_ENTRY_TYPE } from '../history/decisions.ts'
+import { prepareHistory, type HistoryInput, type PreparedHistory } from '../history/prepare.ts'
+import { createRequestRecord, requestRecords, type RequestRecord } from '../history/request-record.ts'
+import type { EncodedRequest, ToolSpec } from '../provider/provider.ts'
+import type { TurnModel, TurnParts } from './parts.ts'
+import { createSetup, setupDrafts, type Setup } from './setup.ts'
+
+/** A request ready to be sent, with everything needed to record it. */
+export interface PreparedRequest {
+  readonly model: TurnModel
+  readonly setup: Setup
+  readonly input: HistoryInput
+  readonly history: PreparedHistory
+  readonly encoded: EncodedRequest
+  readonly record: RequestRecord
+}
+
+export interface RequestOptions {
+  readonly tools: readonly ToolSpec[]
+  readonly systemPrompt: string
+  readonly projection: 'normal' | 'safest'
+  /** Tightens the budget after the provider said that a request was too long. */
+  readonly adjust?: (budget: HistoryBudget) => HistoryBudget
+}
+
+/**
+ * Prepares the history for this model as the transcript is now. What it decides for good (sticky truncation, the system
+ * prompt in force) is appended before the request is sent, so that the same bytes are sent again next time.
+ */
+export async function prepareRequest(
+  model: TurnModel,
+  options: RequestOptions,
+  parts: TurnParts,
+): Promise<PreparedRequest> {
+  const { transcript, settings } = parts
+  const setup = createSetup({
+    system: options.systemPrompt,
+    tools: options.tools,
+    maxOutputTokens: model.maxOutputTokens,
+    thinkingLevel: settings.thinkingLevel,
+  })
+  const before = await transcript.context()
+  const missing = setupDrafts(before.entries, setup)
+  if (missing.length > 0) await transcript.append(missing)
+  const { entries } = missing.length === 0 ? before : await transcript.context()
+  const input = historyInput(model, setup, entries, options, parts)
+  const history = prepareHistory(input)
+  if (history.decisions.length > 0) {
+    await transcript.append([{ type: 'custom', customType: VIEW_ENTRY_TYPE, data: stickyEntryData(history.decisions) }])
+  }
+  const encoded = model.provider.encode({
+    model: model.model,
+    system: setup.system,
+    messages: history.messages,
+    tools: setup.tools,
+    maxOutputTokens: setup.maxOutputTokens,
+    thinkingLevel: setup.thinkingLevel,
+    cacheKey: parts.sessionId,
+  })
+  const n = (requestRecords(entries).at(-1)?.n ?? 0) + 1
+  return {
+    model,
+    setup,
+    input,
+    history,
+    encoded,
+    record: createRequestRecord({ n, input, prepared: history, body: encoded.body }),
+  }
+}
+
+export function historyInput(
+  model: TurnModel,
+  setup: Setup,
+  entries: readonly Entry[],
+  { projection, adjust = (budget) => budget }: Pick<RequestOptions, 'projection' | 'adjust'>,
+  { settings, clock }: Pick<TurnParts, 'settings' | 'clock'>,
+): HistoryInput {
+  const target = {
+    provider: model.provider.name,
+    api: model.provider.api,
+    model: model.model,
+    acceptsImages: model.acceptsImages,
+  }
+  const budget = createBudget({
+    contextWindow: model.contextWindow,
+    reservedTokens: Math.min(setup.maxOutputTokens, Math.floor(model.contextWindow / 4)),
+    fixedTokens: estimateTokens(setup.system) + estimateTokens(JSON.stringify(setup.tools)),
+    calibration: calibrationFrom(entries, target),
+    pruning: settings.pruning,
+  })
+  return { entries, target, budget: adjust(budget), historyLimit: settings.historyLimit, now: clock.now(), projection }
+}

@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto'
+import { isRecord } from '../base/json.ts'
+import type { Entry, EntryDraft } from '../core/entry.ts'
+import type { ToolSpec } from '../provider/provider.ts'
+
+export const SETUP_ENTRY_TYPE = 'clew.setup'
+
+/** What besides the history makes a request: written to the transcript when it changes, so that old requests can be rebuilt. */
+export interface Setup {
+  readonly hash: string
+  readonly system: string
+  readonly tools: readonly ToolSpec[]
+  readonly maxOutputTokens: number
+  readonly thinkingLevel: string
+}
+
+export function createSetup(parts: Omit<Setup, 'hash'>): Setup {
+  const { system, tools, maxOutputTokens, thinkingLevel } = parts
+  const hash = createHash('sha256')
+    .update(JSON.stringify([system, tools, maxOutputTokens, thinkingLevel]))
+    .digest('hex')
+  return { hash, system, tools, maxOutputTokens, thinkingLevel }
+}
+
+/** The entry to append when the latest one in view describes another setup. */
+export function setupDrafts(entries: readonly Entry[], setup: Setup): readonly EntryDraft[] {
+  return latestSetup(entries)?.hash === setup.hash
+    ? []
+    : [{ type: 'custom', customType: SETUP_ENTRY_TYPE, data: setup }]
+}
+
+export function latestSetup(entries: readonly Entry[]): Setup | undefined {
+  for (let at = entries.length - 1; at >= 0; at--) {
+    const entry = entries[at]
+    if (entry?.type === 'custom' && entry.customType === SETUP_ENTRY_TYPE && isSetup(entry.data)) return entry.data
+  }
+  return undefined
+}
+
+function isSetup(data: unknown): data is Setup {
+  return (
+    isRecord(data) &&
+    typeof data['hash'] === 'string' &&
+    typeof data['system'] === 'string' &&
+    Array.isArray(data['tools'])
+  )
+}

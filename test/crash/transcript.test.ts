@@ -1,0 +1,323 @@
+import { describe, expect, it } from 'vitest'
+import type { Entry, EntryDraft } from '../../src/core/entry.ts'
+import type { SessionId } from '../../src/core/ids.ts'
+import { MemoryFiles, type Fault } from '../../src/testing/memory-files.ts'
+import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
+import { seededRandom } from '../../src/testing/seeded-ids.ts'
+import {
+  assistantDraft,
+  DIRECTORY,
+  entriesOf,
+  never,
+  openHouse,
+  resultDraft,
+  sessionId,
+  userDraft,
+  type House,
+} from '../support/transcripts.ts'
+
+const A = sessionId('sess_a')
+const B = sessionId('sess_b')
+
+/** What was acknowledged, and therefore has to be there after any crash. */
+class Acknowledged {
+  readonly entries = new Map<SessionId, Entry[]>()
+  /** Operations under way that may or may not have happened: their session is not compared. */
+  readonly uncertain = new Set<SessionId>()
+  readonly gone = new Set<SessionId>()
+
+  async append(house: House, session: SessionId, drafts: readonly EntryDraft[]): Promise<readonly Entry[]> {
+    const transcript = await house.store.open(session, never)
+    const stored = await transcript.append(drafts)
+    this.entries.set(session, [...(this.entries.get(session) ?? []), ...stored])
+    await transcript.close()
+    return stored
+  }
+}
+
+interface Scenario {
+  readonly name: string
+  plant?(files: MemoryFiles): void
+  run(house: House, acknowledged: Acknowledged): Promise<void>
+}
+
+const HEADER = '{"type":"session","version":3,"id":"sess_a","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/"}\n'
+const line = (id: string, parentId: string | null, text: string): string =>
+  `${JSON.stringify({ type: 'message', id, parentId, timestamp: '2026-01-01T00:00:00.000Z', message: { role: 'user', content: text, timestamp: 1 } })}\n`
+
+const SCENARIOS: readonly Scenario[] = [
+  {
+    name: 'first message',
+    run: async (house, acknowledged) => {
+      await acknowledged.append(house, A, [userDraft('first')])
+    },
+  },
+  {
+    name: 'tool loop',
+    run: async (house, acknowledged) => {
+      await acknowledged.append(house, A, [userDraft('go')])
+      for (const round of ['c1', 'c2']) {
+        await acknowledged.append(house, A, [assistantDraft('thinking', [round])])
+        await acknowledged.append(house, A, [resultDraft(round, 'seen')])
+      }
+      await acknowledged.append(house, A, [assistantDraft('done')])
+    },
+  },
+  {
+    name: 'call left open, then the next message',
+    run: async (house, acknowledged) => {
+      await acknowledged.append(house, A, [userDraft('go'), assistantDraft('hm', ['c1', 'c2'])])
+      await acknowledged.append(house, A, [userDraft('next')])
+    },
+  },
+  {
+    name: 'branch',
+    run: async (house, acknowledged) => {
+      const [root] = await acknowledged.append(house, A, [userDraft('root'), assistantDraft('old')])
+      const transcript = await house.store.open(A, never)
+      await transcript.branchTo(root?.id ?? null)
+      await acknowledged.append(house, A, [assistantDraft('new')])
+      await transcript.branchTo(null)
+      await acknowledged.append(house, A, [userDraft('second root')])
+      await transcript.close()
+    },
+  },
+  {
+    name: 'branch with summary',
+    run: async (house, acknowledged) => {
+      const [root] = await acknowledged.append(house, A, [userDraft('root'), assistantDraft('old')])
+      const transcript = await house.store.open(A, never)
+      const summary = await transcript.branchWithSummary(root?.id ?? null, 'left behind')
+      acknowledged.entries.get(A)?.push(summary)
+      await acknowledged.append(house, A, [userDraft('on')])
+      await transcript.close()
+    },
+  },
+  {
+    name: 'compaction',
+    run: async (house, acknowledged) => {
+      await acknowledged.append(house, A, [userDraft('one'), assistantDraft('two')])
+      const [kept] = await acknowledged.append(house, A, [userDraft('three')])
+      const firstKeptEntryId = kept!.id
+      await acknowledged.append(house, A, [{ type: 'compaction', summary: 's', firstKeptEntryId, tokensBefore: 9 }])
+      await acknowledged.append(house, A, [userDraft('four')])
+    },
+  },
+  {
+    name: 'reset',
+    run: async (house, acknowledged) => {
+      await acknowledged.append(house, A, [userDraft('old life')])
+      const before = acknowledged.entries.get(A) ?? []
+      acknowledged.uncertain.add(A)
+      await house.store.archive(A)
+      acknowledged.entries.delete(A)
+      await acknowledged.append(house, B, [userDraft('new life')])
+      await house.store.restore(A)
+      acknowledged.entries.set(A, before)
+      acknowledged.uncertain.delete(A)
+    },
+  },
+  {
+    name: 'delete',
+    run: async (house, acknowledged) => {
+      await acknowledged.append(house, A, [userDraft('secret')])
+      acknowledged.uncertain.add(A)
+      await house.store.remove(A)
+      acknowledged.entries.delete(A)
+      acknowledged.uncertain.delete(A)
+      acknowledged.gone.add(A)
+      await acknowledged.append(house, B, [userDraft('other')])
+    },
+  },
+  {
+    name: 'repair of a damaged file by the first append',
+    plant: (files) =>
+      files.plant(
+        `${DIRECTORY}/sess_a.jsonl`,
+        HEADER + line('00000001', null, 'a') + '{"broken\n' + line('00000003', '00000002', 'c'),
+      ),
+    run: async (house, acknowledged) => {
+      acknowledged.entries.set(A, await readAll(house, A))
+      await acknowledged.append(house, A, [userDraft('after')])
+      await acknowledged.append(house, A, [userDraft('and after')])
+    },
+  },
+  {
+    name: 'torn tail, then appends',
+    plant: (files) =>
+      files.plant(`${DIRECTORY}/sess_a.jsonl`, HEADER + line('00000001', null, 'a') + '{"type":"message","id":"0000'),
+    run: async (house, acknowledged) => {
+      acknowledged.entries.set(A, await readAll(house, A))
+      await acknowledged.append(house, A, [userDraft('after')])
+    },
+  },
+  {
+    name: 'no newline at the end, then appends',
+    plant: (files) => files.plant(`${DIRECTORY}/sess_a.jsonl`, (HEADER + line('00000001', null, 'a')).trimEnd()),
+    run: async (house, acknowledged) => {
+      acknowledged.entries.set(A, await readAll(house, A))
+      await acknowledged.append(house, A, [userDraft('after')])
+      await acknowledged.append(house, A, [userDraft('and after')])
+    },
+  },
+  {
+    name: 'migration of format 1',
+    plant: (files) =>
+      files.plant(
+        `${DIRECTORY}/sess_a.jsonl`,
+        '{"type":"session","id":"sess_a","timestamp":"2025-01-01T00:00:00.000Z","cwd":"/"}\n' +
+          '{"type":"message","timestamp":"2025-01-01T00:00:01.000Z","message":{"role":"user","content":"a","timestamp":1}}\n',
+      ),
+    run: async (house, acknowledged) => {
+      acknowledged.entries.set(A, await readAll(house, A))
+      await acknowledged.append(house, A, [userDraft('b')])
+    },
+  },
+  {
+    name: 'tool result over the cap',
+    run: async (house, acknowledged) => {
+      await acknowledged.append(house, A, [userDraft('go'), assistantDraft('hm', ['c1'])])
+      await acknowledged.append(house, A, [resultDraft('c1', 'x'.repeat(5_000))])
+    },
+  },
+  {
+    name: 'two sessions at once, with a checkpoint between',
+    run: async (house, acknowledged) => {
+      await Promise.all([A, B].map((session) => acknowledged.append(house, session, [userDraft('1')])))
+      await house.journal?.checkpoint()
+      await Promise.all(
+        [A, B, A, B].map((session, i) => acknowledged.append(house, session, [userDraft(`at once ${i}`)])),
+      )
+      await house.close()
+    },
+  },
+]
+
+async function readAll(house: House, session: SessionId): Promise<Entry[]> {
+  const transcript = await house.store.open(session, never)
+  const entries = await entriesOf(transcript)
+  await transcript.close()
+  return entries
+}
+
+const limits = { maxToolResultCharacters: 1_000, minToolResultBlockCharacters: 100 }
+
+async function runUntilCrash(files: MemoryFiles, scenario: Scenario, withJournal: boolean): Promise<Acknowledged> {
+  const acknowledged = new Acknowledged()
+  try {
+    const house = await openHouse({ files, withJournal, limits })
+    await scenario.run(house, acknowledged)
+  } catch (error) {
+    // The crash. Anything else must fail the test.
+    if (!files.isCrashed) throw error
+  }
+  return acknowledged
+}
+
+/** A later process, which finds the earlier one dead. */
+async function openLater(files: MemoryFiles, withJournal: boolean, seed: number): Promise<House> {
+  const processes = new ScriptedProcesses({ pid: 2_000 + seed, startedAt: String(seed) })
+  processes.die({ pid: 1_000, startedAt: '1', host: 'test-host' })
+  for (let i = 0; i < 5; i++) processes.die({ pid: 2_000 + i, startedAt: String(i), host: 'test-host' })
+  return openHouse({ files, withJournal, limits, processes, seed: 77 + seed })
+}
+
+async function expectAll(house: House, acknowledged: Acknowledged, label: string): Promise<void> {
+  for (const [session, expected] of acknowledged.entries) {
+    if (acknowledged.uncertain.has(session)) continue
+    const transcript = await house.store.open(session, never)
+    const found = await entriesOf(transcript)
+    const ids = new Set(expected.map((entry) => entry.id))
+    const kept = found.filter((entry) => ids.has(entry.id))
+    expect(kept, label).toEqual(expected)
+    // Earlier history stays in context: the path from the last acknowledged entry is whole.
+    const last = expected.at(-1)
+    if (last !== undefined) {
+      const path = new Set((await transcript.branch(last.id)).map((entry) => entry.id))
+      for (let at: Entry | undefined = last; at !== undefined;) {
+        expect(path.has(at.id), label).toBe(true)
+        const { parentId }: Entry = at
+        at = expected.find((entry) => entry.id === parentId)
+      }
+    }
+    const [later] = await transcript.append([userDraft('life goes on')])
+    expect(later?.parentId === null ? null : await transcript.entry(later!.parentId), label).toBeDefined()
+    await transcript.close()
+  }
+  for (const session of acknowledged.gone) expect(await house.store.exists(session), label).toBe(false)
+}
+
+const FAULTS: readonly Fault[] = ['crash-before', 'crash-torn', 'crash-after']
+const SEEDS = [0, 1]
+
+describe.each([
+  { withJournal: true, title: 'over a journal' },
+  { withJournal: false, title: 'on its own' },
+])('the transcript store $title, after a power cut at every point', ({ withJournal, title }) => {
+  it('has every acknowledged entry, in order, once, and goes on', async () => {
+    let points = 0
+    for (const scenario of SCENARIOS) {
+      const healthy = new MemoryFiles()
+      scenario.plant?.(healthy)
+      await runUntilCrash(healthy, scenario, withJournal)
+      for (let at = 0; at < healthy.operations; at++) {
+        for (const fault of FAULTS) {
+          for (const seed of SEEDS) {
+            const files = new MemoryFiles()
+            scenario.plant?.(files)
+            files.injectFault(at, fault)
+            const acknowledged = await runUntilCrash(files, scenario, withJournal)
+            const disk = files.crash(seed === 0 ? undefined : seededRandom(seed * 7919 + at))
+            const label = `${scenario.name}, ${title}: ${fault} at ${at}, seed ${seed}`
+            const house = await openLater(disk, withJournal, 0)
+            await expectAll(house, acknowledged, label)
+            await house.close()
+            points++
+          }
+        }
+      }
+    }
+    console.info(`transcript ${title}: ${points} crash points tried over ${SCENARIOS.length} scenarios`)
+  })
+
+  it('survives a crash at every point of the recovery itself', async () => {
+    let points = 0
+    for (const scenario of SCENARIOS) {
+      const healthy = new MemoryFiles()
+      scenario.plant?.(healthy)
+      await runUntilCrash(healthy, scenario, withJournal)
+      const crashAt = Math.floor(healthy.operations * 0.7)
+      const crashed = (): { disk: MemoryFiles; acknowledged: Promise<Acknowledged> } => {
+        const files = new MemoryFiles()
+        scenario.plant?.(files)
+        files.injectFault(crashAt, 'crash-torn')
+        const acknowledged = runUntilCrash(files, scenario, withJournal)
+        return { disk: files, acknowledged }
+      }
+      const probe = crashed()
+      const expected = await probe.acknowledged
+      const probeDisk = probe.disk.crash(seededRandom(5))
+      const house = await openLater(probeDisk, withJournal, 0)
+      await expectAll(house, expected, scenario.name)
+      await house.close()
+      for (let at = 0; at < probeDisk.operations; at++) {
+        const run = crashed()
+        const acknowledged = await run.acknowledged
+        const disk = run.disk.crash(seededRandom(5))
+        disk.injectFault(at, 'crash-torn')
+        try {
+          const second = await openLater(disk, withJournal, 0)
+          await expectAll(second, acknowledged, scenario.name)
+          await second.close()
+        } catch (error) {
+          if (!disk.isCrashed) throw error
+        }
+        const third = await openLater(disk.crash(seededRandom(at)), withJournal, 1)
+        await expectAll(third, acknowledged, `${scenario.name}: recovery crashed at ${at}`)
+        await third.close()
+        points++
+      }
+    }
+    console.info(`transcript ${title}: ${points} crash points of recoveries tried`)
+  })
+})

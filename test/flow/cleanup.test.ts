@@ -1,0 +1,102 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { MemoryGateway, type Frame, type GatewayOptions } from '../support/gateway.ts'
+
+let open: MemoryGateway[] = []
+
+async function openGateway(options?: GatewayOptions): Promise<MemoryGateway> {
+  const gateway = await MemoryGateway.open(options)
+  open.push(gateway)
+  return gateway
+}
+
+afterEach(async () => {
+  for (const gateway of open) await gateway.stop()
+  open = []
+})
+
+const TASK = '写一个错误的计算，然后修复它'
+
+async function cleanedGateway(): Promise<{ gateway: MemoryGateway; frames: Frame[]; data: Record<string, number> }> {
+  const gateway = await openGateway()
+  const client = await gateway.connect('?stream=1')
+  await client.ask({ id: '1', content: TASK, session: 's' })
+  const event = client.frames.find((frame) => frame['event'] === 'step_cleanup_completed')
+  return { gateway, frames: client.frames, data: event?.['data'] as Record<string, number> }
+}
+
+async function bodyOf(gateway: MemoryGateway, request: number): Promise<string> {
+  return String((await gateway.api(`/api/sessions/s?request=${request}`))['body'])
+}
+
+describe('cleanup after a step', () => {
+  it('hides the seed’s error-fixing rounds: 4 messages go, instruction and final answer stay, the numbers add up', async () => {
+    const { data } = await cleanedGateway()
+    // The seed counts the system prompt among its 7 and 3 messages; remaining_messages here counts without it.
+    expect(data).toMatchObject({ cleaned_messages: 4, remaining_messages: 2 })
+    expect((data['tokens_before'] ?? 0) - (data['tokens_remaining'] ?? 0)).toBe(data['tokens_saved'])
+    expect(data['tokens_saved']).toBeGreaterThan(0)
+  })
+
+  it('is announced before the step is', async () => {
+    const { frames } = await cleanedGateway()
+    const names = frames.map((frame) => frame['event'] ?? frame['type'])
+    expect(names.indexOf('step_cleanup_completed')).toBeLessThan(names.indexOf('step_completed'))
+    expect(names.at(-1)).toBe('complete')
+  })
+
+  it('leaves the follow-up question answerable and tells the model what is missing', async () => {
+    const { gateway } = await cleanedGateway()
+    const client = await gateway.connect()
+    const answer = await client.ask({ id: '2', content: '你刚才说了什么？', session: 's' })
+    expect(answer['content']).toContain('84')
+    const body = await bodyOf(gateway, 4)
+    expect(body).toContain(TASK)
+    expect(body).not.toContain('随手写')
+    expect(body).toContain('recall_rounds')
+  })
+
+  it('is undone by /restore: the next request is byte-identical to one that was never cleaned', async () => {
+    const uncleaned = await openGateway({ config: { task: { auto_cleanup_enabled: false } } })
+    const { gateway: cleaned } = await cleanedGateway()
+    const bodies: string[] = []
+    for (const gateway of [cleaned, uncleaned]) {
+      const client = await gateway.connect('?stream=1')
+      if (gateway === uncleaned) await client.ask({ id: '1', content: TASK, session: 's' })
+      const reply = await client.ask({ id: 'r', content: '/restore', session: 's' })
+      expect(reply['content']).toContain(gateway === cleaned ? 'in view again' : 'no cleanup')
+      await client.ask({ id: '3', content: 'What did I say?', session: 's' })
+      bodies.push((await bodyOf(gateway, 4)).replaceAll(/"timestamp":\d+/gu, ''))
+    }
+    expect(bodies[0]).toBe(bodies[1])
+  })
+
+  it('deletes nothing: the transcript still holds every message, and /cleanup hides them again after a restore', async () => {
+    const { gateway } = await cleanedGateway()
+    const client = await gateway.connect()
+    const shown = await gateway.api('/api/sessions/s')
+    const messages = shown['messages'] as { hidden?: boolean }[]
+    expect(messages).toHaveLength(6)
+    expect(messages.filter(({ hidden }) => hidden === true)).toHaveLength(4)
+    await client.ask({ id: 'r', content: '/restore', session: 's' })
+    expect((await client.ask({ id: 'c', content: '/cleanup', session: 's' }))['content']).toContain(
+      'Cleaned 4 messages',
+    )
+  })
+
+  it('can be switched off for one message', async () => {
+    const gateway = await openGateway()
+    const client = await gateway.connect('?stream=1')
+    await client.ask({ id: '1', content: TASK, session: 's', auto_cleanup_enabled: false })
+    expect(client.frames.some((frame) => frame['event'] === 'step_cleanup_completed')).toBe(false)
+  })
+})
+
+describe('every request', () => {
+  it('can be rebuilt byte for byte from the transcript, its hash verified', async () => {
+    const { gateway } = await cleanedGateway()
+    for (const n of [1, 2, 3]) {
+      const shown = await gateway.api(`/api/sessions/s?request=${n}`)
+      expect(shown).toMatchObject({ request: n, hashMatches: true })
+    }
+  })
+})

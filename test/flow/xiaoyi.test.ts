@@ -1,0 +1,168 @@
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { closeAll, kill, openInside, openOutside, warmUp } from '../support/xiaoyi-house.ts'
+
+beforeAll(warmUp)
+afterEach(closeAll)
+
+async function open(xiaoyi: object = {}) {
+  const outside = await openOutside({ newSessionAfterClear: false })
+  const inside = await openInside(outside, undefined, xiaoyi)
+  return { outside, inside, ...outside, ...inside }
+}
+
+describe('a conversation', () => {
+  test('is streamed, remembered, and answered once per message', async () => {
+    const { simulator, clock, model } = await open()
+    const first = simulator.say('say one |two |three')
+    await clock.advance(10_000)
+    expect(first).toMatchObject({ state: 'done', text: 'one two three', finals: 1 })
+    expect(first.frames.filter(({ final }) => final === false).length).toBeGreaterThan(2)
+    simulator.restartApp()
+    const second = simulator.say('again')
+    await clock.advance(5_000)
+    expect(second.text).toBe('again')
+    expect(model.requests.at(-1)).toContain('one two three')
+    expect(simulator.phone.violations).toEqual([])
+  })
+
+  test('slash commands work here as everywhere', async () => {
+    const { simulator, clock, model } = await open()
+    const task = simulator.say('/status')
+    await clock.advance(1_000)
+    expect(task.text).toContain(`agent:main:xiaoyi:dm:${simulator.sessionId}`)
+    expect(model.requests).toEqual([])
+  })
+
+  test('a failing model ends with a readable reason', async () => {
+    const { simulator, clock } = await open({ language: 'en' })
+    simulator.switches.idleLimitMs = 1_000_000
+    const task = simulator.say('fail half')
+    await clock.advance(600_000)
+    expect(task).toMatchObject({ state: 'done', finals: 1, errorCode: 99921111 })
+    expect(task.text).toContain('The model did not answer.')
+  })
+})
+
+test('the text of a file reaches the model', async () => {
+  const { simulator, clock, model } = await open()
+  const bytes = Buffer.from('the secret number is 42').toString('base64')
+  simulator.sayParts([
+    { kind: 'text', text: 'read this' },
+    { kind: 'file', file: { name: 'n.txt', mimeType: 'text/plain', bytes } },
+  ])
+  await clock.advance(5_000)
+  expect(model.requests.at(-1)).toContain('the secret number is 42')
+})
+
+describe('clearContext', () => {
+  test('the next request contains nothing from before', async () => {
+    const { simulator, clock, model } = await open()
+    simulator.say('my password is hunter2')
+    await clock.advance(5_000)
+    const clear = simulator.clear()
+    await clock.advance(100)
+    expect(clear.answers).toMatchObject([{ state: 'cleared' }])
+    const after = simulator.say('what was it?')
+    await clock.advance(5_000)
+    expect(after.state).toBe('done')
+    expect(model.requests.at(-1)).not.toContain('hunter2')
+  })
+
+  test('a running turn is stopped first, its task closed, its provider connection ended', async () => {
+    const { simulator, clock, model } = await open()
+    const task = simulator.say('hang')
+    await clock.advance(3_000)
+    expect(model.open()).toBe(1)
+    const clear = simulator.clear()
+    await clock.advance(100)
+    expect(model.open()).toBe(0)
+    expect(task).toMatchObject({ state: 'done', lastState: 'canceled', finals: 1 })
+    expect(clear.answers).toMatchObject([{ state: 'cleared' }])
+    expect(simulator.phone.violations).toEqual([])
+  })
+})
+
+describe('tasks/cancel', () => {
+  test('closes the provider connection, and nothing more of the task reaches the phone', async () => {
+    const { simulator, clock, model } = await open()
+    const [task, queued] = [simulator.say('hang'), simulator.say('later')]
+    await clock.advance(3_000)
+    const cancel = simulator.cancel()
+    await clock.advance(100)
+    expect(model.open()).toBe(0)
+    expect(cancel.answers).toMatchObject([{ state: 'canceled' }])
+    await clock.advance(60_000)
+    expect([task, queued].map(({ lastState, finals }) => [lastState, finals])).toEqual([
+      ['canceled', 1],
+      ['canceled', 1],
+    ])
+    expect(simulator.phone.violations).toEqual([])
+    const next = simulator.say('next')
+    await clock.advance(5_000)
+    expect(next.text).toBe('next')
+  })
+})
+
+describe('trouble', () => {
+  test('both links die in the middle of an answer: it arrives whole, once', async () => {
+    const { simulator, clock } = await open()
+    const task = simulator.say('say a|b|c|d|e|f')
+    await clock.advance(2_500)
+    simulator.connections.cut()
+    await clock.advance(20_000)
+    expect(task).toMatchObject({ state: 'done', text: 'abcdef', finals: 1 })
+  })
+
+  test.each([0, 50, 500, 1_500, 2_500])(
+    'a kill -9 %i ms into a task: the next process finishes it, once',
+    async (afterMs) => {
+      const { outside, inside, simulator, clock } = await open()
+      const task = simulator.say('say one |two |three')
+      await clock.advance(afterMs)
+      const files = await kill(outside, inside)
+      await openInside(outside, files)
+      await clock.advance(30_000)
+      expect(task).toMatchObject({ state: 'done', finals: 1 })
+      expect(task.text).not.toBe('')
+      expect(simulator.phone.violations).toEqual([])
+    },
+  )
+
+  test('a message answered before the kill is not answered again when it is redelivered', async () => {
+    const { outside, inside, simulator, clock, model } = await open()
+    const task = simulator.say('hello')
+    await clock.advance(5_000)
+    await openInside(outside, await kill(outside, inside))
+    simulator.redeliver(task)
+    await clock.advance(10_000)
+    expect(task.finals).toBe(1)
+    expect(model.requests).toHaveLength(1)
+  })
+
+  test('a shutdown ends the task politely, and the result of the resumed turn is pushed', async () => {
+    const outside = await openOutside()
+    const { simulator, clock } = outside
+    const push = { url: simulator.pushUrl }
+    const first = await openInside(outside, undefined, { push, language: 'en' })
+    const task = simulator.say('work 20|the result')
+    await clock.advance(2_000)
+    await first.stop()
+    expect(task.text).toContain('You will be notified')
+    await openInside(outside, first.files, { push })
+    await clock.advance(60_000)
+    expect(simulator.push.received).toMatchObject([{ text: 'the result' }])
+    expect(task.finals).toBe(1)
+  })
+
+  test('the log knows neither keys nor texts', async () => {
+    const { simulator, clock, logs } = await open()
+    simulator.say('say text-canary|text-canary')
+    simulator.say('fail text-canary')
+    simulator.sendRaw('{"text-canary"')
+    await clock.advance(60_000)
+    simulator.connections.cut()
+    await clock.advance(60_000)
+    expect(logs.join('\n')).not.toContain('canary')
+    expect(logs.length).toBeGreaterThan(3)
+  })
+})

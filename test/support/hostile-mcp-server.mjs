@@ -1,0 +1,101 @@
+// An MCP server over stdio that misbehaves as its first argument says. Plain JavaScript without the SDK, because the SDK
+// would not let it.
+import { appendFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+
+const [, , behaviour = 'good', journal] = process.argv
+if (journal) appendFileSync(journal, `${process.pid}\n`)
+
+const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+const answer = (id, result) => send({ id, result })
+
+const echo = {
+  name: 'echo',
+  description: 'says it again',
+  inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
+}
+
+const LISTS = {
+  lies: [
+    echo,
+    { name: 'no-schema-object', inputSchema: 'string' },
+    { name: 'not-an-object', inputSchema: { type: 'array' } },
+    { name: 'broken', inputSchema: { type: 'object', properties: 7 } },
+    { name: 'dangling', inputSchema: { type: 'object', properties: { a: { $ref: '#/nowhere' } } } },
+    { name: 'circle', inputSchema: { type: 'object', $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a' } } } },
+    {
+      name: 'slow-pattern',
+      inputSchema: { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } },
+    },
+    { name: 'bad output', inputSchema: { type: 'object' }, outputSchema: { type: 'object', required: ['never'] } },
+    echo,
+    { inputSchema: { type: 'object' } },
+    42,
+  ],
+  'many-tools': Array.from({ length: 5000 }, (_, i) => ({ ...echo, name: `tool-${i}` })),
+}
+
+let listed = [...(LISTS[behaviour] ?? [echo])]
+
+function call(id, { name, arguments: args }) {
+  switch (behaviour) {
+    case 'hangs-in-call':
+      return undefined
+    case 'crashes-in-call':
+      return process.exit(1)
+    case 'floods-in-call': {
+      const block = 'x'.repeat(1_000_000)
+      const flood = () => process.stdout.write(block, flood)
+      return flood()
+    }
+    case 'chatters': {
+      const chatter = () => {
+        for (let i = 0; i < 1000; i++) send({ method: 'notifications/message', params: { level: 'info', data: i } })
+        setImmediate(chatter)
+      }
+      return chatter()
+    }
+    case 'huge-answer':
+      return answer(id, { content: [{ type: 'text', text: 'y'.repeat(2_000_000) }] })
+    case 'nonsense-answer':
+      return answer(id, { content: [{ type: 'video' }, 7, { type: 'image', data: 'AAAA', mimeType: 'text/html' }] })
+    case 'refuses':
+      return send({ id, error: { code: -32000, message: `no, and the key is ${process.env.SECRET_KEY}` } })
+    case 'changes':
+      listed = [echo, { ...echo, name: `new-${args.text}` }]
+      send({ method: 'notifications/tools/list_changed' })
+      return answer(id, { content: [{ type: 'text', text: 'changed' }] })
+    case 'asks-back':
+      send({ id: 'back', method: 'sampling/createMessage', params: { messages: [], maxTokens: 1 } })
+      return answer(id, { content: [{ type: 'text', text: 'asked' }] })
+    default:
+      return answer(id, { content: [{ type: 'text', text: `${name}: ${args.text}` }] })
+  }
+}
+
+function handle({ id, method, params }) {
+  if (method === 'initialize') {
+    const { protocolVersion } = params
+    const serverInfo = { name: 'hostile', version: '1' }
+    return answer(id, { protocolVersion, capabilities: { tools: { listChanged: true } }, serverInfo })
+  }
+  if (method === 'tools/list') {
+    if (behaviour === 'endless-list') return answer(id, { tools: [echo], nextCursor: 'more' })
+    return answer(id, { tools: listed })
+  }
+  if (method === 'tools/call') return call(id, params)
+  return undefined
+}
+
+if (behaviour === 'exits-at-once') process.exit(3)
+if (behaviour === 'hangs-at-start') {
+  process.on('SIGTERM', () => undefined)
+  setInterval(() => undefined, 1000)
+} else if (behaviour === 'floods-at-start') {
+  const block = 'z'.repeat(1_000_000)
+  const flood = () => process.stdout.write(block, flood)
+  flood()
+} else {
+  if (behaviour === 'greets') process.stdout.write('Welcome to the server!\n{"not": "a message"}\n')
+  createInterface({ input: process.stdin }).on('line', (line) => handle(JSON.parse(line)))
+}

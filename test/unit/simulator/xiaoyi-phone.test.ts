@@ -1,0 +1,144 @@
+import { describe, expect, test } from 'vitest'
+import { VirtualPhone } from '../../../src/simulator/xiaoyi/phone.ts'
+import { REAL_SERVICE } from '../../../src/simulator/xiaoyi/switches.ts'
+import { ManualClock } from '../../../src/testing/manual-clock.ts'
+
+const AGENT = 'agent-1'
+
+function openPhone() {
+  const clock = new ManualClock()
+  const phone = new VirtualPhone(AGENT, clock, { ...REAL_SERVICE })
+  const task = phone.addTask({ taskId: 't', requestId: 'r', sessionId: 's', request: '', endpoint: 0 })
+  const receive = (detail: object, outer: object = {}): void =>
+    phone.receive(0, {
+      agentId: AGENT,
+      sessionId: 's',
+      taskId: 't',
+      msgDetail: JSON.stringify({ jsonrpc: '2.0', id: 'r', ...detail }),
+      ...outer,
+    })
+  let artifacts = 0
+  const artifact = (text: string, flags: object = {}, artifactId = `a${artifacts++}`): void =>
+    receive({
+      result: {
+        taskId: 't',
+        kind: 'artifact-update',
+        append: true,
+        lastChunk: true,
+        final: false,
+        artifact: { artifactId, parts: [{ kind: 'text', text }] },
+        ...flags,
+      },
+    })
+  const status = (state: string, more: object = {}): void =>
+    receive({ result: { taskId: 't', kind: 'status-update', final: false, status: { state }, ...more } })
+  const rules = (): string[] => phone.violations.map(({ rule }) => rule)
+  return { clock, phone, task, receive, artifact, status, rules }
+}
+
+describe('what the phone shows', () => {
+  test('appending adds, also across artifacts; replacing replaces everything', () => {
+    const { task, artifact } = openPhone()
+    artifact('one ')
+    artifact('two')
+    expect(task.text).toBe('one two')
+    artifact('three', { append: false })
+    expect(task.text).toBe('three')
+  })
+
+  test('the same artifact id overwrites the piece before, and that is a violation', () => {
+    const { task, artifact, rules } = openPhone()
+    artifact('one ', {}, 'same')
+    artifact('two', {}, 'same')
+    expect(task.text).toBe('two')
+    expect(rules()).toEqual(['artifact-reused'])
+  })
+
+  test('text in a status update stays for ever', () => {
+    const { task, receive, status } = openPhone()
+    const message = { role: 'agent', parts: [{ kind: 'text', text: 'processing' }] }
+    receive({ result: { taskId: 't', kind: 'status-update', final: false, status: { state: 'working', message } } })
+    status('completed', { final: true })
+    expect(task.statusTexts).toEqual(['processing'])
+  })
+
+  test('without a final it runs until the phone gives up, and what comes then is lost', async () => {
+    const { clock, task, artifact, rules } = openPhone()
+    artifact('half')
+    await clock.advance(59_000)
+    expect(task.state).toBe('running')
+    await clock.advance(2_000)
+    expect(task.state).toBe('timed-out')
+    artifact(' more')
+    expect(task.text).toBe('half')
+    expect(rules()).toEqual(['idle-timeout'])
+  })
+})
+
+describe('what it writes down', () => {
+  test('frames after the end, and a second end', () => {
+    const { artifact, task, rules } = openPhone()
+    artifact('done', { append: false, final: true })
+    artifact('late')
+    artifact('again', { append: false, final: true })
+    expect(task).toMatchObject({ text: 'done', finals: 2 })
+    expect(rules()).toEqual(['after-final', 'second-final'])
+  })
+
+  test.each([
+    ['missing-flag', { lastChunk: undefined }],
+    ['missing-flag', { append: undefined }],
+    ['missing-flag', { final: undefined }],
+  ])('%s: %j', (rule, flags) => {
+    const { artifact, rules } = openPhone()
+    artifact('x', flags)
+    expect(rules()).toEqual([rule])
+  })
+
+  test('an empty text that replaces wipes the answer', () => {
+    const { artifact, task, rules } = openPhone()
+    artifact('answer')
+    artifact('', { append: false, final: true })
+    expect(task.text).toBe('')
+    expect(rules()).toEqual(['empty-replace'])
+  })
+
+  test('wrong addresses, states and bodies', () => {
+    const { receive, status, artifact, rules } = openPhone()
+    status('dancing')
+    artifact('\ud83d')
+    receive({ result: { taskId: 'other', kind: 'status-update', final: false, status: { state: 'working' } } })
+    receive({ id: 'other', error: { code: 1 } })
+    receive({ error: { code: 1 } }, { sessionId: 'other' })
+    receive({}, { taskId: 'nobody' })
+    receive({}, { agentId: 'other' })
+    receive({}, { msgDetail: '{' })
+    receive({}, { msgDetail: { no: 'string' } })
+    expect(rules()).toEqual([
+      'bad-state',
+      'broken-text',
+      'task-mismatch',
+      'wrong-id',
+      'wrong-session',
+      'unknown-task',
+      'wrong-agent',
+      'bad-detail',
+      'missing-field',
+    ])
+  })
+
+  test('output after a cancel was answered', () => {
+    const { phone, task, receive, artifact, rules } = openPhone()
+    phone.addControl({ kind: 'cancel', id: 'c', sessionId: 's', tasks: [task] })
+    receive({ id: 'c', result: { id: 't', status: { state: 'canceled' } } }, { taskId: 'c' })
+    artifact('still here')
+    expect(task.text).toBe('')
+    expect(rules()).toEqual(['after-cancel'])
+  })
+
+  test('a control answer nobody asked for', () => {
+    const { receive, rules } = openPhone()
+    receive({ id: 'x', result: { status: { state: 'cleared' } } })
+    expect(rules()).toEqual(['control-answer'])
+  })
+})

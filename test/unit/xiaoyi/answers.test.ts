@@ -1,0 +1,175 @@
+import { expect, test } from 'vitest'
+import { GatewayError } from '../../../src/core/errors.ts'
+import { settle } from '../../../src/testing/manual-clock.ts'
+import { framesOf, inWorld } from '../../support/xiaoyi-world.ts'
+
+test('delta mode: the first piece replaces, later ones append, the last replaces with the whole text', () =>
+  inWorld({}, async ({ simulator, clock }) => {
+    const task = simulator.say('say one |two |three')
+    await clock.advance(5_000)
+    expect(framesOf(task)).toEqual([
+      'status "working"',
+      'artifact "one "',
+      'artifact "two " append',
+      'artifact "three" append',
+      'artifact "one two three" lastChunk final',
+    ])
+    expect(new Set(task.frames.flatMap(({ artifactId }) => artifactId ?? [])).size).toBe(4)
+  }))
+
+test('replace mode: every piece is the whole text so far', () =>
+  inWorld({ config: { streamMode: 'replace' } }, async ({ simulator, clock }) => {
+    const task = simulator.say('say one |two |three')
+    await clock.advance(5_000)
+    expect(framesOf(task)).toEqual([
+      'status "working"',
+      'artifact "one " lastChunk',
+      'artifact "one two " lastChunk',
+      'artifact "one two three" lastChunk',
+      'artifact "one two three" lastChunk final',
+    ])
+  }))
+
+test('final-only mode: one artifact', () =>
+  inWorld({ config: { streamMode: 'final-only' } }, async ({ simulator, clock }) => {
+    const task = simulator.say('say one |two |three')
+    await clock.advance(5_000)
+    expect(framesOf(task)).toEqual(['status "working"', 'artifact "one two three" lastChunk final'])
+  }))
+
+test('pieces that come faster than the interval are sent together', () =>
+  inWorld({ config: { pieceMs: 5_500 } }, async ({ simulator, clock }) => {
+    const task = simulator.say('say a|b|c|d|e|f|g')
+    await clock.advance(20_000)
+    expect(framesOf(task).slice(1)).toEqual([
+      'artifact "a"',
+      'artifact "bcdef" append',
+      'artifact "abcdefg" lastChunk final',
+    ])
+  }))
+
+test('a later round continues after a blank line, and the final text is the last round’s', () =>
+  inWorld({}, async ({ simulator, clock }) => {
+    const task = simulator.say('rounds looking|found')
+    await clock.advance(5_000)
+    expect(framesOf(task).slice(1)).toEqual([
+      'artifact "looking"',
+      'artifact "\\n\\nfound" append',
+      'artifact "found" lastChunk final',
+    ])
+  }))
+
+test('reasoning goes out in its own parts when it is wanted, and not otherwise', async () => {
+  await inWorld({ config: { reasoning: true } }, async ({ simulator, clock }) => {
+    const task = simulator.say('think hm|yes')
+    await clock.advance(1_000)
+    expect(task).toMatchObject({ reasoning: 'hm', text: 'yes' })
+  })
+  await inWorld({}, async ({ simulator, clock }) => {
+    const task = simulator.say('think hm|yes')
+    await clock.advance(1_000)
+    expect(task).toMatchObject({ reasoning: '', text: 'yes' })
+  })
+})
+
+test('nothing is acknowledged before it is durable', () =>
+  inWorld({}, async ({ simulator, gateway, clock }) => {
+    let letThrough = (): void => {}
+    gateway.acceptGate = new Promise((resolve) => (letThrough = resolve))
+    const task = simulator.say('hello')
+    await clock.advance(1_000)
+    expect(task.frames).toEqual([])
+    letThrough()
+    await settle()
+    expect(framesOf(task)[0]).toBe('status "working"')
+  }))
+
+test('working is repeated every 20 seconds while there is nothing to show', () =>
+  inWorld({}, async ({ simulator, clock }) => {
+    const task = simulator.say('work 65|done')
+    await clock.advance(64_000)
+    const began = task.frames[0]?.at ?? 0
+    expect(task.frames.map(({ at }) => at - began)).toEqual([0, 20_000, 40_000, 60_000])
+    await clock.advance(2_000)
+    expect(task.text).toBe('done')
+  }))
+
+test('keep-alive text is sent only when configured', () =>
+  inWorld({ config: { keepAliveText: '处理中' } }, async ({ simulator, clock }) => {
+    const task = simulator.say('hello')
+    await clock.advance(1_000)
+    expect(task.statusTexts).toEqual(['处理中'])
+  }))
+
+test('a failed turn shows its partial text, a readable reason and the service’s code', () =>
+  inWorld({ config: { language: 'en' } }, async ({ simulator, clock }) => {
+    const task = simulator.say('fail half')
+    await clock.advance(1_000)
+    expect(task.text).toBe('half\n\nThe model did not answer. Please try again later.')
+    expect(task).toMatchObject({ errorCode: 99921111, finals: 1, state: 'done' })
+  }))
+
+test.each([
+  ['QUEUE_FULL', 99911113],
+  ['STORAGE_FULL', 99921111],
+] as const)('a message refused with %s ends readably and may be sent again', (code, wireCode) =>
+  inWorld(
+    { config: { language: 'en' } },
+    async ({ simulator, gateway, clock }) => {
+      gateway.failAccept = new GatewayError(code, 'no')
+      const task = simulator.say('hello')
+      await clock.advance(1_000)
+      expect(task).toMatchObject({ state: 'done', finals: 1, errorCode: wireCode })
+      gateway.failAccept = undefined
+      simulator.redeliver(task)
+      await clock.advance(1_000)
+      expect(gateway.accepted).toHaveLength(1)
+    },
+    ['after-final', 'second-final'],
+  ),
+)
+
+test('a task that outlives its limit ends politely, and its result is pushed', () =>
+  inWorld({ push: true, config: { taskLimitMs: 60_000, language: 'en' } }, async ({ simulator, clock }) => {
+    const task = simulator.say('work 90|the result\nmore of it')
+    await clock.advance(61_000)
+    expect(task).toMatchObject({ state: 'done', finals: 1 })
+    expect(task.text).toBe('This takes a while. You will be notified of the result.')
+    await clock.advance(60_000)
+    expect(simulator.push.received).toMatchObject([
+      { title: 'the result', text: 'the result\nmore of it', state: 'completed', sessionId: simulator.sessionId },
+    ])
+    expect(task.finals).toBe(1)
+  }))
+
+test('without push the late result of a closed task is not sent into the void', () =>
+  inWorld({ config: { taskLimitMs: 60_000 } }, async ({ simulator, clock, gateway }) => {
+    const task = simulator.say('work 90|late')
+    await clock.advance(200_000)
+    expect(task).toMatchObject({ state: 'done', finals: 1 })
+    expect(gateway.replies).toHaveLength(1)
+  }))
+
+test('messages of one session are accepted in the order they came, whatever their files take', () =>
+  inWorld({}, async ({ simulator, gateway, clock }) => {
+    let letThrough = (): void => {}
+    gateway.acceptGate = new Promise((resolve) => (letThrough = resolve))
+    const tasks = ['one', 'two', 'three'].map((text) => simulator.say(text))
+    await clock.advance(100)
+    letThrough()
+    await clock.advance(5_000)
+    expect(gateway.accepted.map(({ text }) => text)).toEqual(['one', 'two', 'three'])
+    expect(tasks.map(({ state }) => state)).toEqual(['done', 'done', 'done'])
+  }))
+
+test('the session key keeps case and escapes colons; the account is the agent', () =>
+  inWorld({}, async ({ simulator, gateway, clock }) => {
+    simulator.say('hello', { sessionId: 'Sess:A' })
+    await clock.advance(100)
+    expect(gateway.accepted[0]).toMatchObject({
+      key: 'agent:main:xiaoyi:dm:Sess%3AA',
+      channel: 'xiaoyi',
+      account: 'agent-1',
+      route: { peerKind: 'dm', peerId: 'Sess:A', preserveCase: true },
+    })
+  }))
