@@ -33,6 +33,9 @@ export const DEFAULT_WIRE: WireOptions = {
   tailMs: 5_000,
 }
 
+/** Asking again would bring the same. */
+const FINAL = { shouldRetry: false }
+
 const MAX_ERROR_BYTES = 64 * 1024
 
 export interface WireRequest {
@@ -127,9 +130,13 @@ function createFeed(response: HttpResponse, decoder: StreamDecoder, context: Err
   return (bytes) => {
     total += bytes?.length ?? 0
     if (total > options.maxAnswerBytes) {
-      throw modelError('MODEL_ANSWER_INVALID', context, { failure: 'answer too large', limit: options.maxAnswerBytes })
+      throw modelError('MODEL_ANSWER_INVALID', context, {
+        failure: 'answer too large',
+        limit: options.maxAnswerBytes,
+        ...FINAL,
+      })
     }
-    if (/\bhtml\b/i.test(type)) throw modelError('MODEL_ANSWER_INVALID', context, { failure: 'a web page' })
+    if (/\bhtml\b/i.test(type)) throw modelError('MODEL_ANSWER_INVALID', context, { failure: 'a web page', ...FINAL })
     feed(bytes)
   }
 }
@@ -143,7 +150,11 @@ function events(decoder: StreamDecoder, context: ErrorContext, options: WireOpti
     },
     onError: (error) => {
       if (error.type !== 'max-buffer-size-exceeded') return
-      throw modelError('MODEL_ANSWER_INVALID', context, { failure: 'event too large', limit: options.maxEventBytes })
+      throw modelError('MODEL_ANSWER_INVALID', context, {
+        failure: 'event too large',
+        limit: options.maxEventBytes,
+        ...FINAL,
+      })
     },
   })
   // An event the connection did not finish is not an event.
