@@ -132,6 +132,8 @@ export class XiaoyiSimulator {
 
   /** The service delivers a message it has delivered before. */
   redeliver(task: PhoneTask, via?: number): void {
+    const [target] = this.#targets(via)
+    if (target !== undefined) task.deliverLate(target.endpoint)
     this.#send(task.request, via)
   }
 
