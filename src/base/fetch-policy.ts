@@ -7,6 +7,7 @@ export type FetchRefusal =
   | 'credentials'
   | 'port'
   | 'address'
+  | 'host'
   | 'redirects'
   | 'downgrade'
   | 'too-large'
@@ -28,9 +29,13 @@ export interface UrlPolicy {
   /** Others are where mail servers, databases and admin panels listen. */
   readonly ports: readonly number[]
   readonly maxUrlChars: number
+  /** Only these, `*.example.com` for all below one; every public host when empty. */
+  readonly allowHosts: readonly string[]
 }
 
-export const URL_POLICY: UrlPolicy = { ports: [80, 443, 8000, 8080, 8443], maxUrlChars: 4096 }
+export const URL_POLICY: UrlPolicy = { ports: [80, 443, 8000, 8080, 8443], maxUrlChars: 4096, allowHosts: [] }
+
+export const NOT_PUBLIC = 'the address is not on the public internet'
 
 /** Names that mean this machine or this network, whatever DNS says. */
 const LOCAL_NAMES = [
@@ -67,8 +72,20 @@ export function checkUrl(text: string, policy: UrlPolicy = URL_POLICY): URL {
   }
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
   if (!policy.ports.includes(port)) throw new FetchRefused('port', `port ${port} is not allowed`)
-  if (!isPublicHost(url.hostname)) throw new FetchRefused('address', 'the address is not on the public internet')
+  if (!isPublicHost(url.hostname)) throw new FetchRefused('address', NOT_PUBLIC)
+  if (!isAllowedHost(url.hostname, policy.allowHosts)) throw new FetchRefused('host', 'this host is not allowed')
   return url
+}
+
+function isAllowedHost(hostname: string, allowed: readonly string[]): boolean {
+  const name = hostname.replace(/\.+$/, '').toLowerCase()
+  return (
+    allowed.length === 0 ||
+    allowed.some((pattern) => {
+      const host = pattern.toLowerCase()
+      return host.startsWith('*.') ? name.endsWith(host.slice(1)) : name === host
+    })
+  )
 }
 
 /** For literals the whole answer; for names only what the name itself says. */
@@ -79,8 +96,10 @@ export function isPublicHost(hostname: string): boolean {
   return !LOCAL_NAMES.some((name) => bare === name || bare.endsWith(`.${name}`))
 }
 
-/** Takes any notation `ipaddr.js` reads. */
+/** True for addresses of the open internet: not loopback, private, link-local, CGNAT, NAT64, documentation … */
 export function isPublicAddress(address: string): boolean {
+  // A zone (`fe80::1%eth0`) exists on local addresses only.
+  if (address.includes('%') || !ipaddr.isValid(address)) return false
   // `process` unwraps ::ffff:127.0.0.1; other embeddings (6to4, NAT64, Teredo) have ranges of their own.
   const parsed = ipaddr.process(address)
   if (parsed.range() !== 'unicast') return false

@@ -1,7 +1,7 @@
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
 import type { Clock } from './clock.ts'
-import { checkUrl, FetchRefused, shownUrl, URL_POLICY, type UrlPolicy } from './fetch-policy.ts'
-import type { HttpClient, HttpResponse } from './http.ts'
+import { checkUrl, FetchRefused, NOT_PUBLIC, shownUrl, URL_POLICY, type UrlPolicy } from './fetch-policy.ts'
+import { type HttpClient, HttpFailure, type HttpResponse } from './http.ts'
 import { sniffMediaType } from './media-type.ts'
 
 export interface GuardedFetchOptions extends Partial<UrlPolicy> {
@@ -76,6 +76,7 @@ class Fetch {
     this.#policy = {
       ports: options.ports ?? URL_POLICY.ports,
       maxUrlChars: options.maxUrlChars ?? URL_POLICY.maxUrlChars,
+      allowHosts: options.allowHosts ?? URL_POLICY.allowHosts,
     }
     this.#timeoutMs = timeoutMs
     this.#signal = signal
@@ -178,9 +179,9 @@ async function discard(response: HttpResponse): Promise<void> {
 
 function toRefusal(error: unknown): FetchRefused {
   if (error instanceof FetchRefused) return error
-  const kind = error instanceof Error && 'kind' in error ? error.kind : undefined
-  if (kind === 'address-refused') return new FetchRefused('address', 'the address is not on the public internet')
-  if (typeof kind === 'string' && kind.endsWith('timeout'))
-    return new FetchRefused('timeout', 'the server did not answer in time')
+  if (error instanceof HttpFailure) {
+    if (error.kind === 'address-refused') return new FetchRefused('address', NOT_PUBLIC)
+    if (error.kind.endsWith('timeout')) return new FetchRefused('timeout', 'the server did not answer in time')
+  }
   return new FetchRefused('network', 'the server could not be reached or broke off')
 }

@@ -27,6 +27,8 @@ export interface Channel {
   deliver(reply: Reply): Promise<DeliveryFate>
   /** For `/api/status` and `clew status`. No secrets. */
   status(): JsonObject
+  /** Accepts the server certificates that were refused because they had changed; returns how many. */
+  trust?(): Promise<number>
   /** While draining: what still arrives is stored and answered after the restart. */
   drain(): void
   /** Ends every connection and timer of the channel. */
@@ -49,9 +51,15 @@ export interface Intake {
   available(channel: string, account: string): void
   /** A client without an identity has left for good. */
   gone(channel: string, account: string): void
-  /** Sends the stored answer of a redelivered message again, to `replyTo`; while it is still being worked on, the answer will go there. */
-  resend(run: RunId, replyTo: JsonObject): Promise<void>
-  /** Replies with a higher number, again, marked as redelivered, to where `redirect` points now. */
+  /**
+   * Sends the stored answer of a redelivered message again, to where its sender is now; while it is still being worked
+   * on, the answer will go there.
+   */
+  resend(run: RunId, to: { readonly account: string; readonly replyTo: JsonObject }): Promise<void>
+  /**
+   * The account can be reached again and has everything up to this number: replies with a higher one are sent again,
+   * marked as redelivered, to where `redirect` points now; then whatever else waits for it.
+   */
   resume(channel: string, account: string, afterSeq: number, redirect: (replyTo: JsonObject) => JsonObject): void
   /** The next number for a frame to this account; also numbers previews. Survives restarts. */
   nextSeq(channel: string, account: string): Promise<number>

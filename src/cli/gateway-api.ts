@@ -1,5 +1,6 @@
 import type { JsonObject } from '../base/json.ts'
 import type { Clock } from '../base/clock.ts'
+import type { Channel } from '../channel/channel.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { MessageEntry } from '../core/entry.ts'
 import type { EntryId, SessionId, SessionKey } from '../core/ids.ts'
@@ -20,10 +21,11 @@ export interface ApiParts {
   readonly agent: Agent
   readonly gateway: Gateway
   status(): JsonObject
+  channel(name: string): Channel | undefined
 }
 
 /** The JSON API, for the HTTP side and for commands that work on a stopped gateway's files. */
-export function createGatewayApi({ storage, agent, gateway, status }: ApiParts): GatewayApi {
+export function createGatewayApi({ storage, agent, gateway, status, channel }: ApiParts): GatewayApi {
   const { directory, control, transcripts, sessionsFile } = storage
   const never = new AbortController().signal
   return {
@@ -51,7 +53,7 @@ export function createGatewayApi({ storage, agent, gateway, status }: ApiParts):
           session: rowOf(row.key, row.record),
           activity: gateway.sessionActivity(row.key),
           requests: requestRecords(branch).length,
-          usage: { ...storage.usage.ofSession(row.key) },
+          usage: { ...storage.usage.ofSession(row.record.sessionId) },
           repairs: transcript.repairs.map((note) => ({ ...note })),
           messages: messages.slice(-(query.limit ?? 1_000)).map((entry) => messageView(entry, hidden)),
         }
@@ -71,6 +73,12 @@ export function createGatewayApi({ storage, agent, gateway, status }: ApiParts):
       const row = findRow(storage, key)
       await gateway.control({ type: 'delete', key: row.key })
       return { success: true, key: row.key }
+    },
+    async trust(name) {
+      const known = channel(name)
+      if (known === undefined)
+        throw new GatewayError('FIELD_INVALID', `no channel "${name}" is running`, { field: 'channel' })
+      return { channel: name, accepted: (await known.trust?.()) ?? 0 }
     },
     async restore(key, archive) {
       const row = findRow(storage, key)

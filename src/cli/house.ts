@@ -7,6 +7,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
 import { Gateway } from '../gateway/gateway.ts'
 import type { GatewayApi } from '../gateway/http.ts'
+import type { HookSource } from '../hook/register.ts'
 import { converse } from '../session/converse.ts'
 import { openAgent, type Agent } from './agent.ts'
 import { createGatewayApi } from './gateway-api.ts'
@@ -35,9 +36,10 @@ export interface House {
 export interface HouseOptions {
   readonly config: Config
   readonly paths: HomePaths
+  readonly hooks?: readonly HookSource[]
 }
 
-export async function openHouse(platform: Platform, { config, paths }: HouseOptions): Promise<House> {
+export async function openHouse(platform: Platform, { config, paths, hooks = [] }: HouseOptions): Promise<House> {
   const { clock, ids, log } = platform
   const startedAt = clock.now()
   const metrics = createMetrics()
@@ -63,10 +65,11 @@ export async function openHouse(platform: Platform, { config, paths }: HouseOpti
   })
   const channels = new Map<string, Channel>([[webhook.name, webhook]])
   // First what can be wrong in the configuration: then nothing was opened that has to be closed again.
-  const agent = await openAgent(platform, { config, paths })
+  const agent = await openAgent(platform, { config, paths, hooks })
   const storage = await openStorage(platform, {
     config,
     paths,
+    hooks: agent.hooks,
     send: async (reply) => (await channels.get(reply.channel)?.deliver(reply)) ?? 'waiting',
     onJournalFailed: (error) => {
       log.error('the journal failed; nothing more is acknowledged', {
@@ -135,7 +138,7 @@ export async function openHouse(platform: Platform, { config, paths }: HouseOpti
     webhook,
     metrics,
     failed,
-    api: createGatewayApi({ clock, storage, agent, gateway, status }),
+    api: createGatewayApi({ clock, storage, agent, gateway, status, channel: (name) => channels.get(name) }),
     async open(more) {
       for (const channel of more) channels.set(channel.name, channel)
       await gateway.open([...channels.values()])

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import type { ProviderOptions, XiaoyiOptions } from './commands/simulate.ts'
 import { EXIT_FAILURE, EXIT_USAGE, reportFailure } from './exit.ts'
 
 /** Each command's code is loaded when it runs: `clew --help` must not pay for the gateway. */
@@ -47,6 +48,8 @@ function createProgram(): Command {
 
   addSessions(program)
   addConfig(program)
+  addLists(program)
+  addSimulate(program)
   return program
 }
 
@@ -141,6 +144,67 @@ function addConfig(program: Command): void {
     .description('the JSON Schema of bridge.json, for your editor')
     .addHelpText('after', examples('clew config schema > bridge.schema.json'))
     .action(async () => (await import('./commands/config.ts')).printSchema())
+}
+
+function addLists(program: Command): void {
+  program
+    .command('tools')
+    .description('what the model may call')
+    .command('list')
+    .description('the tools of this configuration')
+    .addOption(homeOption())
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew tools list', 'clew tools list --json'))
+    .action(async (_options, command: Command) =>
+      (await import('./commands/tools.ts')).listTools(command.optsWithGlobals()),
+    )
+  program
+    .command('models')
+    .description('what can answer')
+    .command('list')
+    .description('the models of the configured providers')
+    .addOption(homeOption())
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew models list'))
+    .action(async (_options, command: Command) =>
+      (await import('./commands/models.ts')).listModels(command.optsWithGlobals()),
+    )
+  program
+    .command('channels')
+    .description('manage channels of the running gateway')
+    .command('trust')
+    .argument('<name>', 'the channel, for example xiaoyi')
+    .description('accept a server certificate that has changed')
+    .addOption(homeOption())
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew channels trust xiaoyi'))
+    .action(async (name: string, _options, command: Command) =>
+      (await import('./commands/channels.ts')).trustChannel(name, command.optsWithGlobals()),
+    )
+}
+
+function addSimulate(program: Command): void {
+  const simulate = program.command('simulate').description('services to try the gateway against, on this machine')
+  const load = () => import('./commands/simulate.ts')
+  simulate
+    .command('xiaoyi')
+    .description('a XiaoYi service with a virtual phone in this terminal')
+    .option('--port <n>', 'port of the first link; the others follow', wholeNumber(0, 65_000), 8_443)
+    .option('--links <n>', 'how many links', wholeNumber(1, 4), 2)
+    .option('--tls', 'with a self-signed certificate')
+    .option('--ak <key>', 'access key to expect', 'simulated-ak')
+    .option('--sk <key>', 'secret key to expect', 'simulated-sk')
+    .option('--agent-id <id>', 'agent to expect', 'simulated-agent')
+    .addHelpText('after', examples('clew simulate xiaoyi', 'clew simulate xiaoyi --tls --links 1'))
+    .action(async (options: XiaoyiOptions) => (await load()).simulateXiaoyi(options))
+  simulate
+    .command('provider')
+    .argument('<name>', 'anthropic, openai, openai-completions, openai-compatible, google or mistral')
+    .description('a model provider as strict as the real one')
+    .option('--port <n>', 'port; a free one unless told', wholeNumber(0, 65_535))
+    .option('--key <key>', 'the only API key to accept; any unless told')
+    .addHelpText('after', examples('clew simulate provider anthropic --port 9100'))
+    .action(async (name: string, options: ProviderOptions) => (await load()).simulateProvider(name, options))
 }
 
 function homeOption(): Option {

@@ -2,9 +2,24 @@ import { silentLog } from '../base/log.ts'
 import { loadConfig } from '../config/load.ts'
 import { nodeFiles } from '../platform/node-files.ts'
 import type { CommonOptions } from './connect.ts'
+import { openAgent, type Agent } from './agent.ts'
 import { homePaths } from './home.ts'
 import { openHouse, type House } from './house.ts'
 import { createNodePlatform } from './node-platform.ts'
+
+/** The agent of a configuration without a gateway around it: for commands that only look. */
+export async function withAgent<T>(options: CommonOptions, action: (agent: Agent) => Promise<T>): Promise<T> {
+  const paths = homePaths(options.home, process.env)
+  const { config } = await loadConfig({ files: nodeFiles, path: paths.config, env: process.env })
+  const platform = createNodePlatform(silentLog)
+  const agent = await openAgent(platform, { config, paths })
+  try {
+    return await action(agent)
+  } finally {
+    await agent.close()
+    await platform.close()
+  }
+}
 
 /** Works on a stopped gateway's files. The home is locked meanwhile, so a gateway cannot start in the middle. */
 export async function withHouse<T>(options: CommonOptions, action: (house: House) => Promise<T>): Promise<T> {

@@ -92,6 +92,12 @@ interface Links {
   close(): Promise<void>
 }
 
+/** Loaded only when it is switched on. */
+async function openXiaoyi(platform: Platform, { config, paths }: House): Promise<Channel | undefined> {
+  const { openXiaoyiChannel } = await import('./xiaoyi-channel.ts')
+  return openXiaoyiChannel(platform, config, paths)
+}
+
 async function openLinks(house: House, platform: Platform, port: number): Promise<Links> {
   const { config, paths, webhook } = house
   const { webhook_url: hubUrl } = config
@@ -115,8 +121,9 @@ async function openLinks(house: House, platform: Platform, port: number): Promis
           healthyAfterMs: config.channels.webhook.backoff.stable_ms,
         })
   if (hub !== undefined) webhook.useHub(hub)
+  const xiaoyi = config.channels.xiaoyi.enabled ? await openXiaoyi(platform, house) : undefined
   return {
-    channels: [],
+    channels: xiaoyi === undefined ? [] : [xiaoyi],
     start: () => hub?.start(),
     close: async () => hub?.close(),
   }

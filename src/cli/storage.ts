@@ -9,7 +9,9 @@ import { SessionDirectory } from '../session/directory.ts'
 import { ExportHistory, SessionsFile } from '../session/sessions-file.ts'
 import { UsageLedger } from '../session/usage-ledger.ts'
 import { openFileStore, type FileTranscriptStore } from '../transcript/file-store.ts'
-import type { WriteHooks } from '../transcript/guard.ts'
+import type { HookContext } from '../hook/hook.ts'
+import type { HookRunner } from '../hook/runner.ts'
+import { writeHooks } from './write-hooks.ts'
 import { lockOf, type WriteLock } from '../transcript/lock.ts'
 import { TranscriptTopic } from '../transcript/topic.ts'
 import type { HomePaths } from './home.ts'
@@ -30,7 +32,7 @@ export interface Storage {
 export interface StorageOptions {
   readonly config: Config
   readonly paths: HomePaths
-  readonly hooks?: WriteHooks
+  readonly hooks: HookRunner
   send(reply: Reply): Promise<DeliveryFate>
   onJournalFailed(error: JournalFailed): void
 }
@@ -73,7 +75,13 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
   const delivery = new Delivery({
     clock,
     log,
-    limits: { rememberMs: config.limits.redelivery_ms, rememberedMessages: 100_000, rememberedBytes: 64 * 1024 * 1024 },
+    limits: {
+      rememberMs: config.limits.redelivery_ms,
+      rememberedMessages: 100_000,
+      rememberedBytes: 64 * 1024 * 1024,
+      rememberedAccounts: 100_000,
+      outboxPerAccount: config.limits.outbox_per_account,
+    },
     send: (reply) => options.send(reply),
   })
   const journal = await openJournal({
@@ -95,7 +103,7 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
     journal: { journal, topic },
     durability: config.durability,
     limits: { cacheBytes: config.limits.warm_session_bytes },
-    ...(options.hooks === undefined ? {} : { hooks: options.hooks }),
+    hooks: writeHooks(options.hooks, directory),
   })
   const sessionsFile = new SessionsFile({ files, clock, log, path: paths.sessionsFile, journal, directory, history })
   const { adopted } = await sessionsFile.adopt()
@@ -105,8 +113,16 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
     directory,
     transcripts,
     maxArchivedPerSession: MAX_ARCHIVED_PER_SESSION,
+    onLeaving: (key, sessionId, reason) => tellLeaving(options.hooks, { session: key, sessionId }, reason),
   })
   return { journal, directory, delivery, usage, sessionsFile, transcripts, control }
+}
+
+/** Hooks hear of it before it happens and after; neither can prevent it. */
+async function tellLeaving(hooks: HookRunner, context: HookContext, reason: 'reset' | 'delete'): Promise<void> {
+  const { signal } = new AbortController()
+  await hooks.beforeReset({ reason }, context, signal)
+  await hooks.sessionEnd({ reason }, context, signal)
 }
 
 /** One gateway per home. The lock names its process, so one that was killed leaves nothing behind that counts. */

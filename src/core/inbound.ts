@@ -75,6 +75,8 @@ export interface Reply {
   readonly content: ReplyContent
   /** True when an earlier attempt may have reached the peer. */
   readonly redelivered: boolean
+  /** The peer asked for it (it sent its message again, or resumes): send it even while an earlier attempt is unconfirmed. */
+  readonly requested?: boolean
 }
 
 export type ReplyContent =

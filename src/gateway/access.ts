@@ -23,6 +23,8 @@ export type AccessDecision =
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]', '::1'])
 
+const WILDCARD = new Set(['0.0.0.0', '::'])
+
 export function isLoopbackHost(host: string): boolean {
   return LOOPBACK.has(host.toLowerCase()) || /^127(?:\.\d{1,3}){3}$/u.test(host)
 }
@@ -58,11 +60,15 @@ function checkName({ headers }: AccessRequest, rules: AccessRules): AccessDecisi
   }
 }
 
-/** Same scheme-less host and port as the one the request was sent to, and a name that is really ours. */
+/**
+ * Same scheme-less host and port as the one the request was sent to, and a name that is really ours. Behind a wildcard we
+ * cannot know our names; there the token, which is then required, keeps a page out that only pretends.
+ */
 function isOwnOrigin(origin: string, { headers }: AccessRequest, rules: AccessRules): boolean {
   if (!URL.canParse(origin)) return false
   const { host, hostname } = new URL(origin)
-  const isOurs = isLoopbackHost(hostname) || hostname === rules.host.toLowerCase()
+  const anyName = rules.token !== undefined && WILDCARD.has(rules.host)
+  const isOurs = anyName || isLoopbackHost(hostname) || hostname === rules.host.toLowerCase()
   return isOurs && host === headers.get('host')?.toLowerCase()
 }
 

@@ -1,7 +1,5 @@
-import type { RunId } from '../core/ids.ts'
 import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
 import { COMMANDS, parseSlash, type CommandName, type SlashCommand } from '../session/commands.ts'
-import type { Session } from '../session/session.ts'
 
 /** What the commands need from the rest of the house. Each returns the text shown to the user. */
 export interface CommandParts {
@@ -10,14 +8,11 @@ export interface CommandParts {
 }
 
 export interface CommandContext extends CommandParts {
-  readonly session: Session
-  reset(run: RunId): Promise<void>
+  /** Stops what runs and drops what waits; returns their number. */
+  stop(): Promise<number>
+  /** Resets the conversation; `first` is the message it begins with. */
+  reset(first: AcceptedMessage | undefined): Promise<void>
 }
-
-export type CommandOutcome =
-  | { readonly kind: 'reply'; readonly content: ReplyContent }
-  /** The command is done; this text is the first message of what follows. */
-  | { readonly kind: 'continue'; readonly message: AcceptedMessage }
 
 /** Commands that change the transcript wait for their turn in the queue; all others are answered at once. */
 const QUEUED: readonly CommandName[] = ['compact', 'cleanup', 'restore']
@@ -27,19 +22,23 @@ export function isImmediate(slash: SlashCommand): boolean {
   return slash.kind === 'unknown' || !QUEUED.includes(slash.name)
 }
 
-export async function answerCommand(message: AcceptedMessage, context: CommandContext): Promise<CommandOutcome> {
+/** Does what a command says. Undefined when the answer comes from a turn. */
+export async function answerCommand(
+  message: AcceptedMessage,
+  context: CommandContext,
+): Promise<ReplyContent | undefined> {
   const slash = parseSlash(message.text)
-  if (slash.kind === 'message') return { kind: 'continue', message }
+  if (slash.kind === 'message') return undefined
   if (slash.kind === 'unknown') return reply(unknownCommandHint(slash))
   switch (slash.name) {
     case 'new':
-    case 'reset':
-      await context.reset(message.run)
-      return slash.rest === ''
-        ? reply('Started a new conversation.')
-        : { kind: 'continue', message: { ...message, text: slash.rest } }
+    case 'reset': {
+      const first = slash.rest === '' ? undefined : { ...message, text: slash.rest }
+      await context.reset(first)
+      return first === undefined ? reply('Started a new conversation.') : undefined
+    }
     case 'stop': {
-      const stopped = await context.session.cancel('user')
+      const stopped = await context.stop()
       return reply(
         stopped === 0 ? 'Nothing is running.' : `Stopped ${stopped} ${stopped === 1 ? 'message' : 'messages'}.`,
       )
@@ -53,12 +52,12 @@ export async function answerCommand(message: AcceptedMessage, context: CommandCo
     case 'compact':
     case 'cleanup':
     case 'restore':
-      return { kind: 'continue', message }
+      return undefined
   }
 }
 
-function reply(text: string): CommandOutcome {
-  return { kind: 'reply', content: { kind: 'complete', text } }
+function reply(text: string): ReplyContent {
+  return { kind: 'complete', text }
 }
 
 function unknownCommandHint({

@@ -11,46 +11,29 @@ import {
   type Reply,
   type ReplyContent,
 } from '../core/inbound.ts'
+import { journalError } from './journal-error.ts'
+import {
+  accountOf,
+  RunTable,
+  type DeliveryLimits,
+  type DeliveryState,
+  type Destination,
+  type Run,
+} from './run-table.ts'
 import { Sequences } from './sequences.ts'
-
-/**
- * `open`: accepted, not answered · `waiting`: answered, nothing sent yet · `unknown`: sent, and nobody can tell whether it
- * arrived · `delivered`. An answer becomes `unknown` before the first byte is sent, so a crash never hides an attempt.
- */
-export type DeliveryState = 'open' | 'waiting' | 'unknown' | 'delivered'
-
-interface Run {
-  readonly message: AcceptedMessage
-  readonly fingerprint: string
-  readonly state: DeliveryState
-  readonly seq: number
-  readonly content: ReplyContent | undefined
-  /** The session was already reset for this message (`/new text`): a restart must not do it again. */
-  readonly resetDone?: boolean
-}
 
 type DeliveryRecord =
   | { readonly do: 'accept'; readonly message: AcceptedMessage; readonly fingerprint: string }
   | { readonly do: 'answer'; readonly run: RunId; readonly seq: number; readonly content: ReplyContent }
   | { readonly do: 'state'; readonly run: RunId; readonly state: DeliveryState }
+  /** The sender is known under another account now. */
+  | { readonly do: 'move'; readonly run: RunId; readonly to: Destination; readonly seq: number }
   | { readonly do: 'reset-done'; readonly run: RunId }
   | { readonly do: 'forget'; readonly runs: readonly RunId[] }
   | { readonly do: 'seq'; readonly account: string; readonly upTo: number }
-  /** Only in snapshots: everything about one run at once. */
+  /** Only in snapshots: everything about one run at once, and where forgotten accounts count on. */
   | { readonly do: 'run'; readonly run: Run }
-
-export interface DeliveryLimits {
-  /** How long an answered message is remembered, to recognise its redelivery. */
-  readonly rememberMs: number
-  readonly rememberedMessages: number
-  readonly rememberedBytes: number
-}
-
-export const DELIVERY_LIMITS: DeliveryLimits = {
-  rememberMs: 24 * 60 * 60 * 1000,
-  rememberedMessages: 100_000,
-  rememberedBytes: 64 * 1024 * 1024,
-}
+  | { readonly do: 'seq-floor'; readonly upTo: number }
 
 export interface DeliveryParts {
   readonly clock: Clock
@@ -60,7 +43,23 @@ export interface DeliveryParts {
   send(reply: Reply): Promise<DeliveryFate>
 }
 
+export interface AcceptOptions {
+  /** Called when the message is new, before anything is written; throwing refuses it. */
+  admit(): void
+  /** Made durable together with the message. */
+  alongside(): readonly JournalRecord[]
+}
+
+interface Attempt {
+  /** An earlier attempt may have reached the peer. */
+  readonly redelivered: boolean
+  /** The peer asked for it: it goes out even while an earlier attempt is unconfirmed. */
+  readonly requested?: boolean
+}
+
 const TOPIC = 'delivery'
+/** Other accounts that sent the same message while it was being worked on; more of them have to ask again. */
+const MAX_COPIES = 8
 
 /**
  * The inbox and the outbox: one owner of every step a message takes from acceptance to its delivered answer. All of it is
@@ -69,41 +68,43 @@ const TOPIC = 'delivery'
 export class Delivery implements JournalTopic {
   readonly name = TOPIC
   readonly #parts: DeliveryParts
-  readonly #runs = new Map<RunId, Run>()
-  readonly #byFingerprint = new Map<string, RunId>()
-  /** Answered runs that the peer may still miss, per account, in the order of their numbers. */
-  readonly #undelivered = new Map<string, Set<RunId>>()
+  readonly #runs = new RunTable()
+  readonly #sequences: Sequences
   readonly #accepting = new Map<string, Promise<RunId>>()
-  readonly #sending = new Map<RunId, Promise<void>>()
-  readonly #sequences = new Sequences()
+  /** Attempts under way, per run. */
+  readonly #sending = new Map<RunId, number>()
+  readonly #attempts = new Set<Promise<void>>()
+  /** Their account became reachable again while an attempt was under way: try once more if that one fails. */
+  readonly #tryAgain = new Set<RunId>()
+  readonly #copies = new Map<RunId, Destination[]>()
   #journal: Journal | undefined
-  #bytes = 0
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts
+    this.#sequences = new Sequences(parts.limits.rememberedAccounts)
   }
 
   /** After recovery: from here on `apply` is fed by this program's own commits. */
   attach(journal: Journal): void {
     this.#journal = journal
     this.#sequences.startBehindReservations()
+    for (const { message } of [...this.#runs.values()])
+      if (isEphemeralAccount(message.account)) this.#runs.abandon(accountOf(message))
   }
 
   apply(data: unknown): void {
     if (!isRecord(data)) return
     const record = data as unknown as DeliveryRecord
     switch (record.do) {
-      case 'accept':
-        return this.#store({
-          message: record.message,
-          fingerprint: record.fingerprint,
-          state: 'open',
-          seq: 0,
-          content: undefined,
-        })
+      case 'accept': {
+        const { message, fingerprint } = record
+        // Applied again over a snapshot that already knows the answer, it must not open the message once more.
+        if (this.#runs.get(message.run) !== undefined) return
+        return this.#runs.put({ message, fingerprint, state: 'open', seq: 0, content: undefined })
+      }
       case 'answer':
         // The text was needed to answer; the fingerprint is enough to recognise a redelivery.
-        return this.#replace(record.run, (run) => ({
+        return this.#runs.change(record.run, (run) => ({
           ...run,
           message: { ...run.message, text: '', attachments: [] },
           state: 'unknown',
@@ -111,26 +112,42 @@ export class Delivery implements JournalTopic {
           content: record.content,
         }))
       case 'state':
-        return this.#replace(record.run, (run) => ({ ...run, state: record.state }))
+        return this.#runs.change(record.run, (run) => ({ ...run, state: record.state }))
+      case 'move':
+        return this.#runs.change(record.run, (run) => ({
+          ...run,
+          message: { ...run.message, ...record.to },
+          seq: record.seq,
+        }))
       case 'reset-done':
-        return this.#replace(record.run, (run) => ({ ...run, resetDone: true }))
+        return this.#runs.change(record.run, (run) => ({ ...run, resetDone: true }))
       case 'forget':
-        return record.runs.forEach((run) => this.#drop(run))
+        return record.runs.forEach((run) => this.#runs.delete(run))
       case 'seq':
         return this.#sequences.reserve(record.account, record.upTo)
-      case 'run':
-        return this.#store(record.run)
+      case 'seq-floor':
+        return this.#sequences.raiseFloor(record.upTo)
+      case 'run': {
+        const { message, seq } = record.run
+        if (!isEphemeralAccount(message.account)) this.#sequences.reserve(accountOf(message), seq)
+        return this.#runs.put(record.run)
+      }
     }
   }
 
   *snapshot(): Iterable<DeliveryRecord> {
-    for (const [account, upTo] of this.#sequences.reservations()) yield { do: 'seq', account, upTo }
+    yield { do: 'seq-floor', upTo: this.#sequences.floor }
+    for (const [account, upTo] of [...this.#sequences.reservations()]) yield { do: 'seq', account, upTo }
     for (const run of [...this.#runs.values()]) yield { do: 'run', run }
   }
 
   /** Messages without an answer, oldest first: what a restart has to run. */
   openMessages(): readonly AcceptedMessage[] {
     return [...this.#runs.values()].filter((run) => run.state === 'open').map((run) => run.message)
+  }
+
+  get openCount(): number {
+    return this.#runs.open
   }
 
   isResetDone(run: RunId): boolean {
@@ -149,20 +166,24 @@ export class Delivery implements JournalTopic {
   }
 
   /**
-   * Makes a message durable, together with the records given, or recognises it as a redelivery: same sender id, session
-   * and content within the time we remember. Two copies arriving at once count as one message.
+   * Makes a message durable, or recognises it as a redelivery: same sender id, session and content within the time we
+   * remember. Copies arriving at once count as one message.
    */
   async accept(
     message: AcceptedMessage,
-    alongside: () => readonly JournalRecord[],
+    options: AcceptOptions,
   ): Promise<{ readonly run: RunId; readonly duplicate: boolean }> {
     const fingerprint = fingerprintOf(message)
-    const known =
-      this.#byFingerprint.get(fingerprint) ?? (await this.#accepting.get(fingerprint)?.catch(() => undefined))
-    if (known !== undefined && this.#isRemembered(known)) return { run: known, duplicate: true }
-    const accepting = this.#commit([...this.#forgetOld(), { do: 'accept', message, fingerprint }], alongside()).then(
-      () => message.run,
-    )
+    for (;;) {
+      const known = this.#runs.byFingerprint(fingerprint)
+      if (known !== undefined && this.#isRemembered(known)) return { run: known.message.run, duplicate: true }
+      const accepting = this.#accepting.get(fingerprint)
+      if (accepting === undefined) break
+      await accepting.catch(() => undefined)
+    }
+    options.admit()
+    const records = [...this.#forgetOld(), { do: 'accept', message, fingerprint } as const]
+    const accepting = this.#commit(records, options.alongside()).then(() => message.run)
     this.#accepting.set(fingerprint, accepting)
     try {
       return { run: await accepting, duplicate: false }
@@ -175,186 +196,232 @@ export class Delivery implements JournalTopic {
   async answer(run: RunId, content: ReplyContent): Promise<void> {
     const open = this.#runs.get(run)
     if (open === undefined || open.state !== 'open') return
-    const seq = await this.nextSeq(accountOf(open.message))
-    await this.#commit([{ do: 'answer', run, seq, content }])
-    this.#send(run, { redelivered: false })
+    // Taken before it is durable: an account that connects meanwhile must not send it as if it were a second time.
+    const release = this.#claim(run)
+    try {
+      const account = accountOf(open.message)
+      const seq = await this.nextSeq(account)
+      await this.#commit([...this.#forgetOutbox(account), { do: 'answer', run, seq, content }])
+      this.#send(run, { redelivered: false })
+      for (const to of this.#copies.get(run) ?? []) this.#sendCopy(run, to)
+    } finally {
+      release()
+      this.#copies.delete(run)
+    }
   }
 
-  /** Sends a stored answer again, to where its sender is now. Nothing happens while it is still being worked on. */
-  async resend(run: RunId, replyTo: JsonObject): Promise<void> {
-    this.#replace(run, (known) => ({ ...known, message: { ...known.message, replyTo } }))
+  /**
+   * Sends a stored answer again, to where its sender is now. While it is still being worked on, the answer will go there.
+   * Another account that sent the same message gets a copy: the original stays with the account that was first.
+   */
+  async resend(run: RunId, to: Destination): Promise<void> {
     const known = this.#runs.get(run)
-    if (known === undefined || known.state === 'open') return
-    await this.#commit([{ do: 'state', run, state: 'unknown' }])
-    this.#send(run, { redelivered: true })
+    if (known === undefined) return
+    const { channel, account } = known.message
+    const isSame = account === to.account
+    if (!isSame && !isEphemeralAccount(account)) {
+      if (known.state !== 'open') this.#sendCopy(run, to)
+      else this.#addCopy(run, to)
+      return
+    }
+    if (isSame) this.#runs.change(run, (one) => ({ ...one, message: { ...one.message, ...to } }))
+    if (isSame && known.state === 'open') return
+    const seq =
+      isSame || known.state === 'open' ? known.seq : await this.nextSeq(accountOf({ channel, account: to.account }))
+    const move: DeliveryRecord[] = isSame ? [] : [{ do: 'move', run, to, seq }]
+    const unknown: DeliveryRecord[] = known.state === 'open' ? [] : [{ do: 'state', run, state: 'unknown' }]
+    await this.#commit([...move, ...unknown])
+    if (known.state !== 'open') this.#send(run, { redelivered: true, requested: true })
   }
 
-  /** Hands out what an account has not got yet. */
+  /** Hands out what an account has not got yet, one after the other, so that a long backlog does not drown its reader. */
   async available(channel: string, account: string): Promise<void> {
-    for (const run of [...(this.#undelivered.get(`${channel}\n${account}`) ?? [])]) {
+    const missing = this.#runs.undelivered(accountOf({ channel, account })).map(({ message }) => message.run)
+    for (const run of missing) {
       const known = this.#runs.get(run)
-      if (known === undefined || this.#sending.has(run)) continue
-      const wasSent = known.state === 'unknown'
-      if (!wasSent) await this.#commit([{ do: 'state', run, state: 'unknown' }])
-      this.#send(run, { redelivered: wasSent })
+      if (known === undefined || known.state === 'delivered') continue
+      if (this.#sending.has(run)) this.#tryAgain.add(run)
+      else await this.#offer(known)
     }
   }
 
   /** Every remembered answer with a higher number, again, in order, to where `redirect` points. */
-  resume(channel: string, account: string, afterSeq: number, redirect: (replyTo: JsonObject) => JsonObject): void {
-    const wanted = [...this.#runs.values()]
-      .filter(
-        ({ message, state, seq }) =>
-          state !== 'open' && seq > afterSeq && message.channel === channel && message.account === account,
-      )
-      .sort((a, b) => a.seq - b.seq)
+  async resume(
+    channel: string,
+    account: string,
+    afterSeq: number,
+    redirect: (replyTo: JsonObject) => JsonObject,
+  ): Promise<void> {
+    const wanted = this.#runs
+      .ofAccount(accountOf({ channel, account }))
+      .filter(({ state, seq }) => state !== 'open' && seq > afterSeq)
+      .toSorted((a, b) => a.seq - b.seq)
     for (const { message } of wanted) {
-      this.#replace(message.run, (run) => ({
-        ...run,
-        message: { ...run.message, replyTo: redirect(run.message.replyTo) },
+      const { run } = message
+      this.#runs.change(run, (one) => ({
+        ...one,
+        message: { ...one.message, replyTo: redirect(one.message.replyTo) },
       }))
-      this.#send(message.run, { redelivered: true })
+      const known = this.#runs.get(run)
+      if (known !== undefined) await this.#offer(known, true)
     }
   }
 
   /** The peer confirmed this one reply; a lower number may still be on its way. */
   async acknowledge(channel: string, account: string, seq: number): Promise<void> {
-    for (const run of this.#undelivered.get(`${channel}\n${account}`) ?? []) {
-      if (this.#runs.get(run)?.seq === seq) return this.#commit([{ do: 'state', run, state: 'delivered' }])
-    }
+    const confirmed = this.#runs.undelivered(accountOf({ channel, account })).find((run) => run.seq === seq)
+    if (confirmed !== undefined) await this.#commit([{ do: 'state', run: confirmed.message.run, state: 'delivered' }])
   }
 
   async nextSeq(account: string): Promise<number> {
     if (isEphemeralAccount(account)) return this.#sequences.takeEphemeral(account)
-    const ready = this.#sequences.take(account)
-    if (ready !== undefined) return ready
-    await this.#commit([{ do: 'seq', account, upTo: this.#sequences.nextReservation(account) }])
-    return this.nextSeq(account)
+    for (;;) {
+      const ready = this.#sequences.take(account)
+      if (ready !== undefined) return ready
+      await this.#commit([{ do: 'seq', account, upTo: this.#sequences.nextReservation(account) }])
+    }
   }
 
-  /** A client without an identity of its own has left and cannot come back: its numbers are no longer needed. */
+  /** A client without an identity of its own has left and cannot come back: nothing waits for it any more. */
   gone(channel: string, account: string): void {
-    this.#sequences.forget(`${channel}\n${account}`)
+    const name = accountOf({ channel, account })
+    this.#sequences.forget(name)
+    this.#runs.abandon(name)
   }
 
-  /** Everything stored about a session's messages: what a delete has to take along. */
+  /** Everything stored about a session's answered messages: what a delete has to take along. */
   forgetSession(key: SessionKey): readonly JournalRecord[] {
-    const runs = [...this.#runs.values()].filter(({ message }) => message.key === key).map(({ message }) => message.run)
-    return runs.length === 0 ? [] : [toJournal({ do: 'forget', runs })]
+    const answered = this.#runs.ofSession(key).filter(({ state }) => state !== 'open')
+    return answered.length === 0 ? [] : [toJournal({ do: 'forget', runs: answered.map(({ message }) => message.run) })]
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#sending.values())
+    while (this.#attempts.size > 0) await Promise.all(this.#attempts)
   }
 
-  #send(run: RunId, { redelivered }: { readonly redelivered: boolean }): void {
-    if (this.#sending.has(run)) return
-    const sending = this.#attempt(run, redelivered)
-      .catch((error: unknown) => {
-        // The answer is durable and stays `unknown`: it is offered again when its account is back.
-        this.#parts.log.warn('the fate of a reply could not be recorded', {
-          run,
-          reason: error instanceof Error ? error.name : 'unknown',
-        })
-      })
-      .finally(() => this.#sending.delete(run))
-    this.#sending.set(run, sending)
+  /** Resolves when it is written, or cannot be. */
+  async #offer(run: Run, requested = false): Promise<void> {
+    const id = run.message.run
+    const wasSent = run.state !== 'waiting'
+    if (!wasSent) {
+      const release = this.#claim(id)
+      try {
+        await this.#commit([{ do: 'state', run: id, state: 'unknown' }])
+      } finally {
+        release()
+      }
+    }
+    await this.#send(id, { redelivered: wasSent, requested })
   }
 
-  async #attempt(run: RunId, redelivered: boolean): Promise<void> {
+  #send(run: RunId, attempt: Attempt): Promise<void> {
+    const release = this.#claim(run)
+    return this.#own(
+      this.#attempt(run, attempt).finally(() => {
+        release()
+        if (!this.#sending.has(run) && this.#tryAgain.delete(run)) this.#offerAgain(run)
+      }),
+      run,
+    )
+  }
+
+  #offerAgain(run: RunId): void {
+    const known = this.#runs.get(run)
+    if (known === undefined || known.state === 'open' || known.state === 'delivered') return
+    void this.#own(this.#offer(known), run)
+  }
+
+  async #attempt(run: RunId, { redelivered, requested }: Attempt): Promise<void> {
     const known = this.#runs.get(run)
     if (known?.content === undefined) return
-    const { message, seq, content } = known
-    const { key, channel, account, messageId, replyTo } = message
-    const fate = await this.#parts.send({ run, key, channel, account, messageId, replyTo, seq, content, redelivered })
-    if (fate === 'unknown') return
+    const fate = await this.#parts.send({
+      ...replyOf(known, known.content),
+      redelivered,
+      ...(requested === true ? { requested } : {}),
+    })
+    if (fate === 'waiting' && isEphemeralAccount(known.message.account))
+      this.#sequences.forget(accountOf(known.message))
+    // "Waiting" means that nothing was ever sent; an earlier attempt, or another one right now, may have been.
+    if (fate === 'unknown' || (fate === 'waiting' && (redelivered || (this.#sending.get(run) ?? 0) > 1))) return
     await this.#commit([{ do: 'state', run, state: fate }])
+  }
+
+  #addCopy(run: RunId, to: Destination): void {
+    const copies = (this.#copies.get(run) ?? []).filter(({ account }) => account !== to.account)
+    this.#copies.set(run, [...copies, to].slice(-MAX_COPIES))
+  }
+
+  /** Not kept in the outbox: whoever misses it sends the message once more. */
+  #sendCopy(run: RunId, to: Destination): void {
+    const known = this.#runs.get(run)
+    if (known?.content === undefined) return
+    const reply = { ...replyOf(known, known.content), ...to, redelivered: true }
+    const sending = this.nextSeq(accountOf(reply)).then(async (seq) => {
+      await this.#parts.send({ ...reply, seq })
+    })
+    void this.#own(sending, run)
+  }
+
+  #claim(run: RunId): () => void {
+    this.#sending.set(run, (this.#sending.get(run) ?? 0) + 1)
+    return () => {
+      const left = (this.#sending.get(run) ?? 1) - 1
+      if (left === 0) this.#sending.delete(run)
+      else this.#sending.set(run, left)
+    }
+  }
+
+  #own(work: Promise<void>, run: RunId): Promise<void> {
+    const owned = work.catch((error: unknown) => {
+      // The answer is durable and stays as it was: it is offered again when its account is back.
+      this.#parts.log.warn('the fate of a reply could not be recorded', {
+        run,
+        reason: error instanceof Error ? error.name : 'unknown',
+      })
+    })
+    this.#attempts.add(owned)
+    return owned.finally(() => this.#attempts.delete(owned))
   }
 
   #commit(records: readonly DeliveryRecord[], alongside: readonly JournalRecord[] = []): Promise<void> {
     if (this.#journal === undefined) throw new Error('no journal is attached')
-    return this.#journal.commit([...records.map(toJournal), ...alongside])
+    return this.#journal.commit([...records.map(toJournal), ...alongside]).catch((error: unknown) => {
+      throw journalError(error)
+    })
   }
 
-  #isRemembered(run: RunId): boolean {
-    const known = this.#runs.get(run)
-    return known !== undefined && known.message.acceptedAt + this.#parts.limits.rememberMs > this.#parts.clock.now()
+  #isRemembered({ message }: Run): boolean {
+    return message.acceptedAt + this.#parts.limits.rememberMs > this.#parts.clock.now()
   }
 
-  /** Oldest delivered answers first; an answer that may not have arrived goes only by age. */
   #forgetOld(): readonly DeliveryRecord[] {
-    const { limits, clock } = this.#parts
-    const runs: RunId[] = []
-    let bytes = this.#bytes
-    for (const [id, run] of this.#runs) {
-      const expired = run.message.acceptedAt + limits.rememberMs <= clock.now()
-      const crowded = this.#runs.size - runs.length > limits.rememberedMessages || bytes > limits.rememberedBytes
-      if (!expired && !crowded) break
-      if (run.state === 'open' || (!expired && run.state !== 'delivered')) continue
-      runs.push(id)
-      bytes -= sizeOf(run)
-      if (runs.length >= 1_000) break
-    }
+    const runs = this.#runs.expendable(this.#parts.limits, this.#parts.clock.now())
     return runs.length === 0 ? [] : [{ do: 'forget', runs }]
   }
 
-  #store(run: Run): void {
-    this.#drop(run.message.run)
-    this.#runs.set(run.message.run, run)
-    this.#byFingerprint.set(run.fingerprint, run.message.run)
-    this.#bytes += sizeOf(run)
-    if (!isEphemeralAccount(run.message.account)) this.#sequences.reserve(accountOf(run.message), run.seq)
-    this.#track(run)
+  #forgetOutbox(account: string): readonly DeliveryRecord[] {
+    const { limits, log } = this.#parts
+    const over = this.#runs.undeliveredCount(account) + 1 - limits.outboxPerAccount
+    if (over <= 0) return []
+    const runs = this.#runs
+      .undelivered(account)
+      .slice(0, over)
+      .map(({ message }) => message.run)
+    log.warn('a client has not fetched its replies for long; its oldest ones are dropped', { replies: runs.length })
+    return [{ do: 'forget', runs }]
   }
+}
 
-  #replace(id: RunId, change: (run: Run) => Run): void {
-    const run = this.#runs.get(id)
-    if (run === undefined) return
-    const changed = change(run)
-    this.#runs.set(id, changed)
-    this.#bytes += sizeOf(changed) - sizeOf(run)
-    this.#track(changed)
-  }
-
-  #track(run: Run): void {
-    const account = accountOf(run.message)
-    const undelivered = this.#undelivered.get(account) ?? new Set<RunId>()
-    if (run.state === 'waiting' || run.state === 'unknown') undelivered.add(run.message.run)
-    else undelivered.delete(run.message.run)
-    if (undelivered.size > 0) this.#undelivered.set(account, undelivered)
-    else this.#undelivered.delete(account)
-  }
-
-  #drop(id: RunId): void {
-    const run = this.#runs.get(id)
-    if (run === undefined) return
-    this.#runs.delete(id)
-    this.#bytes -= sizeOf(run)
-    if (this.#byFingerprint.get(run.fingerprint) === id) this.#byFingerprint.delete(run.fingerprint)
-    this.#undelivered.get(accountOf(run.message))?.delete(id)
-  }
+function replyOf({ message, seq }: Run, content: ReplyContent): Omit<Reply, 'redelivered'> {
+  const { run, key, channel, account, messageId, replyTo } = message
+  return { run, key, channel, account, messageId, replyTo, seq, content }
 }
 
 function toJournal(record: DeliveryRecord): JournalRecord {
   return { topic: TOPIC, data: record }
 }
 
-function accountOf(message: { readonly channel: string; readonly account: string }): string {
-  return `${message.channel}\n${message.account}`
-}
-
 function fingerprintOf({ channel, key, messageId, text, attachments }: AcceptedMessage): string {
   const content = JSON.stringify([channel, key, messageId, text, attachments.map(({ name, bytes }) => [name, bytes])])
   return createHash('sha256').update(content).digest('base64url')
-}
-
-/** Rough, but the same when a run is stored and when it is dropped. */
-function sizeOf({ message, content }: Run): number {
-  const answer =
-    content === undefined || content.kind === 'cancelled'
-      ? 0
-      : content.kind === 'complete'
-        ? content.text.length
-        : content.partialText.length
-  return 512 + 2 * (message.text.length + answer)
 }

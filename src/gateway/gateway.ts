@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Ids } from '../base/ids.ts'
-import type { Journal, JournalRecord } from '../base/journal.ts'
+import type { Journal } from '../base/journal.ts'
 import type { JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import { Semaphore } from '../base/semaphore.ts'
@@ -13,11 +13,13 @@ import type { CancelCause } from '../core/outcome.ts'
 import { causeOf } from '../core/turn-stopped.ts'
 import { parseSlash } from '../session/commands.ts'
 import type { SessionControl } from '../session/control.ts'
-import { rowForMessage, type SessionDirectory } from '../session/directory.ts'
-import { routeOf, type RouteSettings } from '../session/route.ts'
+import { mergeForMessage, type SessionDirectory } from '../session/directory.ts'
+import { canonicalKey, routeOf, type RouteSettings } from '../session/route.ts'
 import { Session } from '../session/session.ts'
+import { ArrivalOrder } from './arrival-order.ts'
 import { answerCommand, isImmediate, type CommandParts } from './command-answers.ts'
 import type { Delivery } from './delivery.ts'
+import type { Destination } from './run-table.ts'
 
 export interface GatewayLimits {
   readonly queuedPerSession: number
@@ -66,7 +68,11 @@ export class Gateway implements Intake {
   readonly #sessions = new Map<SessionKey, Session>()
   readonly #turns: Semaphore
   readonly #background = new Set<Promise<void>>()
-  #accepting = new Map<SessionKey, number>()
+  readonly #arrivals = new ArrivalOrder()
+  /** Messages being made durable, per session and in all. */
+  readonly #accepting = new Map<SessionKey, number>()
+  #acceptingTotal = 0
+  #runningTurns = 0
   #state: 'starting' | 'open' | 'draining' | 'closed' = 'starting'
 
   constructor(parts: GatewayParts) {
@@ -91,21 +97,20 @@ export class Gateway implements Intake {
 
   async accept(message: InboundMessage, onDurable?: (acceptance: Acceptance) => void): Promise<Acceptance> {
     if (this.#state === 'closed') throw new GatewayError('SHUTTING_DOWN', 'the gateway is shutting down')
-    const key = routeOf(message, this.#parts.route)
-    const release = this.#reserveQueuePlace(key)
-    try {
-      const accepted: AcceptedMessage = { ...message, run: this.#newRunId(), key, acceptedAt: this.#parts.clock.now() }
-      const { run, duplicate } = await this.#parts.delivery.accept(accepted, () => this.#indexRecords(accepted))
-      const acceptance = { run, key, duplicate }
+    const key = this.#keyOf(message)
+    const accepted: AcceptedMessage = { ...message, run: this.#newRunId(), key, acceptedAt: this.#parts.clock.now() }
+    let acceptance: Acceptance | undefined
+    const storing = this.#store(accepted).then((stored) => {
+      acceptance = { ...stored, key }
       onDurable?.(acceptance)
-      if (!duplicate) {
-        this.#parts.onIndexChanged()
-        if (this.#state === 'open') this.#dispatch(accepted)
-      }
-      return acceptance
-    } finally {
-      release()
-    }
+    })
+    await this.#arrivals.enter(lineOf(key), storing, () => {
+      if (acceptance === undefined || acceptance.duplicate) return
+      this.#parts.onIndexChanged()
+      if (this.#state === 'starting' || this.#state === 'open') this.#dispatch(accepted)
+    })
+    await storing
+    return acceptance as unknown as Acceptance
   }
 
   async control(command: ControlCommand): Promise<ControlResult> {
@@ -113,7 +118,9 @@ export class Gateway implements Intake {
     switch (command.type) {
       case 'get': {
         const row = command.sessionId === undefined ? undefined : directory.byId(command.sessionId)
-        return { type: 'get', ...(row ?? directory.resolveOrThrow(command.key ?? command.sessionId ?? '')) }
+        if (row !== undefined) return { type: 'get', ...row }
+        const key = command.key ?? command.sessionId ?? ''
+        return this.#inOrder(key, () => ({ type: 'get', ...directory.resolveOrThrow(key) }))
       }
       case 'list': {
         const { limit, cursor, prefix } = command
@@ -126,20 +133,24 @@ export class Gateway implements Intake {
           }),
         }
       }
-      case 'cancel': {
-        const { key } = directory.resolveOrThrow(command.key)
-        const cancelled = (await this.#sessions.get(key)?.cancel('user', command.run)) ?? 0
-        return { type: 'cancel', key, cancelled }
-      }
+      case 'cancel':
+        return this.#inOrder(command.key, async () => {
+          const { key } = directory.resolveOrThrow(command.key)
+          const cancelled = (await this.#sessions.get(key)?.cancel('user', command.run)) ?? 0
+          return { type: 'cancel', key, cancelled }
+        })
       case 'reset':
-      case 'delete': {
-        const { key } = directory.resolveOrThrow(command.key)
-        await this.#session(key).exclusive(command.type, () =>
-          command.type === 'reset' ? control.reset(key) : control.delete(key, this.#parts.delivery.forgetSession(key)),
-        )
-        onIndexChanged()
-        return { type: command.type, key }
-      }
+      case 'delete':
+        return this.#inOrder(command.key, async () => {
+          const { key } = directory.resolveOrThrow(command.key)
+          await this.#session(key).exclusive(command.type, () =>
+            command.type === 'reset'
+              ? control.reset(key)
+              : control.delete(key, () => this.#parts.delivery.forgetSession(key)),
+          )
+          onIndexChanged()
+          return { type: command.type, key }
+        })
     }
   }
 
@@ -160,12 +171,13 @@ export class Gateway implements Intake {
     this.#parts.delivery.gone(channel, account)
   }
 
-  resend(run: RunId, replyTo: JsonObject): Promise<void> {
-    return this.#parts.delivery.resend(run, replyTo)
+  resend(run: RunId, to: Destination): Promise<void> {
+    return this.#parts.delivery.resend(run, to)
   }
 
   resume(channel: string, account: string, afterSeq: number, redirect: (replyTo: JsonObject) => JsonObject): void {
-    this.#parts.delivery.resume(channel, account, afterSeq, redirect)
+    const { delivery } = this.#parts
+    this.#own(delivery.resume(channel, account, afterSeq, redirect).then(() => delivery.available(channel, account)))
   }
 
   nextSeq(channel: string, account: string): Promise<number> {
@@ -174,12 +186,16 @@ export class Gateway implements Intake {
 
   /** For `/api/status`: what runs and what waits. */
   activity(): { readonly running: number; readonly queued: number; readonly waitingForTurn: number } {
-    const sessions = [...this.#sessions.values()]
     return {
-      running: sessions.filter((session) => session.runningMessage !== undefined).length,
-      queued: sessions.reduce((sum, session) => sum + session.queued, 0),
+      running: this.#runningTurns,
+      queued: Math.max(0, this.#parts.delivery.openCount - this.#runningTurns),
       waitingForTurn: this.#turns.waiting,
     }
+  }
+
+  /** Conversations something runs or waits in. */
+  get sessionObjects(): number {
+    return this.#sessions.size
   }
 
   sessionActivity(key: SessionKey): { readonly running: RunId | null; readonly queued: number } {
@@ -214,25 +230,37 @@ export class Gateway implements Intake {
     const slash = parseSlash(message.text)
     if (isImmediate(slash)) return this.#own(this.#answerCommand(message))
     const session = this.#session(message.key)
-    const replaced = this.#parts.queueMode === 'interrupt' ? session.runningMessage : undefined
+    // Everything older goes, also what has not begun: which of them had begun is a matter of luck.
+    const replaced = this.#parts.queueMode === 'interrupt' ? session.cancel('newer-message') : undefined
     session.enqueue(message)
-    if (replaced !== undefined) this.#own(session.cancel('newer-message', replaced.run).then(() => undefined))
+    if (replaced !== undefined) this.#own(replaced.then(() => undefined))
   }
 
   async #answerCommand(message: AcceptedMessage): Promise<void> {
-    const rest = await answerCommand(message, {
-      ...this.#parts.commands,
-      session: this.#session(message.key),
-      reset: (run) => this.#resetFor(message.key, run),
-    })
-    if (rest.kind === 'reply') await this.#answer(message, rest.content)
-    else this.#session(message.key).enqueue(rest.message)
+    try {
+      const content = await answerCommand(message, {
+        ...this.#parts.commands,
+        stop: async () => (await this.#sessions.get(message.key)?.cancel('user')) ?? 0,
+        reset: (first) => this.#resetFor(message, first),
+      })
+      if (content !== undefined) await this.#answer(message, content)
+    } catch (thrown) {
+      await this.#answer(message, this.#contentOfError(thrown, 'a command failed'))
+    }
   }
 
-  async #resetFor(key: SessionKey, run: RunId): Promise<void> {
-    const { delivery, control, onIndexChanged } = this.#parts
-    if (delivery.isResetDone(run)) return
-    await this.#session(key).exclusive('reset', () => control.reset(key, [delivery.resetDone(run)]))
+  /** Once for each message, however often a restart comes to it; `first` is what the new conversation begins with. */
+  async #resetFor({ key, run }: AcceptedMessage, first: AcceptedMessage | undefined): Promise<void> {
+    const { delivery, control, directory, onIndexChanged } = this.#parts
+    const session = this.#session(key)
+    if (delivery.isResetDone(run)) {
+      if (first !== undefined) session.enqueue(first)
+      return
+    }
+    const reset = async (): Promise<void> => {
+      if (directory.get(key) !== undefined) await control.reset(key, [delivery.resetDone(run)])
+    }
+    await session.exclusive('reset', reset, first)
     onIndexChanged()
   }
 
@@ -240,21 +268,34 @@ export class Gateway implements Intake {
     let content: ReplyContent | undefined
     /** Messages that joined this turn: its answer is theirs too. */
     const joined: AcceptedMessage[] = []
+    this.#runningTurns++
     try {
+      await this.#ensureRow(message)
       content = await this.#parts.converse(message, {
         signal,
         emit: async (event) => this.#channels.get(message.channel)?.observe(event, message),
         takeQueued: () => {
-          const taken = this.#parts.queueMode === 'steer' ? (this.#sessions.get(message.key)?.takeQueued() ?? []) : []
+          if (this.#parts.queueMode !== 'steer') return []
+          const taken = this.#sessions.get(message.key)?.takeQueued(isPlain) ?? []
           joined.push(...taken)
           return taken
         },
       })
     } catch (thrown) {
       content = this.#contentOfFailure(thrown, signal)
+    } finally {
+      this.#runningTurns--
     }
     if (content === undefined) return
     for (const answered of [message, ...joined]) await this.#answer(answered, content)
+  }
+
+  /** A message accepted while its session was being deleted begins a new one. */
+  async #ensureRow(message: AcceptedMessage): Promise<void> {
+    const { directory, journal, onIndexChanged } = this.#parts
+    if (directory.get(message.key) !== undefined) return
+    await journal.commit([mergeForMessage(directory, message)])
+    onIndexChanged()
   }
 
   #contentOfFailure(thrown: unknown, signal: AbortSignal): ReplyContent | undefined {
@@ -262,8 +303,12 @@ export class Gateway implements Intake {
       const by = causeOf(signal)
       return by === 'shutdown' ? undefined : { kind: 'cancelled', by }
     }
+    return this.#contentOfError(thrown, 'a turn failed')
+  }
+
+  #contentOfError(thrown: unknown, what: string): ReplyContent {
     const error = toGatewayError(thrown)
-    this.#parts.log.error('a turn failed', {
+    this.#parts.log.error(what, {
       code: error.code,
       ...error.facts,
       ...(error.code === 'INTERNAL' ? describeCause(error) : {}),
@@ -302,9 +347,37 @@ export class Gateway implements Intake {
     return session
   }
 
-  #reserveQueuePlace(key: SessionKey): () => void {
-    const { queuedPerSession, queuedTotal } = this.#parts.limits
+  async #store(message: AcceptedMessage): Promise<{ readonly run: RunId; readonly duplicate: boolean }> {
+    const { delivery, directory } = this.#parts
+    let release = (): void => undefined
+    try {
+      return await delivery.accept(message, {
+        admit: () => {
+          release = this.#reserveQueuePlace(message)
+        },
+        alongside: () => [mergeForMessage(directory, message)],
+      })
+    } finally {
+      release()
+    }
+  }
+
+  #reserveQueuePlace({ key, text }: AcceptedMessage): () => void {
     const accepting = this.#accepting.get(key) ?? 0
+    // What is answered at once needs no place: a full queue must not keep anybody from /stop.
+    if (!isImmediate(parseSlash(text))) this.#checkQueues(key, accepting)
+    this.#accepting.set(key, accepting + 1)
+    this.#acceptingTotal++
+    return () => {
+      this.#acceptingTotal--
+      const left = (this.#accepting.get(key) ?? 1) - 1
+      if (left === 0) this.#accepting.delete(key)
+      else this.#accepting.set(key, left)
+    }
+  }
+
+  #checkQueues(key: SessionKey, accepting: number): void {
+    const { queuedPerSession, queuedTotal } = this.#parts.limits
     const queued = (this.#sessions.get(key)?.queued ?? 0) + accepting
     if (queued >= queuedPerSession) {
       throw new GatewayError('QUEUE_FULL', `this session already has ${queued} messages waiting`, {
@@ -312,24 +385,27 @@ export class Gateway implements Intake {
         limit: queuedPerSession,
       })
     }
-    const total = this.activity().queued
+    const total = this.activity().queued + this.#acceptingTotal
     if (total >= queuedTotal) {
       throw new GatewayError('QUEUE_FULL', `the gateway already has ${total} messages waiting`, {
         queued: total,
         limit: queuedTotal,
       })
     }
-    this.#accepting.set(key, accepting + 1)
-    return () => {
-      const left = (this.#accepting.get(key) ?? 1) - 1
-      if (left === 0) this.#accepting.delete(key)
-      else this.#accepting.set(key, left)
-    }
   }
 
-  #indexRecords(message: AcceptedMessage): readonly JournalRecord[] {
-    const { directory } = this.#parts
-    return [directory.put(message.key, rowForMessage(directory, message))]
+  /** The key of the route; a row adopted from a file may have another case, and is found exactly first, then folded. */
+  #keyOf(message: InboundMessage): SessionKey {
+    const { directory, route } = this.#parts
+    const asWritten = routeOf(message, { ...route, preserveCase: true })
+    if (directory.get(asWritten) !== undefined) return asWritten
+    const key = routeOf(message, route)
+    const isFolded = !route.preserveCase && message.route.preserveCase !== true
+    return isFolded ? (directory.resolve(key)?.key ?? key) : key
+  }
+
+  #inOrder(key: string, act: () => ControlResult | Promise<ControlResult>): Promise<ControlResult> {
+    return this.#arrivals.enter(lineOf(key), undefined, act)
   }
 
   #newRunId(): RunId {
@@ -345,6 +421,16 @@ export class Gateway implements Intake {
     this.#background.add(owned)
     void owned.finally(() => this.#background.delete(owned))
   }
+}
+
+/** Keys that differ by case only stand in one line: which of them is meant shows when its turn has come. */
+function lineOf(key: string): string {
+  return canonicalKey(key, false)
+}
+
+/** An ordinary message: only those can join a running turn. */
+function isPlain({ text }: AcceptedMessage): boolean {
+  return parseSlash(text).kind === 'message'
 }
 
 /** Where an unforeseen error came from, without its message, which may quote user text. */

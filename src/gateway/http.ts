@@ -4,6 +4,7 @@ import type { Log } from '../base/log.ts'
 import { METRICS_CONTENT_TYPE, type Metrics } from '../base/metrics.ts'
 import type { WebhookChannel } from '../channel/webhook/channel.ts'
 import { ERRORS, GatewayError, toGatewayError, type ErrorCode } from '../core/errors.ts'
+import { isEphemeralAccount } from '../core/inbound.ts'
 import { checkAccess, type AccessRules } from './access.ts'
 
 /** What the HTTP side offers besides the socket: the CLI and the dashboard read and steer through it. */
@@ -16,6 +17,8 @@ export interface GatewayApi {
   cancel(key: string): Promise<JsonObject>
   delete(key: string): Promise<JsonObject>
   restore(key: string, archive: string | undefined): Promise<JsonObject>
+  /** Accepts what a channel refused because it had changed. */
+  trust(channel: string): Promise<JsonObject>
 }
 
 export interface HttpParts {
@@ -70,6 +73,7 @@ function createRoutes({ api, metrics }: HttpParts): readonly [method: string, pa
     ['DELETE', /^\/api\/sessions\/([^/]+)$/u, async (_request, match) => json(await api.delete(keyOf(match)))],
     ['POST', /^\/api\/sessions\/([^/]+)\/reset$/u, async (_request, match) => json(await api.reset(keyOf(match)))],
     ['POST', /^\/api\/sessions\/([^/]+)\/cancel$/u, async (_request, match) => json(await api.cancel(keyOf(match)))],
+    ['POST', /^\/api\/channels\/([^/]+)\/trust$/u, async (_request, match) => json(await api.trust(keyOf(match)))],
     [
       'POST',
       /^\/api\/sessions\/([^/]+)\/restore$/u,
@@ -119,6 +123,7 @@ function decideUpgrade(request: UpgradeRequest, { access, api, webhook }: HttpPa
   const query = request.url.searchParams
   const uid = query.get('uid')?.trim() ?? ''
   if (uid.length > MAX_UID_CHARS) return refuse(400, `uid has more than ${MAX_UID_CHARS} characters`, 'FIELD_INVALID')
+  if (isEphemeralAccount(uid)) return refuse(400, 'a uid of this form is made by the gateway itself', 'FIELD_INVALID')
   const resume = query.get('resume')
   if (resume !== null && !/^\d{1,15}$/u.test(resume))
     return refuse(400, 'resume must be a whole number', 'FIELD_INVALID')

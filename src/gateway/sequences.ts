@@ -2,16 +2,28 @@ const BLOCK = 1_024
 
 /**
  * Frame numbers per account that never repeat, not even after a crash: numbers are handed out only below a durable
- * bound, and after a restart counting goes on at that bound.
+ * bound, and after a restart counting goes on at that bound. Accounts beyond the limit are forgotten, the oldest first;
+ * one that comes back counts on from the highest number any forgotten account had.
  */
 export class Sequences {
+  readonly #maxAccounts: number
   readonly #next = new Map<string, number>()
   readonly #reserved = new Map<string, number>()
+  #floor = 0
+
+  constructor(maxAccounts: number) {
+    this.#maxAccounts = maxAccounts
+  }
+
+  get floor(): number {
+    return this.#floor
+  }
 
   /** Undefined when the durable bound is reached: reserve more first. */
   take(account: string): number | undefined {
-    const next = this.#next.get(account) ?? (this.#reserved.get(account) ?? 0) + 1
-    if (next > (this.#reserved.get(account) ?? 0)) return undefined
+    const bound = this.#boundOf(account)
+    const next = this.#next.get(account) ?? bound + 1
+    if (next > bound) return undefined
     this.#next.set(account, next + 1)
     return next
   }
@@ -28,15 +40,21 @@ export class Sequences {
   }
 
   nextReservation(account: string): number {
-    return (this.#reserved.get(account) ?? 0) + BLOCK
+    return this.#boundOf(account) + BLOCK
   }
 
   /** A bound that became durable. Live, counting goes on inside it; after a restart it starts behind it. */
   reserve(account: string, upTo: number): void {
-    const before = this.#reserved.get(account) ?? 0
+    const before = this.#boundOf(account)
     if (upTo <= before) return
+    this.#reserved.delete(account)
     this.#reserved.set(account, upTo)
     if (!this.#next.has(account)) this.#next.set(account, before + 1)
+    if (this.#reserved.size > this.#maxAccounts) this.#forgetOldest()
+  }
+
+  raiseFloor(upTo: number): void {
+    this.#floor = Math.max(this.#floor, upTo)
   }
 
   reservations(): Iterable<[string, number]> {
@@ -46,5 +64,18 @@ export class Sequences {
   /** After recovery: whatever was reserved may have been used. */
   startBehindReservations(): void {
     for (const [account, upTo] of this.#reserved) this.#next.set(account, upTo + 1)
+  }
+
+  #boundOf(account: string): number {
+    return this.#reserved.get(account) ?? this.#floor
+  }
+
+  #forgetOldest(): void {
+    const [oldest] = this.#reserved
+    if (oldest === undefined) return
+    const [account, upTo] = oldest
+    this.raiseFloor(upTo)
+    this.#reserved.delete(account)
+    this.#next.delete(account)
   }
 }

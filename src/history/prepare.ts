@@ -72,11 +72,11 @@ const BEFORE_FITTING: readonly Step[] = [
   sanitizeSessionMessagesImages,
   pruneContext,
   truncateOversizedToolResults,
-  (items) => sanitizeToolUseResultPairing(items),
+  (items, { policy }) => sanitizeToolUseResultPairing(items, policy),
 ]
 
 const AFTER_FITTING: readonly Step[] = [
-  (items) => sanitizeToolUseResultPairing(items, 'pair-again'),
+  (items, { policy }) => sanitizeToolUseResultPairing(items, policy, 'pair-again'),
   stripToolResultDetails,
   mergeQueuedMessages,
   applyTurnOrder,

@@ -2,15 +2,10 @@ import { lookup as systemLookup, type LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { buildConnector } from 'undici'
+import { isPublicAddress } from '../base/fetch-policy.ts'
 import { HttpFailure } from '../base/http.ts'
 
-/** True for addresses of the open internet: not loopback, private, link-local, CGNAT, NAT64, documentation … */
-export function isPublicAddress(address: string): boolean {
-  // A zone (`fe80::1%eth0`) exists on local addresses only.
-  if (address.includes('%') || !ipaddr.isValid(address)) return false
-  // `process` unwraps `::ffff:127.0.0.1`.
-  return ipaddr.process(address).range() === 'unicast'
-}
+export { isPublicAddress }
 
 /** A host as it stands in a URL: `[::1]`, `0x7f.1` and `2130706433` are addresses too. Names are not judged here. */
 export function isRefusedLiteral(hostname: string): boolean {

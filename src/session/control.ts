@@ -10,6 +10,8 @@ export interface SessionControlParts {
   readonly directory: SessionDirectory
   readonly transcripts: TranscriptStore
   readonly maxArchivedPerSession: number
+  /** Before a conversation goes. Must not throw. */
+  onLeaving(key: SessionKey, sessionId: SessionId, reason: 'reset' | 'delete'): Promise<void>
 }
 
 /** Reset, delete and restore of a whole conversation. The caller has stopped its turns first. */
@@ -24,27 +26,30 @@ export class SessionControl {
   async reset(key: SessionKey, alongside: readonly JournalRecord[] = []): Promise<void> {
     const { journal, directory, transcripts, maxArchivedPerSession } = this.#parts
     const record = this.#recordOf(key)
+    await this.#parts.onLeaving(key, record.sessionId, 'reset')
+    // A session that never got an answer has nothing to bring back.
+    const hasTranscript = await transcripts.exists(record.sessionId)
     const at = directory.now()
-    const archived = [...(record.archived ?? []), { sessionId: record.sessionId, at }]
+    const archived = [...(record.archived ?? []), ...(hasTranscript ? [{ sessionId: record.sessionId, at }] : [])]
     const dropped = archived.slice(0, -maxArchivedPerSession)
-    const next: SessionRecord = {
-      ...record,
+    const next = {
       sessionId: directory.newSessionId(),
       updatedAt: at,
       archived: archived.slice(-maxArchivedPerSession),
     }
-    await journal.commit([directory.put(key, next), ...alongside])
+    await journal.commit([directory.change(key, next), ...alongside])
     await transcripts.archive(record.sessionId)
     for (const old of dropped) await transcripts.remove(old.sessionId)
   }
 
   /** For good: row, transcript, archived transcripts, stored replies. Files first, so that an unfinished delete can be repeated. */
-  async delete(key: SessionKey, alongside: readonly JournalRecord[]): Promise<void> {
+  async delete(key: SessionKey, alongside: () => readonly JournalRecord[]): Promise<void> {
     const { journal, directory, transcripts } = this.#parts
     const record = this.#recordOf(key)
+    await this.#parts.onLeaving(key, record.sessionId, 'delete')
     await transcripts.remove(record.sessionId)
     for (const { sessionId } of record.archived ?? []) await transcripts.remove(sessionId)
-    await journal.commit([directory.remove(key), ...alongside])
+    await journal.commit([directory.remove(key), ...alongside()])
   }
 
   /** Brings an archived conversation back; the present one takes its place in the archive. */
@@ -61,8 +66,9 @@ export class SessionControl {
       ...(record.archived ?? []).filter((old) => old.sessionId !== sessionId),
       { sessionId: record.sessionId, at },
     ]
-    await transcripts.restore(sessionId)
-    await journal.commit([directory.put(key, { ...record, sessionId, updatedAt: at, archived })])
+    // A crash right after a reset leaves the old transcript where it was: listed as archived, and still in place.
+    if (!(await transcripts.exists(sessionId))) await transcripts.restore(sessionId)
+    await journal.commit([directory.change(key, { sessionId, updatedAt: at, archived })])
     await transcripts.archive(record.sessionId)
   }
 

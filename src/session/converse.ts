@@ -63,6 +63,12 @@ export async function converse(
     ) {
       return { kind: 'complete', text: await runMaintenance(slash.name, turn, conversation.signal) }
     }
+    if (transcript.leafId === null)
+      await parts.agent.hooks.sessionStart(
+        { resumed: false },
+        { session: message.key, sessionId: record.sessionId, run: message.run },
+        conversation.signal,
+      )
     const text = slash.kind === 'message' ? slash.text : message.text
     const content = await parts.agent.contentOf(text, message, turn.models[0], conversation.signal)
     return toReply(await runTurn({ run: message.run, content }, turn, conversation.signal))
@@ -93,7 +99,7 @@ function turnParts(
     resolveModel,
     clock,
     log,
-    spending: { check: () => usage.check(key, spending), record: (paid) => usage.record(key, paid) },
+    spending: { check: () => usage.check(sessionId, spending), record: (paid) => usage.record(sessionId, paid) },
     emit: (event) => conversation.emit({ session: key, sessionId, run, at: clock.now(), event }),
     takeSteering: () => conversation.takeQueued().map(toSteering),
   }

@@ -56,7 +56,7 @@ export class SessionDirectory implements JournalTopic {
   apply(data: unknown): void {
     if (!Array.isArray(data) || typeof data[0] !== 'string') return
     const key = data[0] as SessionKey
-    const record: unknown = data[1]
+    const record: unknown = data[2] === undefined ? data[1] : this.#merged(key, data[1], data[2], data[3])
     this.#forget(key)
     if (isSessionRecord(record)) this.#remember(key, Object.freeze(record))
     this.#revision++
@@ -125,6 +125,19 @@ export class SessionDirectory implements JournalTopic {
     return { topic: TOPIC, data: [key, record] }
   }
 
+  /**
+   * Changes some fields of the row as it will be when this record takes its place in the journal: a reset or delete
+   * that is being written at the same time is neither undone nor overlooked. Without a row it begins a session.
+   */
+  merge(key: SessionKey, fields: Omit<SessionRecord, 'sessionId'>): JournalRecord {
+    return { topic: TOPIC, data: [key, fields, this.newSessionId()] }
+  }
+
+  /** The same for a row that exists; without one nothing happens. */
+  change(key: SessionKey, fields: Partial<SessionRecord>, removed: readonly string[] = []): JournalRecord {
+    return { topic: TOPIC, data: [key, fields, null, removed] }
+  }
+
   remove(key: SessionKey): JournalRecord {
     return { topic: TOPIC, data: [key, null] }
   }
@@ -133,7 +146,19 @@ export class SessionDirectory implements JournalTopic {
   async update(journal: Journal, key: SessionKey, change: (record: SessionRecord) => SessionRecord): Promise<void> {
     const record = this.#rows.get(key)
     if (record === undefined) throw new GatewayError('SESSION_NOT_FOUND', 'no session has this key', {})
-    await journal.commit([this.put(key, change(record))])
+    const changed = change(record)
+    const fields = Object.fromEntries(Object.entries(changed).filter(([name, value]) => record[name] !== value))
+    const removed = Object.keys(record).filter((name) => !(name in changed))
+    await journal.commit([this.change(key, { ...fields, updatedAt: this.now() }, removed)])
+  }
+
+  #merged(key: SessionKey, fields: unknown, newSessionId: unknown, removed: unknown): unknown {
+    const known = this.#rows.get(key)
+    if (!isRecord(fields)) return known
+    if (typeof newSessionId === 'string') return { ...known, ...fields, sessionId: known?.sessionId ?? newSessionId }
+    if (known === undefined) return undefined
+    const gone = Array.isArray(removed) ? new Set<unknown>(removed) : new Set()
+    return Object.fromEntries(Object.entries({ ...known, ...fields }).filter(([field]) => !gone.has(field)))
   }
 
   #row(key: SessionKey): SessionRow | undefined {
@@ -184,20 +209,17 @@ function decodeCursor(cursor: string | undefined): { key: string; at: number } |
   throw new GatewayError('FIELD_INVALID', 'cursor is not one that session.list returned', { field: 'cursor' })
 }
 
-/** The row as it is after this message: its delivery follows the latest message, everything else stays. */
-export function rowForMessage(directory: SessionDirectory, message: AcceptedMessage): SessionRecord {
-  const known = directory.get(message.key)
+/** What a message changes in its session's row: delivery follows the latest message, everything else stays. */
+export function mergeForMessage(directory: SessionDirectory, message: AcceptedMessage): JournalRecord {
   const { channel, account, messageId, route } = message
   const to = route.peerId ?? route.chatId ?? route.senderId ?? messageId
   const threadId = route.topicId ?? route.threadId
-  return {
-    ...known,
-    sessionId: known?.sessionId ?? directory.newSessionId(),
+  return directory.merge(message.key, {
     updatedAt: directory.now(),
     deliveryContext: { channel, to, accountId: account, ...(threadId === undefined ? {} : { threadId }) },
     lastChannel: channel,
     lastTo: to,
     lastAccountId: account,
     ...(channel === 'webhook' ? { webhookMessageId: messageId, webhookSessionId: message.key } : {}),
-  }
+  })
 }

@@ -1,4 +1,5 @@
 import { deferred, type Deferred } from '../base/deferred.ts'
+import { Mailbox } from '../base/mailbox.ts'
 import type { Semaphore } from '../base/semaphore.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
@@ -16,8 +17,13 @@ export interface SessionParts {
   onIdle(key: SessionKey): void
 }
 
-interface Running {
+/** A message and the number of `exclusive` calls that came before it: the next ones drop it, those do not. */
+interface Queued {
   readonly message: AcceptedMessage
+  readonly ticket: number
+}
+
+interface Running extends Queued {
   readonly controller: AbortController
   readonly ended: Deferred<void>
 }
@@ -29,7 +35,9 @@ interface Running {
 export class Session {
   readonly key: SessionKey
   readonly #parts: SessionParts
-  #queue: AcceptedMessage[] = []
+  readonly #exclusives = new Mailbox()
+  #queue: Queued[] = []
+  #tickets = 0
   #running: Running | undefined
   #holds = 0
   #loop: Promise<void> | undefined
@@ -55,36 +63,40 @@ export class Session {
   }
 
   enqueue(message: AcceptedMessage): void {
-    this.#queue.push(message)
+    this.#queue.push({ message, ticket: this.#tickets })
     this.#start()
   }
 
-  /** Takes the messages waiting right now out of the queue: they join the running turn. */
-  takeQueued(): readonly AcceptedMessage[] {
-    return this.#queue.splice(0)
+  /** Takes the messages at the head of the queue that `joins` lets pass: they join the running turn. */
+  takeQueued(joins: (message: AcceptedMessage) => boolean): readonly AcceptedMessage[] {
+    const stop = this.#queue.findIndex(({ message }) => !joins(message))
+    return this.#queue.splice(0, stop < 0 ? this.#queue.length : stop).map(({ message }) => message)
   }
 
   /**
    * Stops the running turn and drops what waits, or only the run named. Resolves with their number when each has its
    * terminal answer.
    */
-  async cancel(by: CancelCause, run?: RunId): Promise<number> {
-    const isMeant = (message: AcceptedMessage): boolean => run === undefined || message.run === run
-    const dropped = this.#queue.filter(isMeant)
-    this.#queue = this.#queue.filter((message) => !isMeant(message))
-    const stopped = this.#running !== undefined && isMeant(this.#running.message) ? this.#running : undefined
-    stopped?.controller.abort(new TurnStopped(by))
-    await stopped?.ended.promise
-    for (const message of dropped) await this.#parts.answerCancelled(message, by)
-    return dropped.length + (stopped === undefined ? 0 : 1)
+  cancel(by: CancelCause, run?: RunId): Promise<number> {
+    return this.#cancel(by, ({ message }) => run === undefined || message.run === run)
   }
 
-  /** Stops everything, then runs `task` while no turn can start. Messages that arrive meanwhile wait. */
-  async exclusive<T>(by: CancelCause, task: () => Promise<T>): Promise<T> {
+  /**
+   * Stops everything that came before, then runs `task` while no turn can start; one task at a time, in the order of the
+   * calls. Messages that arrive meanwhile wait; `first`, which belongs to the task, goes before them.
+   */
+  async exclusive<T>(by: CancelCause, task: () => Promise<T>, first?: AcceptedMessage): Promise<T> {
+    const ticket = ++this.#tickets
+    const isOlder = (queued: Queued): boolean => queued.ticket < ticket
     this.#hold()
+    if (this.#running !== undefined && isOlder(this.#running)) this.#running.controller.abort(new TurnStopped(by))
     try {
-      await this.cancel(by)
-      return await task()
+      return await this.#exclusives.run(async () => {
+        await this.#cancel(by, isOlder)
+        const result = await task()
+        if (first !== undefined) this.#insert({ message: first, ticket })
+        return result
+      })
     } finally {
       this.#release()
     }
@@ -95,6 +107,8 @@ export class Session {
     if (this.#stopped) return
     this.#stopped = true
     this.#hold()
+    // A loop that waits for an exclusive task to end must see that nothing will start any more.
+    this.#held?.resolve()
   }
 
   /** Resolves when no turn runs. */
@@ -105,6 +119,23 @@ export class Session {
 
   abort(by: CancelCause): void {
     this.#running?.controller.abort(new TurnStopped(by))
+  }
+
+  async #cancel(by: CancelCause, isMeant: (queued: Queued) => boolean): Promise<number> {
+    const dropped = this.#queue.filter(isMeant)
+    this.#queue = this.#queue.filter((queued) => !isMeant(queued))
+    const stopped = this.#running !== undefined && isMeant(this.#running) ? this.#running : undefined
+    stopped?.controller.abort(new TurnStopped(by))
+    await stopped?.ended.promise
+    await Promise.all(dropped.map(({ message }) => this.#parts.answerCancelled(message, by)))
+    return dropped.length + (stopped === undefined ? 0 : 1)
+  }
+
+  /** Before everything that came later, behind everything that came earlier. */
+  #insert(queued: Queued): void {
+    const place = this.#queue.findIndex(({ ticket }) => ticket >= queued.ticket)
+    this.#queue.splice(place < 0 ? this.#queue.length : place, 0, queued)
+    this.#start()
   }
 
   #start(): void {
@@ -127,9 +158,10 @@ export class Session {
   }
 
   async #runNext(): Promise<void> {
-    const message = this.#queue.shift()
-    if (message === undefined) return
-    const running: Running = { message, controller: new AbortController(), ended: deferred() }
+    const next = this.#queue.shift()
+    if (next === undefined) return
+    const { message } = next
+    const running: Running = { ...next, controller: new AbortController(), ended: deferred() }
     this.#running = running
     try {
       const release = await this.#parts.turns.acquire(running.controller.signal)

@@ -1,13 +1,14 @@
 import type { Clock } from '../base/clock.ts'
 import { deferred } from '../base/deferred.ts'
-import type {
-  HttpClient,
-  HttpListener,
-  HttpRequest,
-  HttpResponse,
-  HttpServers,
-  ListenOptions,
-  UpgradeRequest,
+import {
+  HttpFailure,
+  type HttpClient,
+  type HttpListener,
+  type HttpRequest,
+  type HttpResponse,
+  type HttpServers,
+  type ListenOptions,
+  type UpgradeRequest,
 } from '../base/http.ts'
 import type { DialOptions, Socket, SocketDialer } from '../base/sockets.ts'
 import { SocketRefused } from '../base/sockets.ts'
@@ -113,7 +114,7 @@ export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
     const standard = protocol === 'wss:' || protocol === 'https:' ? '443' : '80'
     const name = `${hostname}:${port === '' ? standard : port}`
     const host = this.#down.has(name) ? undefined : this.#hosts.get(name)
-    if (host === undefined) throw Object.assign(new Error(`ECONNREFUSED: ${name}`), { code: 'ECONNREFUSED' })
+    if (host === undefined) throw new HttpFailure('connect', `nothing listens at ${name}`, 'ECONNREFUSED')
     return host
   }
 }
@@ -148,12 +149,22 @@ async function* bodyOf(response: Response, signal: AbortSignal): AsyncGenerator<
   try {
     for (;;) {
       signal.throwIfAborted()
-      const { done, value } = await Promise.race([reader.read(), aborted.promise])
+      const { done, value } = await Promise.race([readPiece(reader), aborted.promise])
       if (done) return
       yield value
     }
   } finally {
     signal.removeEventListener('abort', onAbort)
     reader.cancel().catch(() => {})
+  }
+}
+
+async function readPiece(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): Promise<ReadableStreamReadResult<Uint8Array>> {
+  try {
+    return await reader.read()
+  } catch {
+    throw new HttpFailure('reset', 'the connection ended before the answer did')
   }
 }

@@ -20,6 +20,7 @@ export interface BuiltInToolParts {
   /** Absolute. */
   readonly workspace: string
   readonly timezone?: string
+  readonly fetch?: { readonly allowHosts?: readonly string[] }
   /** `exec` exists only with a list of allowed commands. */
   readonly exec?: {
     readonly allow: readonly string[]
@@ -32,7 +33,7 @@ const CREATE: Readonly<Record<string, (parts: BuiltInToolParts) => Tool>> = {
   time: createTimeTool,
   calculator: () => createCalculatorTool(),
   files: createFilesTool,
-  fetch: createFetchTool,
+  fetch: (parts) => createFetchTool({ ...parts, ...parts.fetch }),
   exec: (parts) => {
     if (parts.exec === undefined || parts.exec.allow.length === 0) {
       throw new GatewayError('CONFIG_INVALID', 'the tool "exec" needs a list of allowed commands (agent.exec.allow)')

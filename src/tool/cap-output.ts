@@ -1,7 +1,6 @@
+import { cutMiddle } from '../core/cut-text.ts'
 import type { TextBlock, UserBlock } from '../core/message.ts'
 
-/** The tail of an output is where errors are: it gets this share of the room. */
-const TAIL_SHARE = 0.3
 const MIN_BLOCK_CHARS = 200
 
 export interface OutputLimits {
@@ -35,12 +34,7 @@ export function capOutput(content: readonly UserBlock[], limits: OutputLimits): 
 
 /** Never longer than `maxChars`, never cut inside a surrogate pair. */
 export function capText(text: string, maxChars: number): string {
-  if (text.length <= maxChars) return text
-  const marker = `\n[… ${text.length - maxChars} or more characters left out …]\n`
-  const room = maxChars - marker.length
-  if (room <= 0) return text.slice(0, cutBefore(text, maxChars))
-  const tail = Math.floor(room * TAIL_SHARE)
-  return text.slice(0, cutBefore(text, room - tail)) + marker + text.slice(cutAfter(text, text.length - tail))
+  return cutMiddle(text, maxChars, (omitted) => `[… ${omitted} characters left out …]`)
 }
 
 function capImages(content: readonly UserBlock[], limits: OutputLimits): readonly UserBlock[] {
@@ -56,22 +50,4 @@ function capImages(content: readonly UserBlock[], limits: OutputLimits): readonl
 
 function note(text: string): TextBlock {
   return { type: 'text', text }
-}
-
-/** The last cut at or before `at` that leaves no half of a pair on its left. */
-function cutBefore(text: string, at: number): number {
-  return isLowSurrogate(text.charCodeAt(at)) && isHighSurrogate(text.charCodeAt(at - 1)) ? at - 1 : at
-}
-
-/** The first cut at or after `at` that leaves no half of a pair on its right. */
-function cutAfter(text: string, at: number): number {
-  return isLowSurrogate(text.charCodeAt(at)) && isHighSurrogate(text.charCodeAt(at - 1)) ? at + 1 : at
-}
-
-function isHighSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff
-}
-
-function isLowSurrogate(unit: number): boolean {
-  return unit >= 0xdc00 && unit <= 0xdfff
 }

@@ -1,6 +1,7 @@
 import type { EntryId } from '../core/ids.ts'
 import { ENTRY_KINDS, type EntryKind } from './head.ts'
-import { IdTable } from './id-table.ts'
+import type { HeadScanner } from './head-scanner.ts'
+import { ID_NONE, idText, IdTable } from './id-table.ts'
 import { derivedId } from './line.ts'
 import type { RepairNote } from './store.ts'
 
@@ -77,6 +78,28 @@ export class EntryIndex {
     const earlier = this.ids.put(at, id)
     if (earlier >= 0) this.#copies.push([at, earlier])
     return at
+  }
+
+  /** `add` for a line whose head was read as numbers. */
+  addScanned(offset: number, length: number, line: number, head: HeadScanner): void {
+    const at = this.#count++
+    if (at >= this.#offsets.length) this.#grow()
+    this.#offsets[at] = offset
+    this.#lengths[at] = length
+    this.#lines[at] = line
+    this.#kinds[at] = head.kind
+    const { parentKind, parentHigh, parentLow } = head
+    let parent = NO_PARENT
+    if (parentKind !== ID_NONE) {
+      parent = this.ids.getKey(parentKind, parentHigh, parentLow)
+      if (parent < 0) {
+        this.#wanted.set(at, idText(parentKind, parentHigh, parentLow))
+        parent = UNRESOLVED
+      }
+    }
+    this.#parents[at] = parent
+    const earlier = this.ids.putKey(at, head.idKind, head.idHigh, head.idLow)
+    if (earlier >= 0) this.#copies.push([at, earlier])
   }
 
   #parentBefore(at: number, parentId: string | null | undefined): number {

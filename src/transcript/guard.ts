@@ -3,6 +3,7 @@ import { isRecord } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import type { EntryDraft } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { SessionId } from '../core/ids.ts'
 import type { AssistantMessage, Message, Provenance, ToolResultMessage, UserMessage } from '../core/message.ts'
 import type { Blobs } from './blobs.ts'
 import { capToolResult, type ToolResultCap } from './cap-tool-result.ts'
@@ -11,12 +12,13 @@ import { afterEntry, syntheticResult, type OpenCalls } from './open-calls.ts'
 /** Hooks may be slow or fail; then the message goes on as it was. Inputs are frozen. */
 export interface WriteHooks {
   /** Sees every message before it is stored; `block` keeps it out of the transcript. */
-  before_message_write?(event: { readonly message: Message }): HookAnswer<{
+  before_message_write?(event: { readonly sessionId: SessionId; readonly message: Message }): HookAnswer<{
     readonly block?: boolean
     readonly message?: Message
   }>
   /** Sees every tool result, after the first cap and before the second. Role and call id stay as they were. */
   tool_result_persist?(event: {
+    readonly sessionId: SessionId
     readonly toolName: string
     readonly toolCallId: string
     readonly message: ToolResultMessage
@@ -27,6 +29,7 @@ export interface WriteHooks {
 type HookAnswer<T> = T | undefined | void | Promise<T | undefined | void>
 
 export interface GuardOptions {
+  readonly sessionId: SessionId
   readonly clock: Clock
   readonly log: Log
   readonly blobs: Blobs
@@ -175,7 +178,7 @@ async function toolResultPersist(
   const { tool_result_persist: hook } = options.hooks
   if (hook === undefined) return message
   const { toolName, toolCallId } = message
-  const event = { toolName, toolCallId, message: Object.freeze(message), isSynthetic }
+  const event = { sessionId: options.sessionId, toolName, toolCallId, message: Object.freeze(message), isSynthetic }
   const answer = await askHook('tool_result_persist', () => hook(event), options)
   return answer?.message === undefined ? message : sameIdentity(answer.message, message)
 }
@@ -184,7 +187,7 @@ async function beforeWrite<M extends Message>(message: M, options: GuardOptions)
   const { before_message_write: hook } = options.hooks
   if (hook === undefined) return message
   Object.freeze(message)
-  const answer = await askHook('before_message_write', () => hook({ message }), options)
+  const answer = await askHook('before_message_write', () => hook({ sessionId: options.sessionId, message }), options)
   if (answer?.block === true) return undefined
   return answer?.message === undefined ? message : sameIdentity(answer.message, message)
 }

@@ -12,10 +12,17 @@ export const FORMAT_VERSION = 3
  * surrogates are escaped by `JSON.stringify` itself.
  */
 export function encodeEntry(entry: Entry): string {
+  return encodeLine(orderedRaw(entry))
+}
+
+/** The fields of an entry's line, in the order they are written. */
+export function orderedRaw(entry: Entry): Record<string, unknown> {
   const fields: Record<string, unknown> =
-    entry.type === 'unknown' ? { ...entry.raw, id: entry.id, parentId: entry.parentId } : { ...entry }
+    entry.type === 'unknown'
+      ? { timestamp: entry.timestamp, ...entry.raw, id: entry.id, parentId: entry.parentId }
+      : { ...entry }
   const { type, id, parentId, timestamp, ...rest } = fields
-  return encodeLine({ type, id, parentId, timestamp, ...rest })
+  return { type, id, parentId, timestamp, ...rest }
 }
 
 export function encodeHeader(header: SessionHeader): string {

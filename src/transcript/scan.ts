@@ -3,7 +3,8 @@ import type { FileHandle } from '../base/files.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import type { SessionHeader } from '../core/entry.ts'
 import { EntryIndex } from './entry-index.ts'
-import { ENTRY_KINDS, kindOf, readHead } from './head.ts'
+import { kindOf, readHead } from './head.ts'
+import { HeadScanner } from './head-scanner.ts'
 import { hasKnownShape, isHeader, isKnownType, toHeader } from './line.ts'
 
 export interface ScanOptions {
@@ -57,6 +58,7 @@ export async function scanFile(handle: FileHandle, options: ScanOptions): Promis
 class Scanner {
   readonly index = new EntryIndex()
   readonly #options: ScanOptions
+  readonly #head = new HeadScanner()
   #header: SessionHeader | undefined
   #line = 0
   #tornBytes = 0
@@ -104,12 +106,8 @@ class Scanner {
     if (end - start > this.#options.maxLineBytes) {
       return this.takeTooLong(block.subarray(start, end), offset, end + 1 - start, line)
     }
-    // A line that does not close is torn or glued, whatever its head says.
-    const head = this.#options.verify || block[lastByte(block, end)] !== 0x7d ? undefined : readHead(block, start, end)
-    if (head !== undefined && head.type !== ENTRY_KINDS.session) {
-      const { type: kind, id, parentId } = head
-      this.index.add({ offset, length: end - start, line, kind, id, parentId })
-      return
+    if (!this.#options.verify && this.#head.read(block, start, end)) {
+      return this.index.addScanned(offset, end - start, line, this.#head)
     }
     this.#parseLine(block.subarray(start, end), offset, line, isTail)
   }
@@ -183,10 +181,6 @@ export async function readRaw(
 
 export function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-}
-
-function lastByte(block: Buffer, end: number): number {
-  return block[end - 1] === 13 ? end - 2 : end - 1
 }
 
 function isBlank(block: Buffer, start: number, end: number): boolean {

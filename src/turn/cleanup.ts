@@ -1,4 +1,4 @@
-import type { ContextEditEntry, EntryDraft, MessageEntry } from '../core/entry.ts'
+import type { EntryDraft, MessageEntry } from '../core/entry.ts'
 import type { StepCleanupCompleted } from '../core/event.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { planCleanup, uncleanedSteps, type CleanupStats } from '../history/cleanup.ts'
@@ -30,7 +30,7 @@ export async function cleanStep(
       thinkingLevel: settings.thinkingLevel,
     })
   const { entries: _, ...input } = historyInput(model, setup, entries, { projection: 'normal' }, parts)
-  await counter.load()
+  if (counter.knowsVocabularyOf(input.target)) await counter.load()
   const plan = planCleanup(entries, {
     stepId,
     outcome,
@@ -102,8 +102,7 @@ export async function undoLatestCleanup(transcript: Transcript): Promise<string 
 
 function mirrorOf({ id, message }: MessageEntry): readonly EntryDraft[] {
   if (!('content' in message)) return []
-  const content = message.content as NonNullable<ContextEditEntry['replacement']>['content']
-  return [{ type: 'context_edit', targetId: id, replacement: { content }, mirrors: 'cleanup' }]
+  return [{ type: 'context_edit', targetId: id, replacement: { content: message.content }, mirrors: 'cleanup' }]
 }
 
 function toEvent(stepId: string, stats: CleanupStats, reason: string | undefined): StepCleanupCompleted {

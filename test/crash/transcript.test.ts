@@ -241,7 +241,7 @@ async function expectAll(house: House, acknowledged: Acknowledged, label: string
       }
     }
     const [later] = await transcript.append([userDraft('life goes on')])
-    expect(later?.parentId === null ? null : await transcript.entry(later!.parentId!), label).toBeDefined()
+    expect(later?.parentId === null ? null : await transcript.entry(later!.parentId), label).toBeDefined()
     await transcript.close()
   }
   for (const session of acknowledged.gone) expect(await house.store.exists(session), label).toBe(false)

@@ -26,6 +26,7 @@ import {
   encodeReply,
   isShown,
   FrameRefused,
+  rateLimited,
   type InboundFrame,
   type WebhookReplyTo,
 } from './codec.ts'
@@ -52,6 +53,7 @@ export interface ConnectQuery {
 
 const GOING_AWAY = 1001
 const TOO_BIG = 1009
+const MAX_CONFIRMING = 10_000
 
 type MessageFrame = Extract<InboundFrame, { kind: 'message' }>
 type ControlFrame = Extract<InboundFrame, { kind: 'control' }>
@@ -63,7 +65,9 @@ export class WebhookChannel implements Channel {
   readonly #connections = new Map<string, Connection>()
   /** Per account, oldest first. */
   readonly #byAccount = new Map<string, Set<Connection>>()
-  /** The text of the round being streamed, per run. */
+  /** Accounts that have confirmed a frame: their replies count as delivered only once confirmed. */
+  readonly #confirming = new Set<string>()
+  /** The text of the round being answered, per run, whoever watches: a client that comes back sees all of it. */
   readonly #texts = new Map<string, { round: number; text: string }>()
   #intake: Intake | undefined
   #hub: { status(): JsonObject } | undefined
@@ -90,37 +94,38 @@ export class WebhookChannel implements Channel {
     const intake = this.#requireIntake()
     const { clock, ids, limits, heartbeat } = this.#options
     const id = ids.hex(16)
+    const account = query.uid ?? ephemeralAccount(id)
     const connection = new Connection(socket, {
       id,
-      account: query.uid ?? ephemeralAccount(id),
+      account,
+      confirms: this.#confirming.has(account),
       stream: query.stream ?? false,
       clock,
       limits,
       heartbeat,
       onFrame: (from, text) => this.#onFrame(from, text),
-      onRateLimited: (from) => this.#refuse(from, new GatewayError('RATE_LIMITED', 'too many frames; slow down')),
+      onRateLimited: (from, text) => this.#refuseFrame(from, rateLimited(text)),
       onClose: (closed) => this.#forget(closed),
     })
     this.#connections.set(id, connection)
     const siblings = this.#byAccount.get(connection.account) ?? new Set()
     this.#byAccount.set(connection.account, siblings.add(connection))
     connection.listen()
-    if (query.resume !== undefined) {
-      intake.resume(WEBHOOK, connection.account, query.resume, (replyTo) => ({ ...replyTo, connection: id }))
-    }
-    intake.available(WEBHOOK, connection.account)
+    if (query.resume === undefined) intake.available(WEBHOOK, account)
+    else intake.resume(WEBHOOK, account, query.resume, (replyTo) => ({ ...replyTo, connection: id }))
     return connection
   }
 
   observe(event: SessionEvent, message: AcceptedMessage): void {
     const replyTo = message.replyTo as WebhookReplyTo
     const connection = this.#connectionFor(replyTo, message.account)
-    if (event.event.type === 'turn-end') this.#texts.delete(message.run)
+    const text =
+      event.event.type === 'text-delta' ? this.#textSoFar(message.run, event.event.round, event.event.delta) : undefined
+    if (event.event.type === 'turn-end') this.#endPreview(message.run, message.account)
     if (connection === undefined || !(replyTo.stream || connection.stream)) return
     const about = { session: message.key, messageId: replyTo.messageId, runId: message.run }
     const nextSeq = (): Promise<number> => this.#requireIntake().nextSeq(WEBHOOK, message.account)
-    if (event.event.type === 'text-delta') {
-      const text = this.#textSoFar(message.run, event.event.round, event.event.delta)
+    if (text !== undefined) {
       connection.showProgress(message.run, async () => encodeProgress(text, { ...about, seq: await nextSeq() }))
       return
     }
@@ -130,6 +135,9 @@ export class WebhookChannel implements Channel {
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {
+    this.#endPreview(reply.run, reply.account)
+    // On its way on a socket that lives: a second socket of the same client is no reason to send it twice.
+    if (reply.requested !== true && this.#siblings(reply.account).some((one) => one.awaits(reply.seq))) return 'unknown'
     const connection = this.#connectionFor(reply.replyTo as WebhookReplyTo, reply.account)
     return connection === undefined ? 'waiting' : connection.sendReply(encodeReply(reply), reply.seq, reply.run)
   }
@@ -165,6 +173,7 @@ export class WebhookChannel implements Channel {
           return await this.#onControl(connection, frame)
         case 'ack':
           connection.confirm(frame.seq)
+          this.#rememberConfirming(connection.account)
           return this.#requireIntake().acknowledge(WEBHOOK, connection.account, frame.seq)
         case 'echo':
           return
@@ -201,7 +210,7 @@ export class WebhookChannel implements Channel {
     } catch (thrown) {
       return this.#refuse(connection, toGatewayError(thrown), id)
     }
-    if (acceptance.duplicate) await intake.resend(acceptance.run, replyTo)
+    if (acceptance.duplicate) await intake.resend(acceptance.run, { account: connection.account, replyTo })
   }
 
   async #onControl(connection: Connection, frame: ControlFrame): Promise<void> {
@@ -247,7 +256,23 @@ export class WebhookChannel implements Channel {
   #connectionFor(replyTo: WebhookReplyTo, account: string): Connection | undefined {
     const origin = this.#connections.get(replyTo.connection)
     if (origin?.isOpen === true) return origin
-    return [...(this.#byAccount.get(account) ?? [])].findLast((connection) => connection.isOpen)
+    return this.#siblings(account).findLast((connection) => connection.isOpen)
+  }
+
+  #siblings(account: string): readonly Connection[] {
+    return [...(this.#byAccount.get(account) ?? [])]
+  }
+
+  #rememberConfirming(account: string): void {
+    if (isEphemeralAccount(account) || this.#confirming.has(account)) return
+    this.#confirming.add(account)
+    const [oldest] = this.#confirming
+    if (this.#confirming.size > MAX_CONFIRMING && oldest !== undefined) this.#confirming.delete(oldest)
+  }
+
+  #endPreview(run: string, account: string): void {
+    this.#texts.delete(run)
+    for (const connection of this.#siblings(account)) connection.endProgress(run)
   }
 
   #textSoFar(run: string, round: number, delta: string): string {
@@ -263,6 +288,9 @@ export class WebhookChannel implements Channel {
     siblings?.delete(connection)
     if (siblings?.size === 0) this.#byAccount.delete(connection.account)
     if (isEphemeralAccount(connection.account)) this.#intake?.gone(WEBHOOK, connection.account)
+    // What it had not confirmed goes to another socket of the same client, if there is one.
+    else if (connection.hasUnconfirmed && siblings !== undefined && siblings.size > 0)
+      this.#intake?.available(WEBHOOK, connection.account)
   }
 
   #requireIntake(): Intake {

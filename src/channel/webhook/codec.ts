@@ -39,6 +39,8 @@ export type ControlType = (typeof CONTROL_TYPES)[number]
 
 const OWN_TYPES = new Set(['progress', 'complete', 'error', 'accepted', 'event', 'connected'])
 const MAX_LIST = 1_000
+/** Ids and keys become rows of the index and parts of every frame. */
+const MAX_ID_CHARS = 512
 
 /** What could be read of a frame that is refused, so that the error can be matched to its cause. */
 export class FrameRefused extends GatewayError {
@@ -76,10 +78,29 @@ export function decodeFrame(text: string, maxFrameBytes: number): InboundFrame {
   throw new FrameRefused('FRAME_MALFORMED', `there is no frame type "${type.slice(0, 40)}"`)
 }
 
+const MAX_LIMITED_PARSE = 64 * 1024
+
+/** The refusal of a frame that came too fast, naming its message or request where that can be read cheaply. */
+export function rateLimited(text: string): FrameRefused {
+  const refuse = (about: ConstructorParameters<typeof FrameRefused>[2]): FrameRefused =>
+    new FrameRefused('RATE_LIMITED', 'too many frames; slow down', about)
+  const frame = text.length > MAX_LIMITED_PARSE ? undefined : parseJson(text)
+  if (!isRecord(frame)) return refuse({})
+  const { type, id, key, requestId } = frame
+  if (typeof type === 'string' && isControlType(type)) {
+    const control = { type, ...(isId(key) ? { key: String(key) } : {}) }
+    return refuse({
+      control: { ...control, ...(requestId === undefined ? {} : { requestId: requestId as JsonValue }) },
+    })
+  }
+  return refuse(isId(id) ? { messageId: id } : {})
+}
+
 function decodeMessage(frame: Record<string, unknown>): InboundFrame {
   const id = frame['id']
   if (id !== undefined && id !== null && !isId(id))
     throw new FrameRefused('FIELD_INVALID', '"id" must be a string or a number', { field: 'id' })
+  if (isTooLong(id)) throw new FrameRefused('FIELD_INVALID', tooLong('id'), { field: 'id' })
   const about = isId(id) ? { messageId: id } : {}
   const content = frame['content']
   if (typeof content !== 'string') {
@@ -108,6 +129,7 @@ function decodeRoute(frame: Record<string, unknown>, about: { readonly messageId
     if (value === undefined || value === null) continue
     if (!isId(value))
       throw new FrameRefused('FIELD_INVALID', `"${field}" must be a string or a number`, { ...about, field })
+    if (isTooLong(value)) throw new FrameRefused('FIELD_INVALID', tooLong(field), { ...about, field })
     route[field] = String(value)
   }
   return route
@@ -160,6 +182,14 @@ function requireSeq(seq: unknown): number {
 
 function isId(value: unknown): value is string | number {
   return typeof value === 'string' || (typeof value === 'number' && Number.isFinite(value))
+}
+
+function isTooLong(value: unknown): boolean {
+  return typeof value === 'string' && value.length > MAX_ID_CHARS
+}
+
+function tooLong(field: string): string {
+  return `"${field}" has more than ${MAX_ID_CHARS} characters`
 }
 
 function isPresent(value: unknown): boolean {

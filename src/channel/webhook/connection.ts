@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../base/clock.ts'
-import { deferred, type Deferred } from '../../base/deferred.ts'
+import { deferred } from '../../base/deferred.ts'
 import type { Socket } from '../../base/sockets.ts'
 import type { DeliveryFate } from '../../core/inbound.ts'
 import { Heartbeat, type HeartbeatOptions } from '../heartbeat.ts'
@@ -23,12 +23,17 @@ export interface ConnectionOptions {
   readonly clock: Clock
   readonly limits: ConnectionLimits
   readonly heartbeat: HeartbeatOptions
+  /** This client is known to confirm what it gets. */
+  readonly confirms?: boolean
   onFrame(connection: Connection, text: string): Promise<void>
-  onRateLimited(connection: Connection): Promise<void>
+  /** A frame beyond the rate: it is not handled, but its sender is told. */
+  onRateLimited(connection: Connection, text: string): Promise<void>
   onClose(connection: Connection): void
 }
 
 const BUSY_TRY_LATER = 1013
+/** Replies written and not confirmed; beyond it the oldest are no longer waited for, only kept in the outbox. */
+const MAX_UNCONFIRMED = 10_000
 
 /** The newest progress of one message; older text that was not sent in time is never sent. */
 interface Progress {
@@ -51,11 +56,11 @@ export class Connection {
   readonly #rate: RateLimit
   readonly #heartbeat: Heartbeat
   readonly #progress = new Map<string, Progress>()
-  readonly #unconfirmed = new Map<number, Deferred<DeliveryFate>>()
+  readonly #unconfirmed = new Set<number>()
   readonly #ended = deferred()
   #order: Promise<void> = Promise.resolve()
   #inWork = 0
-  #confirms = false
+  #confirms: boolean
   #closed = false
 
   constructor(socket: Socket, options: ConnectionOptions) {
@@ -64,6 +69,7 @@ export class Connection {
     this.stream = options.stream
     this.#socket = socket
     this.#options = options
+    this.#confirms = options.confirms ?? false
     const { clock, limits, heartbeat } = options
     this.#rate = new RateLimit(clock, { perSecond: limits.framesPerSecond, burst: limits.frameBurst })
     this.#heartbeat = new Heartbeat(clock, socket, heartbeat)
@@ -101,24 +107,29 @@ export class Connection {
     return this.post(async () => frame)
   }
 
+  /** Whether a reply with this number was written here and its confirmation may still come. */
+  awaits(seq: number): boolean {
+    return this.isOpen && this.#unconfirmed.has(seq)
+  }
+
+  get hasUnconfirmed(): boolean {
+    return this.#unconfirmed.size > 0
+  }
+
   /**
-   * Sends a terminal frame. Delivered once written, or, for a client that has confirmed a frame before, once confirmed.
+   * Sends a terminal frame. Delivered once written; for a client that confirms, nobody can tell until it has.
    */
   async sendReply(frame: string, seq: number, messageId: string): Promise<DeliveryFate> {
-    this.#endProgress(messageId)
+    this.endProgress(messageId)
     if (!this.isOpen) return 'waiting'
+    // Noted before the write: its confirmation may be read before the write is reported.
+    if (this.#confirms) this.#expectConfirmation(seq)
     const written = await this.send(frame)
-    if (!written) return 'unknown'
-    if (!this.#confirms) return 'delivered'
-    const confirmation = this.#unconfirmed.get(seq) ?? deferred<DeliveryFate>()
-    this.#unconfirmed.set(seq, confirmation)
-    if (this.#closed) confirmation.resolve('unknown')
-    return confirmation.promise
+    return written && !this.#confirms ? 'delivered' : 'unknown'
   }
 
   confirm(seq: number): void {
     this.#confirms = true
-    this.#unconfirmed.get(seq)?.resolve('delivered')
     this.#unconfirmed.delete(seq)
   }
 
@@ -161,12 +172,20 @@ export class Connection {
     })
   }
 
-  #endProgress(messageId: string): void {
+  /** The answer is there, here or elsewhere: nothing of it is shown any more. */
+  endProgress(messageId: string): void {
     const progress = this.#progress.get(messageId)
     if (progress === undefined) return
     progress.latest = undefined
     progress.timer?.cancel()
     this.#progress.delete(messageId)
+  }
+
+  #expectConfirmation(seq: number): void {
+    this.#unconfirmed.add(seq)
+    if (this.#unconfirmed.size <= MAX_UNCONFIRMED) return
+    const [oldest] = this.#unconfirmed
+    if (oldest !== undefined) this.#unconfirmed.delete(oldest)
   }
 
   async #write(frame: string): Promise<boolean> {
@@ -185,7 +204,7 @@ export class Connection {
 
   #read(text: string): void {
     this.#heartbeat.sawLife()
-    const work = this.#rate.take() ? this.#options.onFrame(this, text) : this.#options.onRateLimited(this)
+    const work = this.#rate.take() ? this.#options.onFrame(this, text) : this.#options.onRateLimited(this, text)
     this.#inWork++
     if (this.#inWork === this.#options.limits.framesInWork) this.#socket.pause()
     // A frame whose handling fails unforeseen (the journal is gone, for instance) must not be taken for handled.
@@ -201,9 +220,7 @@ export class Connection {
   #onClose(): void {
     this.#closed = true
     this.#heartbeat.stop()
-    for (const messageId of [...this.#progress.keys()]) this.#endProgress(messageId)
-    for (const confirmation of this.#unconfirmed.values()) confirmation.resolve('unknown')
-    this.#unconfirmed.clear()
+    for (const messageId of [...this.#progress.keys()]) this.endProgress(messageId)
     this.#options.onClose(this)
     if (this.#inWork === 0) this.#ended.resolve()
   }

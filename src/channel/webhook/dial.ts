@@ -23,6 +23,8 @@ export interface HubLinkOptions {
 
 export const HUB_BACKOFF: BackoffOptions = { firstMs: 2_000, maxMs: 60_000, jitter: 0.2 }
 
+const CLOSE_GRACE_MS = 1_000
+
 /** Keeps one connection to a hub, for ever, until closed. Replies wait in the outbox while it is down. */
 export class HubLink {
   readonly #options: HubLinkOptions
@@ -85,7 +87,11 @@ export class HubLink {
       const healthy = clock.after(healthyAfterMs, () => {
         this.#attempts = 0
       })
-      const onStop = (): void => connection.close(1000, 'stopping')
+      const onStop = (): void => {
+        connection.close(1000, 'stopping')
+        // A hub that does not answer the closing handshake must not hold up the stop.
+        clock.after(CLOSE_GRACE_MS, () => connection.terminate())
+      }
       this.#stop.signal.addEventListener('abort', onStop, { once: true })
       await connection.ended
       this.#stop.signal.removeEventListener('abort', onStop)

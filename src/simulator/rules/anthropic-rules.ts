@@ -85,9 +85,9 @@ export const ANTHROPIC_RULES = {
     date: '2026-06-15',
   },
   'tool-use-id-unique': {
-    demand: 'No two tool_use blocks share an id.',
-    source: 'github.com/trycua/cua/issues/524',
-    date: '2025-10-28',
+    demand: 'No two tool_use blocks of a request share an id, not even in different turns.',
+    source: 'github.com/NVIDIA-NeMo/Switchyard/issues/502; github.com/anthropics/claude-code/issues/21094',
+    date: '2026-09-02',
   },
   'tool-use-name': { demand: 'A tool_use name has 1 to 200 characters.', source: SDK, date: '2026-11-10' },
   'tool-use-input': { demand: 'A tool_use input is an object.', source: TOOLS, date: '2026-11-10' },
@@ -151,6 +151,16 @@ export const ANTHROPIC_RULES = {
     demand: 'From Claude Opus 4.7 on, thinking is adaptive: type `enabled` is refused.',
     source: 'github.com/OpenHands/software-agent-sdk/pull/3427',
     date: '2026-05-29',
+  },
+  'thinking-adaptive-unknown': {
+    demand: 'Before Claude 4.6, thinking has a budget: type `adaptive` is refused.',
+    source: 'docs.aws.amazon.com/bedrock/latest/userguide/claude-messages-adaptive-thinking.html',
+    date: '2026-06-01',
+  },
+  'thinking-always-on': {
+    demand: 'The Fable and Mythos families always think: type `disabled` is refused.',
+    source: 'docs.aws.amazon.com/bedrock/latest/userguide/claude-messages-adaptive-thinking.html',
+    date: '2026-06-01',
   },
   'thinking-forced-tool': {
     demand: 'With thinking on, `tool_choice` does not force a tool.',

@@ -48,8 +48,12 @@ function expectation(problem: Exclude<FieldProblem, { kind: 'missing' | 'unknown
   return `Input should be a valid ${KIND_NAMES.get(kind)}`
 }
 
-/** 405 for `claude-haiku-4-5…`, 500 for `claude-sonnet-5`; names that say nothing count as the newest model. */
+/**
+ * 405 for `claude-haiku-4-5…`, 500 for `claude-sonnet-5`. A Claude without a number counts as the newest; another name
+ * belongs to a server that only speaks the API, and counts as the last generation without restrictions of its own.
+ */
 export function claudeVersion(model: string): number {
+  if (!model.includes('claude')) return 405
   if (/claude-(3|2|instant)/.test(model)) return 300
   const version = /claude-[a-z]+-(\d{1,2})(?!\d)(?:-(\d{1,2})(?!\d))?/.exec(model)
   if (version === null) return Number.MAX_SAFE_INTEGER

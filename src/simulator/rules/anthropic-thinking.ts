@@ -12,6 +12,7 @@ import type { IssuedValues } from './rule.ts'
 import { asText } from './wire-text.ts'
 
 const MIN_BUDGET_TOKENS = 1024
+const FIRST_ADAPTIVE = 406
 const FIRST_ADAPTIVE_ONLY = 407
 const SIGNATURE = /^[A-Za-z0-9+/_-]+={0,2}$/
 
@@ -53,6 +54,12 @@ function checkConfig(
         'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
       findings.add('thinking-adaptive-only', 'thinking.type', text)
     }
+  }
+  if (config.type === 'adaptive' && claudeVersion(asText(body.model)) < FIRST_ADAPTIVE) {
+    findings.add('thinking-adaptive-unknown', 'thinking.type', 'adaptive thinking is not supported on this model')
+  }
+  if (config.type === 'disabled' && /claude-(fable|mythos)/.test(asText(body.model))) {
+    findings.add('thinking-always-on', 'thinking.type', '"thinking.type.disabled" is not supported for this model.')
   }
   const choice = isRecord(body.tool_choice) ? body.tool_choice.type : undefined
   if (config.type !== 'disabled' && (choice === 'any' || choice === 'tool')) {

@@ -48,7 +48,8 @@ export const GOOGLE_RULES = {
     strictOnly: true,
   },
   alternation: {
-    demand: 'User and model contents alternate. (Older models refuse neighbours of one role.)',
+    demand:
+      'User and model contents alternate, except that a user may speak after function responses. (Older models refuse neighbours of one role.)',
     source: 'facts openclaw-runtime §1.10 (Gemini validation)',
     date: '2026-05-01',
     strictOnly: true,
@@ -57,6 +58,23 @@ export const GOOGLE_RULES = {
     demand: 'The conversation ends with the user or a function response.',
     source: 'facts openclaw-runtime §1.9 (Google turn order)',
     date: '2026-05-01',
+    strictOnly: true,
+  },
+  'model-turn-last': {
+    demand: 'For Gemini 3, the conversation does not end with a model turn.',
+    source: 'github.com/MoonshotAI/kimi-code/issues/3274',
+    date: '2026-08-26',
+  },
+  'response-alone': {
+    demand:
+      'For Gemini 3, a content with function responses holds nothing else; media stand in functionResponse.parts.',
+    source: 'github.com/MoonshotAI/kimi-code/issues/3274',
+    date: '2026-08-26',
+  },
+  'response-alone-always': {
+    demand: 'A content with function responses holds nothing else, for older models too.',
+    source: 'github.com/vellum-ai/vellum-assistant/pull/1901; github.com/google-gemini/gemini-cli/issues/17068',
+    date: '2026-02-14',
     strictOnly: true,
   },
   'call-turn-order': {

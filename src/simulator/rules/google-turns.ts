@@ -18,7 +18,8 @@ export function checkGoogleTurns(
   model: string | undefined,
   issued: IssuedValues | undefined,
 ): void {
-  checkRoles(findings, contents)
+  const isGemini3 = /gemini-([3-9]|\d{2})/.test(model ?? 'gemini-3')
+  checkRoles(findings, contents, isGemini3)
   contents.forEach((content, place) => {
     const calls = named(content, 'functionCall')
     if (calls.length > 0) checkCallTurn(findings, content, calls, contents[place - 1], contents[place + 1])
@@ -27,7 +28,7 @@ export function checkGoogleTurns(
       findings.add('response-turn-order', `contents[${content.index}]`, text)
     }
   })
-  checkSignatures(findings, contents, model ?? 'gemini-3', issued)
+  checkSignatures(findings, contents, isGemini3 && model?.includes('image') !== true, issued)
 }
 
 function named(content: GoogleContent | undefined, key: 'functionCall' | 'functionResponse'): NamedPart[] {
@@ -37,13 +38,16 @@ function named(content: GoogleContent | undefined, key: 'functionCall' | 'functi
   })
 }
 
-function checkRoles(findings: GoogleFindings, contents: readonly GoogleContent[]): void {
+function checkRoles(findings: GoogleFindings, contents: readonly GoogleContent[], isGemini3: boolean): void {
   const first = contents[0]
   if (first !== undefined && first.role !== 'user') {
     findings.add('first-role', 'contents[0]', 'Please ensure that multiturn requests start with a user turn.')
   }
   contents.forEach((content, place) => {
-    if (contents[place - 1]?.role !== content.role) return
+    const before = contents[place - 1]
+    // What a user says after function responses cannot stand in their content, and so stands in the next.
+    const speaksAfterResponses = hasResponses(before) && !hasResponses(content)
+    if (before?.role !== content.role || speaksAfterResponses) return
     const text = 'Please ensure that multiturn requests alternate between user and model.'
     findings.add('alternation', `contents[${content.index}]`, text)
   })
@@ -51,7 +55,23 @@ function checkRoles(findings: GoogleFindings, contents: readonly GoogleContent[]
   if (last !== undefined && last.role !== 'user') {
     const text = 'Please ensure that multiturn requests end with a user role or a function response.'
     findings.add('last-role', `contents[${last.index}]`, text)
+    if (isGemini3) {
+      findings.add('model-turn-last', `contents[${last.index}]`, 'Requests ending with a model turn are not supported.')
+    }
   }
+  for (const content of contents) if (hasResponses(content)) checkAlone(findings, content, isGemini3)
+}
+
+function hasResponses(content: GoogleContent | undefined): boolean {
+  return named(content, 'functionResponse').length > 0
+}
+
+function checkAlone(findings: GoogleFindings, content: GoogleContent, isGemini3: boolean): void {
+  if (named(content, 'functionResponse').length === content.parts.length) return
+  const path = `contents[${content.index}]`
+  if (isGemini3) findings.add('response-alone', path, 'Requests ending with a model turn are not supported.')
+  const text = 'Please ensure that function response turns hold function responses only.'
+  findings.add('response-alone-always', path, text)
 }
 
 function checkCallTurn(
@@ -95,10 +115,9 @@ function checkCallTurn(
 function checkSignatures(
   findings: GoogleFindings,
   contents: readonly GoogleContent[],
-  model: string,
+  isDemanded: boolean,
   issued: IssuedValues | undefined,
 ): void {
-  const isDemanded = /gemini-([3-9]|\d{2})/.test(model) && !model.includes('image')
   const turnStart = contents.findLastIndex(
     (content) => content.role === 'user' && content.parts.some((part) => !isRecord(proto(part, 'functionResponse'))),
   )

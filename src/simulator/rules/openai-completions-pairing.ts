@@ -19,13 +19,14 @@ export function checkChatPairing(findings: ChatFindings, messages: readonly Chat
 interface Frame {
   readonly message: ChatMessage
   readonly calls: ReadonlySet<string>
-  readonly answered: Set<string>
+  /** Where each call was answered. */
+  readonly answered: Map<string, number>
 }
 
 function openFrame(message: ChatMessage): Frame | undefined {
   if (!Array.isArray(message.tool_calls) || message.tool_calls.length === 0) return undefined
   const calls = new Set(message.tool_calls.flatMap((call) => (isRecord(call) ? [asText(call.id)] : [])))
-  return { message, calls, answered: new Set() }
+  return { message, calls, answered: new Map() }
 }
 
 function checkTool(findings: ChatFindings, message: ChatMessage, frame: Frame | undefined): void {
@@ -39,9 +40,11 @@ function checkTool(findings: ChatFindings, message: ChatMessage, frame: Frame | 
     const text = `Invalid parameter: 'tool_call_id' of '${id}' not found in 'tool_calls' of previous message.`
     findings.add('tool-id-known', `${path}.tool_call_id`, text)
   } else if (frame.answered.has(id)) {
-    findings.add('tool-answered-once', `${path}.tool_call_id`, `Duplicate value for 'tool_call_id' of '${id}'.`)
+    const where = `messages[${frame.answered.get(id)}] and messages[${message.index}]`
+    const text = `Invalid parameter: Duplicate value for 'tool_call_id' of '${id}', in ${where}.`
+    findings.add('tool-answered-once', `${path}.tool_call_id`, text)
   }
-  frame?.answered.add(id)
+  frame?.answered.set(id, message.index)
 }
 
 function closeFrame(findings: ChatFindings, frame: Frame | undefined): void {

@@ -39,7 +39,11 @@ function checkPairs(findings: ResponsesFindings, items: readonly ResponsesItem[]
         )
       }
       if (answered.has(id)) {
-        findings.add('call-id-unique', `${path}.call_id`, `Duplicate function call output with call_id ${id}.`)
+        findings.add(
+          'call-id-unique',
+          `${path}.call_id`,
+          `Duplicate function_call_output for call_id '${id}'. Each function_call must have exactly one matching function_call_output`,
+        )
       }
       answered.add(id)
     }

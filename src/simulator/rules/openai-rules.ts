@@ -148,8 +148,8 @@ export const OPENAI_RESPONSES_RULES = {
   },
   'call-id-unique': {
     demand: 'A call_id is used by one call and answered once.',
-    source: 'facts A23 (openai-agents-python#4069): duplicates compound; a refusal is not documented',
-    date: '2026-11-15',
+    source: 'github.com/NousResearch/hermes-agent/issues/102629; github.com/openai/gpt-oss/pull/309',
+    date: '2026-09-05',
     strictOnly: true,
   },
   'reasoning-followed': {
@@ -241,8 +241,8 @@ export const OPENAI_COMPLETIONS_RULES = {
   },
   'tool-answered-once': {
     demand: 'A tool call has one tool message.',
-    source: 'github.com/spring-ai-community/spring-ai-session/issues/44',
-    date: '2026-09-09',
+    source: 'github.com/agno-agi/agno/issues/5116',
+    date: '2025-10-20',
   },
   'message-name': {
     demand: 'A participant name has no white space and none of < | \\ / >, and at most 64 characters.',

@@ -15,6 +15,8 @@ export interface FetchToolOptions {
   /** Characters of text one call returns; the model asks for more with `offset`. */
   readonly maxChars?: number
   readonly ports?: GuardedFetchOptions['ports']
+  /** Only these hosts; see `UrlPolicy`. */
+  readonly allowHosts?: GuardedFetchOptions['allowHosts']
   readonly userAgent?: string
 }
 
@@ -62,6 +64,7 @@ export function createFetchTool(options: FetchToolOptions): Tool {
             headers: { 'user-agent': options.userAgent ?? 'clew' },
             ...(options.maxBytes !== undefined && { maxBytes: options.maxBytes }),
             ...(options.ports !== undefined && { ports: options.ports }),
+            ...(options.allowHosts !== undefined && { allowHosts: options.allowHosts }),
           },
           signal,
         )

@@ -1,3 +1,4 @@
+import { backoffDelay } from '../../base/backoff.ts'
 import { sleep } from '../../base/clock.ts'
 import { deferred, type Deferred } from '../../base/deferred.ts'
 import type { Ids } from '../../base/ids.ts'
@@ -28,6 +29,8 @@ export interface McpServerStatus {
   readonly failures: number
   readonly problem?: string
 }
+
+const RESTART = { firstMs: MCP_DEFAULTS.firstRestartMs, maxMs: MCP_DEFAULTS.maxRestartMs, jitter: 0.25 }
 
 /** After this many failed attempts in a row, about half a minute, its tools are no longer offered. */
 const FAILURES_BEFORE_WITHDRAWAL = 6
@@ -150,9 +153,7 @@ export class McpServer {
   async #pause(): Promise<void> {
     this.#state = 'waiting'
     this.#wake = new AbortController()
-    const doubled = MCP_DEFAULTS.firstRestartMs * 2 ** Math.min(this.#failures - 1, 20)
-    const jitter = 0.5 + this.#parts.ids.fraction() / 2
-    const delayMs = Math.min(MCP_DEFAULTS.maxRestartMs, doubled) * jitter
+    const delayMs = backoffDelay(this.#failures - 1, RESTART, this.#parts.ids)
     await sleep(this.#parts.clock, delayMs, this.#wake.signal).catch(() => undefined)
   }
 

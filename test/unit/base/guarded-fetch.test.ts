@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { FetchRefused } from '../../../src/base/fetch-policy.ts'
 import { guardedFetch, type GuardedFetchOptions } from '../../../src/base/guarded-fetch.ts'
+import { HttpFailure } from '../../../src/base/http.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { ScriptedHttp, type ScriptedAnswer } from '../../support/scripted-http.ts'
 import { never } from '../../support/tool-call.ts'
@@ -137,14 +138,21 @@ describe('the guarded fetch', () => {
   })
 
   it.each([
-    [{ kind: 'address-refused' }, 'address'],
-    [{ kind: 'first-byte-timeout' }, 'timeout'],
-    [{ kind: 'connect' }, 'network'],
-    [{}, 'network'],
-  ])('reports a failure of the network %j as "%s", without its text', async (fields, reason) => {
-    const failure = Object.assign(new Error('secret detail'), fields)
+    [new HttpFailure('address-refused', 'secret detail'), 'address'],
+    [new HttpFailure('first-byte-timeout', 'secret detail'), 'timeout'],
+    [new HttpFailure('connect', 'secret detail', 'ECONNREFUSED'), 'network'],
+    [new Error('secret detail'), 'network'],
+  ])('reports a failure of the network (%o) as "%s", without its text', async (failure, reason) => {
     const fetching = fetchWith({ [start]: { failure } })
     expect(await fetching.reason()).toBe(reason)
     await expect(fetching.result).rejects.not.toThrow('secret detail')
+  })
+
+  it('fetches from allowed hosts only, where there is a list of them', async () => {
+    const answers = { [start]: { status: 302, headers: { location: 'https://evil.org/' } } }
+    expect(await fetchWith(answers, { allowHosts: ['*.example.com'] }).reason()).toBe('host')
+    const fetching = fetchWith(answers, { allowHosts: ['EXAMPLE.com', '*.example.org'] })
+    expect(await fetching.reason()).toBe('host')
+    expect(fetching.http.requests).toHaveLength(1)
   })
 })

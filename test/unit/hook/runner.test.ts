@@ -162,6 +162,38 @@ describe('hooks that modify', () => {
     })
   })
 
+  it('may change the text of a user message, and nothing that would make it another message', async () => {
+    const message: Message = { role: 'user', content: 'my number is 4111', timestamp: 7 }
+    const stored = (answer: unknown): Promise<Message | undefined> =>
+      runnerWith({ before_message_write: () => ({ message: answer }) as never }).runner.beforeMessageWrite(
+        { message },
+        context,
+        never,
+      )
+    expect(await stored({ ...message, content: 'my number is …' })).toEqual({ ...message, content: 'my number is …' })
+    const blocks = [{ type: 'text', text: 'as blocks' }]
+    expect(await stored({ ...message, content: blocks })).toEqual({ ...message, content: blocks })
+    for (const wrong of [
+      { ...message, role: 'assistant' },
+      { ...message, content: [{ type: 'toolCall', id: 'x', name: 'y', arguments: {} }] },
+      { ...message, content: undefined },
+      { ...message, timestamp: 'now' },
+    ]) {
+      expect(await stored(wrong)).toEqual(message)
+    }
+  })
+
+  it('see messages whose details cannot be copied without what cannot', async () => {
+    let seen: unknown
+    const { runner } = runnerWith({ tool_result_persist: (event) => void (seen = event.message.details) })
+    await runner.toolResultPersist(
+      { ...persist, message: { ...result, details: { n: 1, f: () => 1 } } },
+      context,
+      never,
+    )
+    expect(seen).toEqual({ n: 1 })
+  })
+
   it('that fail or hang do not keep the others from running, nor their words from staying unsaid', async () => {
     const { runner, clock, lines } = runnerWith(
       {

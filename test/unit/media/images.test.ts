@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ImageResizer, noResizer } from '../../../src/base/image-resizer.ts'
 import type { Attachment } from '../../../src/core/inbound.ts'
 import { NO_USAGE, type ImageBlock, type Message } from '../../../src/core/message.ts'
-import { applyHistoryImages, planHistoryImages, withHistoryImages } from '../../../src/media/history-images.ts'
+import { findMissingImages, withHistoryImages } from '../../../src/media/history-images.ts'
 import { imageLimitsOf } from '../../../src/media/image-limits.ts'
 import { imageSizeOf } from '../../../src/media/image-size.ts'
 import type { ImageSources } from '../../../src/media/load-images.ts'
@@ -151,6 +151,49 @@ describe('pictures of a prompt', () => {
     },
   )
 
+  it('have a size in every flavour of their format, or none when the header is broken', async () => {
+    const wide = sharp({ create: { width: 300, height: 20, channels: 4, background: '#36c8' } })
+    const size = { width: 300, height: 20 }
+    expect(imageSizeOf(await wide.clone().webp({ lossless: true }).toBuffer(), 'image/webp')).toEqual(size)
+    expect(imageSizeOf(await wide.clone().webp({ quality: 50 }).toBuffer(), 'image/webp')).toEqual(size)
+    const opaque = wide.clone().flatten({ background: '#fff' })
+    expect(imageSizeOf(await opaque.clone().webp({ quality: 50 }).toBuffer(), 'image/webp')).toEqual(size)
+    expect(imageSizeOf(await opaque.clone().jpeg({ progressive: true }).toBuffer(), 'image/jpeg')).toEqual(size)
+    const bitmap = Buffer.alloc(30)
+    bitmap.writeInt32LE(300, 18)
+    bitmap.writeInt32LE(-20, 22)
+    expect(imageSizeOf(bitmap, 'image/bmp')).toEqual(size)
+    expect(imageSizeOf(Buffer.from([0xff, 0xd8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), 'image/jpeg')).toBeUndefined()
+    expect(imageSizeOf(Buffer.alloc(40), 'image/webp')).toBeUndefined()
+    expect(imageSizeOf(Buffer.alloc(40), 'image/heic')).toBeUndefined()
+  })
+
+  it('with transparency stay PNG while that fits, and what fits nowhere is left out', async () => {
+    const noise = await sharp({
+      create: {
+        width: 900,
+        height: 900,
+        channels: 4,
+        background: '#0000',
+        noise: { type: 'gaussian', mean: 128, sigma: 60 },
+      },
+    })
+      .png()
+      .toBuffer()
+    const resizer = createSharpResizer()
+    const roomy = await resizer.resize(noise, { maxSide: 400, maxBytes: 5_000_000 }, never)
+    expect(roomy?.mediaType).toBe('image/png')
+    const narrow = await resizer.resize(noise, { maxSide: 400, maxBytes: 40_000 }, never)
+    expect(narrow?.mediaType).toBe('image/jpeg')
+    expect(narrow?.bytes.length).toBeLessThanOrEqual(40_000)
+    expect(await resizer.resize(noise, { maxSide: 400, maxBytes: 100 }, never)).toBeUndefined()
+  })
+
+  it('have limits for every API, strict ones for those nobody described', () => {
+    expect(imageLimitsOf('google-generative-ai').mediaTypes).toContain('image/heic')
+    expect(imageLimitsOf('something-new')).toMatchObject({ mediaTypes: ['image/png', 'image/jpeg'], maxImages: 8 })
+  })
+
   describe('in earlier messages', () => {
     const image: ImageBlock = { type: 'image', data: 'AAAA', mimeType: 'image/png' }
     const user = (content: string | readonly (ImageBlock | { type: 'text'; text: string })[]): Message => ({
@@ -177,9 +220,9 @@ describe('pictures of a prompt', () => {
       timestamp: 1,
     }
 
-    it('are put back for the last three turns, once each, and become markers before', () => {
+    it('are missed in the last three turns, each once, where the message does not hold them', () => {
       const messages = [
-        user([{ type: 'text', text: 'one /a.png' }, image]),
+        user('one /a.png'),
         toolResult,
         answer,
         user('two /a.png /b.png'),
@@ -187,21 +230,15 @@ describe('pictures of a prompt', () => {
         user('three /b.png'),
         user('still three /c.png'),
         answer,
-        user('four /p.png'),
+        user([{ type: 'text', text: 'four /d.png' }, image]),
+        user('still four /p.png'),
         answer,
       ]
-      const plan = planHistoryImages(messages, [{ raw: '/p.png', path: '/p.png' }])
-      expect(plan.firstKept).toBe(3)
-      expect(plan.toLoad.map(({ index, references }) => [index, references.map((r) => r.path)])).toEqual([
+      const missing = findMissingImages(messages, [{ raw: '/p.png', path: '/p.png' }])
+      expect(missing.map(({ index, references }) => [index, references.map((r) => r.path)])).toEqual([
         [3, ['/a.png', '/b.png']],
         [6, ['/c.png']],
       ])
-      const applied = applyHistoryImages(messages, plan, new Map([[3, [image]]]))
-      const marker = { type: 'text', text: '[image of an earlier turn, no longer shown]' }
-      expect(applied[0]).toMatchObject({ content: [{ type: 'text', text: 'one /a.png' }, marker] })
-      expect(applied[1]).toMatchObject({ content: [marker] })
-      expect(applied[3]).toMatchObject({ content: [{ type: 'text', text: 'two /a.png /b.png' }, image] })
-      expect(applied.slice(4)).toEqual(messages.slice(4))
     })
 
     it('are loaded within the limit of the request, newest first', async () => {
@@ -222,14 +259,23 @@ describe('pictures of a prompt', () => {
       expect(counts(await show(1, 1))).toEqual([0, 0, 0, 0])
     })
 
-    it('become markers for a model that takes none', async () => {
+    it('are added to their own message and change no other', async () => {
+      const messages = [user('./small.png'), answer, toolResult, answer]
       const shown = await withHistoryImages(
-        [user([image]), toolResult],
-        { accepted: undefined, promptReferences: [], promptImages: 0 },
+        messages,
+        { accepted: limits, promptReferences: [], promptImages: 0 },
         sources,
         never,
       )
-      expect(JSON.stringify(shown)).not.toContain('AAAA')
+      expect(shown[0]).toMatchObject({ content: [{ type: 'text', text: './small.png' }, { mimeType: 'image/png' }] })
+      expect(shown.slice(1)).toEqual(messages.slice(1))
+      expect(messages[0]).toEqual(user('./small.png'))
+    })
+
+    it('are not looked for when the model takes none', async () => {
+      const messages = [user('./small.png'), answer]
+      const options = { accepted: undefined, promptReferences: [], promptImages: 0 }
+      expect(await withHistoryImages(messages, options, sources, never)).toEqual(messages)
     })
   })
 })

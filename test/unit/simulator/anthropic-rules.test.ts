@@ -192,6 +192,14 @@ describeRules('anthropic', ANTHROPIC_RULES, checkAnthropicRequest, {
     bad: { ...hello, max_tokens: 4096, model: NEW_MODEL, thinking },
     good: { ...hello, max_tokens: 4096, model: NEW_MODEL, thinking: { type: 'adaptive' } },
   },
+  'thinking-adaptive-unknown': {
+    bad: { ...hello, thinking: { type: 'adaptive' } },
+    good: { ...hello, model: 'claude-sonnet-4-6', thinking: { type: 'adaptive' } },
+  },
+  'thinking-always-on': {
+    bad: { ...hello, model: 'claude-fable-5-2', thinking: { type: 'disabled' } },
+    good: { ...hello, model: 'claude-sonnet-5', thinking: { type: 'disabled' } },
+  },
   'thinking-forced-tool': {
     bad: { ...thinkingLoop, tool_choice: { type: 'any' } },
     good: { ...thinkingLoop, tool_choice: { type: 'auto' } },

@@ -44,7 +44,11 @@ describeRules('google', GOOGLE_RULES, checkGoogleRequest, {
   ],
   'field-type': { bad: { ...hello, tools: {} }, good: { ...hello, tools: [] } },
   'contents-present': { bad: { contents: [] }, good: hello },
-  role: { also: ['first-role', 'last-role'], bad: { contents: [say('assistant', text('hi'))] }, good: hello },
+  role: {
+    also: ['first-role', 'last-role', 'model-turn-last'],
+    bad: { contents: [say('assistant', text('hi'))] },
+    good: hello,
+  },
   'parts-present': { bad: { contents: [say('user')] }, good: hello },
   'part-data': [
     { bad: { contents: [say('user', {})] }, good: hello },
@@ -65,9 +69,26 @@ describeRules('google', GOOGLE_RULES, checkGoogleRequest, {
     goodOptions: { profile: 'current' },
   },
   'last-role': {
+    also: ['model-turn-last'],
+    bad: withContents(say('model', text('hi'))),
+    good: withContents(say('model', text('hi')), say('user', text('and?'))),
+  },
+  'model-turn-last': {
+    also: ['last-role'],
     bad: withContents(say('model', text('hi'))),
     good: withContents(say('model', text('hi'))),
-    goodOptions: { profile: 'current' },
+    goodOptions: { profile: 'current', model: 'gemini-2.5-pro' },
+  },
+  'response-alone': {
+    also: ['response-alone-always'],
+    bad: edit(loop, (body) => body.contents[2].parts.push(text('and?'))),
+    good: edit(loop, (body) => body.contents.push(say('user', text('and?')))),
+  },
+  'response-alone-always': {
+    bad: edit(loop, (body) => body.contents[2].parts.push(text('and?'))),
+    good: edit(loop, (body) => body.contents[2].parts.push(text('and?'))),
+    options: { model: 'gemini-2.5-pro' },
+    goodOptions: { profile: 'current', model: 'gemini-2.5-pro' },
   },
   'call-turn-order': {
     also: ['alternation'],
@@ -77,7 +98,7 @@ describeRules('google', GOOGLE_RULES, checkGoogleRequest, {
   'response-turn-order': { bad: withContents(say('model', text('hm')), say('user', response('time'))), good: loop },
   'response-count': [
     { bad: edit(loop, (body) => body.contents[2].parts.pop()), good: loop },
-    { also: ['last-role'], bad: edit(loop, (body) => body.contents.pop()), good: loop },
+    { also: ['last-role', 'model-turn-last'], bad: edit(loop, (body) => body.contents.pop()), good: loop },
   ],
   'call-name': {
     also: ['response-matches'],
@@ -103,7 +124,11 @@ describeRules('google', GOOGLE_RULES, checkGoogleRequest, {
       bad: withContents(say('user', call('time', SIGNATURE)), say('user', response('time'))),
       good: withContents(say('model', call('time', SIGNATURE)), say('user', response('time'))),
     },
-    { also: ['alternation', 'last-role'], bad: edit(loop, (body) => (body.contents[2].role = 'model')), good: loop },
+    {
+      also: ['alternation', 'last-role', 'model-turn-last'],
+      bad: edit(loop, (body) => (body.contents[2].role = 'model')),
+      good: loop,
+    },
   ],
   'call-struct': [
     { bad: edit(loop, (body) => (body.contents[2].parts[0].functionResponse.response = 'noon')), good: loop },

@@ -194,6 +194,12 @@ const FAULTS: readonly Fault[] = [
     wire: { google: (body) => (body.contents[1].parts[0].thoughtSignature = 'dTBoZ0I=RXBzRkNr') },
   },
   {
+    name: 'user text beside function responses',
+    seenIn: 'kimi-code#3274',
+    refusedBy: ['google'],
+    said: [user(), calls(A), results(A), user('and?')],
+  },
+  {
     name: 'tool arguments that are not an object',
     seenIn: 'A9 OC#69846',
     refusedBy: BLOCK_APIS,

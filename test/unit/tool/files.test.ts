@@ -64,11 +64,20 @@ describe('the files tool', () => {
     [{ action: 'move', path: 'full', to: 'full/x' }, 'Not done: a folder cannot be moved into itself.'],
     [{ action: 'move', path: 'a', to: 'full/b' }, 'Not done: "full/b" exists already.'],
     [{ action: 'read', path: 'binary' }, 'Not done: "binary" is not a text file (3 bytes).'],
+    [{ action: 'read', path: 'long' }, 'Not done: "long" has 101 bytes; at most 100 can be read.'],
+    [{ action: 'append', path: 'a', text: 'x'.repeat(95) }, 'Not done: the text has 101 bytes; a file may have 100.'],
+    [{ action: 'list', path: 'gone' }, 'Not done: "gone" does not exist.'],
+    [{ action: 'move', path: 'gone', to: 'x' }, 'Not done: "gone" does not exist.'],
+    [{ action: 'move', path: '.', to: 'x' }, 'Not done: the workspace itself cannot be moved.'],
+    [{ action: 'read', path: 'x'.repeat(1001) }, 'Not done: the path has more than 1000 characters.'],
+    [{ action: 'read', path: '汉'.repeat(90) }, 'Not done: a name in the path is too long.'],
+    [{ action: 'read', path: '~/a' }, 'Not done: "~" is not available; name files relative to the workspace.'],
     [{ action: 'read', path: 'latin1' }, 'Not done: "latin1" is not a text file (2 bytes).'],
   ])('refuses %j and says why', async (args, message) => {
     const disk = new MemoryFiles()
     disk.plant(`${workspace}/a`, 'banana')
     disk.plant(`${workspace}/full/b`, 'x')
+    disk.plant(`${workspace}/long`, 'x'.repeat(101))
     disk.plant(`${workspace}/binary`, new Uint8Array([1, 0, 2]))
     disk.plant(`${workspace}/latin1`, new Uint8Array([0xe9, 0x20]))
     const result = await open(disk, { maxFileBytes: 100 }).run(args)

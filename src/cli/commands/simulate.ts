@@ -1,0 +1,82 @@
+import { createInterface } from 'node:readline'
+import { GatewayError } from '../../core/errors.ts'
+import { nodeFiles } from '../../platform/node-files.ts'
+import { nodeHttpServers } from '../../platform/node-http-server.ts'
+import { systemClock } from '../../platform/system-clock.ts'
+import { systemIds } from '../../platform/system-ids.ts'
+import { isSimulatedProvider, runProviderSimulator, SIMULATED_PROVIDERS } from '../../simulator/provider/run.ts'
+import { createXiaoyiSimulator } from '../../simulator/xiaoyi/simulator.ts'
+import { runTerminalPhone } from '../../simulator/xiaoyi/terminal-phone.ts'
+import { printLines } from '../output.ts'
+import { stopSignal } from '../stop-signal.ts'
+
+const ports = { clock: systemClock, ids: systemIds, servers: nodeHttpServers }
+
+export interface ProviderOptions {
+  readonly port?: number
+  readonly key?: string
+}
+
+/** A provider on this machine that is as strict as the real one. */
+export async function simulateProvider(name: string, { port, key }: ProviderOptions): Promise<void> {
+  if (!isSimulatedProvider(name)) {
+    const known = Object.keys(SIMULATED_PROVIDERS).join(', ')
+    throw new GatewayError('FIELD_INVALID', `there is no simulator of "${name}"; there are ${known}`, { field: 'name' })
+  }
+  const write = (line: string): void => printLines([line])
+  const given = { ...(port === undefined ? {} : { port }), ...(key === undefined ? {} : { apiKey: key }) }
+  await runProviderSimulator({ name, ...ports, ...given, write }, stopSignal())
+}
+
+export interface XiaoyiOptions {
+  readonly port: number
+  readonly links: number
+  readonly tls?: boolean
+  readonly ak: string
+  readonly sk: string
+  readonly agentId: string
+}
+
+/** Huawei's side with one phone, in this terminal. */
+export async function simulateXiaoyi({ port, links, tls, ak, sk, agentId }: XiaoyiOptions): Promise<void> {
+  const endpoints = Array.from({ length: links }, (_, index) => ({
+    host: '127.0.0.1',
+    port: port === 0 ? 0 : port + index,
+    ...(tls === true ? { tls } : {}),
+  }))
+  const simulator = await createXiaoyiSimulator({ ...ports, agent: { ak, sk, agentId }, endpoints })
+  printLines(howToConnect(simulator.urls, { ak, sk, agentId }, tls === true))
+  const lines = createInterface({
+    input: process.stdin,
+    output: process.stdout,
+    prompt: '',
+    terminal: process.stdin.isTTY,
+  })
+  try {
+    await runTerminalPhone({
+      input: lines,
+      output: (text) => process.stdout.write(text),
+      simulator,
+      clock: systemClock,
+      files: nodeFiles,
+    })
+  } finally {
+    lines.close()
+    await simulator.close()
+  }
+}
+
+function howToConnect(
+  urls: readonly string[],
+  agent: { readonly ak: string; readonly sk: string; readonly agentId: string },
+  tls: boolean,
+): string[] {
+  const servers = urls.map((url) => ({ url, ...(tls ? { tls: 'pin' } : {}) }))
+  const settings = { channels: { xiaoyi: { enabled: true, ...agent, servers } } }
+  return [
+    'A XiaoYi service with one phone. In the bridge.json of a gateway:',
+    '',
+    JSON.stringify(settings, null, 2),
+    '',
+  ]
+}

@@ -1,0 +1,196 @@
+import type { JsonObject } from '../base/json.ts'
+import type { RunId, SessionKey } from '../core/ids.ts'
+import { isEphemeralAccount, type AcceptedMessage, type ReplyContent } from '../core/inbound.ts'
+
+/**
+ * `open`: accepted, not answered · `waiting`: answered, nothing sent yet · `unknown`: sent, and nobody can tell whether it
+ * arrived · `delivered`. An answer becomes `unknown` before the first byte is sent, so a crash never hides an attempt.
+ */
+export type DeliveryState = 'open' | 'waiting' | 'unknown' | 'delivered'
+
+export interface Run {
+  readonly message: AcceptedMessage
+  readonly fingerprint: string
+  readonly state: DeliveryState
+  readonly seq: number
+  readonly content: ReplyContent | undefined
+  /** The session was already reset for this message (`/new text`): a restart must not do it again. */
+  readonly resetDone?: boolean
+}
+
+export interface DeliveryLimits {
+  /** How long an answered message is remembered, to recognise its redelivery. */
+  readonly rememberMs: number
+  readonly rememberedMessages: number
+  readonly rememberedBytes: number
+  /** Undelivered replies of one account; the oldest go first. */
+  readonly outboxPerAccount: number
+  /** Accounts whose frame numbers are known one by one. */
+  readonly rememberedAccounts: number
+}
+
+/** Runs looked at, at most, to find some to forget: the cost of one acceptance stays flat. */
+const VISITS = 1_000
+
+/** Every message from acceptance to its delivered answer, found by id, fingerprint, session or account. */
+export class RunTable {
+  /** In the order of acceptance. */
+  readonly #runs = new Map<RunId, Run>()
+  readonly #byFingerprint = new Map<string, RunId>()
+  readonly #byKey = new Map<SessionKey, Set<RunId>>()
+  readonly #byAccount = new Map<string, Set<RunId>>()
+  /** Answered runs that the peer may still miss, per account, in the order they were answered. */
+  readonly #undelivered = new Map<string, Set<RunId>>()
+  /** Answered runs that nobody waits for: the first to go when memory is short. */
+  readonly #settled = new Set<RunId>()
+  #open = 0
+  #bytes = 0
+
+  /** Messages without an answer. */
+  get open(): number {
+    return this.#open
+  }
+
+  get(id: RunId): Run | undefined {
+    return this.#runs.get(id)
+  }
+
+  values(): Iterable<Run> {
+    return this.#runs.values()
+  }
+
+  byFingerprint(fingerprint: string): Run | undefined {
+    const id = this.#byFingerprint.get(fingerprint)
+    return id === undefined ? undefined : this.#runs.get(id)
+  }
+
+  ofSession(key: SessionKey): readonly Run[] {
+    return this.#all(this.#byKey.get(key))
+  }
+
+  ofAccount(account: string): readonly Run[] {
+    return this.#all(this.#byAccount.get(account))
+  }
+
+  undelivered(account: string): readonly Run[] {
+    return this.#all(this.#undelivered.get(account))
+  }
+
+  undeliveredCount(account: string): number {
+    return this.#undelivered.get(account)?.size ?? 0
+  }
+
+  /** Adds a run, or puts a changed one in its place. */
+  put(run: Run): void {
+    const { run: id, key } = run.message
+    const before = this.#runs.get(id)
+    if (before !== undefined) this.#untrack(before)
+    this.#runs.set(id, run)
+    this.#byFingerprint.set(run.fingerprint, id)
+    add(this.#byKey, key, id)
+    add(this.#byAccount, accountOf(run.message), id)
+    this.#track(run)
+  }
+
+  change(id: RunId, change: (run: Run) => Run): void {
+    const run = this.#runs.get(id)
+    if (run !== undefined) this.put(change(run))
+  }
+
+  delete(id: RunId): void {
+    const run = this.#runs.get(id)
+    if (run === undefined) return
+    this.#untrack(run)
+    this.#runs.delete(id)
+    if (this.#byFingerprint.get(run.fingerprint) === id) this.#byFingerprint.delete(run.fingerprint)
+    remove(this.#byKey, run.message.key, id)
+  }
+
+  /** Nobody will ever ask for what this account has not got. */
+  abandon(account: string): void {
+    for (const id of this.#undelivered.get(account) ?? []) this.#settled.add(id)
+    this.#undelivered.delete(account)
+  }
+
+  /** What may be forgotten now: too old, or over the limits; a message without an answer never is. */
+  expendable(limits: DeliveryLimits, now: number): readonly RunId[] {
+    const ids = new Set<RunId>(this.#expired(now - limits.rememberMs))
+    let bytes = this.#bytes
+    const isCrowded = (): boolean =>
+      this.#runs.size - ids.size > limits.rememberedMessages || bytes > limits.rememberedBytes
+    for (const source of [this.#settled, this.#runs.keys()]) {
+      let visits = 0
+      for (const id of source) {
+        if (!isCrowded() || ids.size >= VISITS || ++visits > VISITS) break
+        const run = this.#runs.get(id)
+        if (run === undefined || run.state === 'open') continue
+        ids.add(id)
+        bytes -= sizeOf(run)
+      }
+    }
+    return [...ids]
+  }
+
+  *#expired(before: number): Iterable<RunId> {
+    let visits = 0
+    for (const [id, run] of this.#runs) {
+      if (run.message.acceptedAt > before || ++visits > VISITS) return
+      if (run.state !== 'open') yield id
+    }
+  }
+
+  #all(ids: ReadonlySet<RunId> | undefined): readonly Run[] {
+    return [...(ids ?? [])].flatMap((id) => this.#runs.get(id) ?? [])
+  }
+
+  #track(run: Run): void {
+    const { run: id, account } = run.message
+    this.#bytes += sizeOf(run)
+    if (run.state === 'open') this.#open++
+    else if (run.state === 'delivered' || (run.state === 'waiting' && isEphemeralAccount(account)))
+      this.#settled.add(id)
+    else add(this.#undelivered, accountOf(run.message), id)
+  }
+
+  #untrack(run: Run): void {
+    const { run: id } = run.message
+    this.#bytes -= sizeOf(run)
+    if (run.state === 'open') this.#open--
+    this.#settled.delete(id)
+    remove(this.#undelivered, accountOf(run.message), id)
+    remove(this.#byAccount, accountOf(run.message), id)
+  }
+}
+
+export function accountOf(message: { readonly channel: string; readonly account: string }): string {
+  return `${message.channel}\n${message.account}`
+}
+
+export interface Destination {
+  readonly account: string
+  readonly replyTo: JsonObject
+}
+
+/** Rough, but the same when a run is stored and when it is dropped. */
+function sizeOf({ message, content }: Run): number {
+  const answer =
+    content === undefined || content.kind === 'cancelled'
+      ? 0
+      : content.kind === 'complete'
+        ? content.text.length
+        : content.partialText.length
+  return 512 + 2 * (message.text.length + answer)
+}
+
+function add<K, V>(map: Map<K, Set<V>>, key: K, value: V): void {
+  const known = map.get(key)
+  if (known === undefined) map.set(key, new Set([value]))
+  else known.add(value)
+}
+
+function remove<K, V>(map: Map<K, Set<V>>, key: K, value: V): void {
+  const known = map.get(key)
+  if (known === undefined) return
+  known.delete(value)
+  if (known.size === 0) map.delete(key)
+}
