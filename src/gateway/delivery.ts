@@ -71,6 +71,8 @@ export class Delivery implements JournalTopic {
   readonly #runs = new RunTable()
   readonly #sequences: Sequences
   readonly #accepting = new Map<string, Promise<RunId>>()
+  /** Being made durable: their first attempt is still to come, and goes to wherever they are redirected meanwhile. */
+  readonly #answering = new Set<RunId>()
   /** Attempts under way, per run. */
   readonly #sending = new Map<RunId, number>()
   readonly #attempts = new Set<Promise<void>>()
@@ -198,13 +200,16 @@ export class Delivery implements JournalTopic {
     if (open === undefined || open.state !== 'open') return
     // Taken before it is durable: an account that connects meanwhile must not send it as if it were a second time.
     const release = this.#claim(run)
+    this.#answering.add(run)
     try {
       const account = accountOf(open.message)
       const seq = await this.nextSeq(account)
       await this.#commit([...this.#forgetOutbox(account), { do: 'answer', run, seq, content }])
-      this.#send(run, { redelivered: false })
+      this.#answering.delete(run)
+      void this.#send(run, { redelivered: false })
       for (const to of this.#copies.get(run) ?? []) this.#sendCopy(run, to)
     } finally {
+      this.#answering.delete(run)
       release()
       this.#copies.delete(run)
     }
@@ -231,7 +236,8 @@ export class Delivery implements JournalTopic {
     const move: DeliveryRecord[] = isSame ? [] : [{ do: 'move', run, to, seq }]
     const unknown: DeliveryRecord[] = known.state === 'open' ? [] : [{ do: 'state', run, state: 'unknown' }]
     await this.#commit([...move, ...unknown])
-    if (known.state !== 'open') this.#send(run, { redelivered: true, requested: true })
+    if (known.state !== 'open' && !this.#answering.has(run))
+      void this.#send(run, { redelivered: true, requested: true })
   }
 
   /** Hands out what an account has not got yet, one after the other, so that a long backlog does not drown its reader. */
@@ -263,7 +269,7 @@ export class Delivery implements JournalTopic {
         message: { ...one.message, replyTo: redirect(one.message.replyTo) },
       }))
       const known = this.#runs.get(run)
-      if (known !== undefined) await this.#offer(known, true)
+      if (known !== undefined && !this.#answering.has(run)) await this.#offer(known, true)
     }
   }
 

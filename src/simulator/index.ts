@@ -49,3 +49,6 @@ export {
   type ServedSimulator,
   type SimulatorOptions,
 } from './provider/simulator.ts'
+export { openHub, type Hub, type HubLimits, type HubOptions } from './hub/hub.ts'
+export type { HubRole, RoomLimits } from './hub/room.ts'
+export { runHub, type RunHubOptions } from './hub/run.ts'
