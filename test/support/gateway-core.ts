@@ -147,3 +147,31 @@ const noTranscripts: TranscriptStore = {
   remove: async () => undefined,
   close: async () => undefined,
 }
+
+export type CoreFrame = Record<string, unknown>
+
+/** A client of a `GatewayCore`: frames out as objects, frames in remembered. */
+export class CoreClient {
+  readonly socket: LinkedSocket
+  readonly frames: CoreFrame[] = []
+  closed: number | undefined
+
+  constructor(core: GatewayCore, query: ConnectQuery = {}) {
+    this.socket = core.connect(query)
+    this.socket.listen({
+      onText: (text) => this.frames.push(JSON.parse(text) as CoreFrame),
+      onPong: () => undefined,
+      onClose: (code) => {
+        this.closed = code
+      },
+    })
+  }
+
+  async send(...frames: readonly unknown[]): Promise<void> {
+    for (const frame of frames) await this.socket.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
+  }
+
+  terminal(): readonly CoreFrame[] {
+    return this.frames.filter(({ type }) => type === 'complete' || type === 'error')
+  }
+}
