@@ -30,7 +30,7 @@ export interface TokenCounterOptions {
 }
 
 export function createTokenCounter(options: TokenCounterOptions = {}): TokenCounter {
-  const { maxExactChars = 200_000, loadRanks = loadO200k } = options
+  const { maxExactChars = 100_000, loadRanks = loadO200k } = options
   let pairs: BytePairs | undefined
   let loading: Promise<void> | undefined
 

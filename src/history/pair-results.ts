@@ -64,9 +64,7 @@ function assignInFrames(items: readonly Item[], frames: readonly Frame[]): reado
 
 /** The first open call with this id; a call that has only a synthetic result is open for a real one. */
 function wantedBy(result: ToolResultMessage, calls: readonly Call[]): Call | undefined {
-  const open = calls.filter(
-    (call) => call.result === undefined || (isSynthetic(call.result) && !isSyntheticResult(result)),
-  )
+  const open = calls.filter((call) => isOpenFor(call, result))
   const exact = open.find((call) => call.result === undefined && call.block.id === result.toolCallId)
   if (exact !== undefined) return exact
   const replaced = open.find((call) => call.block.id === result.toolCallId)
@@ -138,8 +136,9 @@ function rebuild(
     if (item.message.role !== 'toolResult') rebuilt.push(item)
     else if (!owned.has(item)) rebuilt.push(...asContext(item, orphans, changes, step))
   })
+  if (sameItems(items, rebuilt)) return unchanged(items)
   noteMoves(items, rebuilt, changes, step)
-  return sameItems(items, rebuilt) ? { items, changes: [] } : { items: rebuilt, changes }
+  return { items: rebuilt, changes }
 }
 
 function closeFrame(item: Item, frame: Frame, changes: Change[], step: StepName): readonly Item[] {
@@ -205,14 +204,15 @@ function noteMoves(before: readonly Item[], after: readonly Item[], changes: Cha
   const kept = new Set(after.map((item) => item.sources[0]))
   const rank = new Map<string | undefined, number>()
   for (const item of before) if (kept.has(item.sources[0])) rank.set(item.sources[0], rank.size)
-  after.forEach((item, at) => {
-    const own = item.sources[0]
-    const previous = after[at - 1]?.sources[0]
-    if (item.kind !== 'result' || own === undefined || previous === undefined) return
-    if (rank.get(own) !== (rank.get(previous) ?? 0) + 1) {
+  let previous: number | undefined
+  for (const item of after) {
+    const own = item.sources.length === 0 ? undefined : rank.get(item.sources[0])
+    if (own === undefined) continue
+    if (item.kind === 'result' && previous !== undefined && own !== previous + 1) {
       changes.push(change(step, 'moved', 'results stand behind their call', item))
     }
-  })
+    previous = own
+  }
 }
 
 const sameItems = (a: readonly Item[], b: readonly Item[]): boolean =>

@@ -6,6 +6,7 @@ import { causeOf } from '../core/turn-stopped.ts'
 import { callModel, ModelFailure, type Round } from './call-model.ts'
 import { cleanFinishedStep } from './cleanup.ts'
 import { hookContext } from './hook-context.ts'
+import { joinedDraft, stepJoinedBy } from './joined.ts'
 import type { Instruction, TurnModel, TurnParts } from './parts.ts'
 import { createOwnTools } from './own-tools.ts'
 import { closeInterruptedCalls, runTools, type OwnTools } from './run-tools.ts'
@@ -112,13 +113,25 @@ async function beginStep(instruction: Instruction, parts: TurnParts): Promise<Wo
   const { entries } = await parts.transcript.context()
   const state = stepState(entries, instruction.run)
   if (state.kind !== 'new') return state
+  const joined = stepJoinedBy(entries, instruction.run)
+  if (joined !== undefined) {
+    const other = stepState(entries, joined)
+    return other.kind === 'answered' ? other : { kind: 'next-round', round: 0 }
+  }
   await parts.transcript.append([userDraft(instruction, instruction, parts)])
   return { kind: 'next-round', round: 0 }
 }
 
 async function appendSteering(parts: TurnParts, instruction: Instruction): Promise<void> {
-  const joined = parts.takeSteering()
-  if (joined.length > 0) await parts.transcript.append(joined.map((message) => userDraft(message, instruction, parts)))
+  const taken = parts.takeSteering()
+  if (taken.length === 0) return
+  const { entries } = await parts.transcript.context()
+  // After a crash they are taken from the queue once more; what they said is in the transcript already.
+  const joined = taken.filter(({ run }) => stepJoinedBy(entries, run) === undefined)
+  if (joined.length > 0)
+    await parts.transcript.append(
+      joined.flatMap((message) => [userDraft(message, instruction, parts), joinedDraft(message.run, instruction.run)]),
+    )
 }
 
 function userDraft(message: Instruction, step: Instruction, parts: TurnParts): EntryDraft {

@@ -39,7 +39,9 @@ describe('the report', () => {
     const read = decodeReport(stored)
     expect(read?.messages).toEqual(prepared.report.messages)
     const sorted = (changes: readonly object[] | undefined) =>
-      changes?.map((change) => JSON.stringify(Object.entries(change).toSorted())).toSorted()
+      changes
+        ?.map((change) => JSON.stringify(Object.entries(change).toSorted(([a], [b]) => a.localeCompare(b))))
+        .toSorted()
     expect(sorted(read?.changes)).toEqual(sorted(prepared.report.changes))
   })
   it('takes about a dozen bytes per message', () => {
