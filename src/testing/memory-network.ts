@@ -155,9 +155,7 @@ async function* bodyOf(response: Response, signal: AbortSignal): AsyncGenerator<
   }
 }
 
-async function readPiece(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-): Promise<ReadableStreamReadResult<Uint8Array>> {
+async function readPiece(reader: ReadableStreamDefaultReader<Uint8Array>): ReturnType<typeof reader.read> {
   try {
     return await reader.read()
   } catch {
