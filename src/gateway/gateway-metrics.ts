@@ -1,5 +1,5 @@
 import { SECONDS_BUCKETS, type Metrics } from '../base/metrics.ts'
-import type { DeliveryState } from './delivery.ts'
+import type { DeliveryState } from './run-table.ts'
 
 export interface GatewayMetrics {
   messageAccepted(channel: string): void
