@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { cleanupTree } from '../../src/cli/chat/cleanup-tree.ts'
 import type { ScriptedReply, SeenRequest } from '../../src/simulator/index.ts'
-import { type ModelName, type ModelWorld, say, worldsOfThisFile } from '../support/model-world.ts'
+import { type ModelName, type ModelWorld, say } from '../support/model-world.ts'
+import { worldsOfThisFile } from '../support/model-worlds.ts'
 import { ANSWERS, FAILURE, FINAL, INSTRUCTION, python } from '../support/seed-case.ts'
 
 const openWorld = worldsOfThisFile()

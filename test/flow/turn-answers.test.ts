@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { HookModule } from '../../src/hook/hook.ts'
 import type { AnswerBlock, ScriptedAnswer } from '../../src/simulator/index.ts'
-import { messagesOf, openCalls, say, worldsOfThisFile } from '../support/model-world.ts'
+import { messagesOf, openCalls, say } from '../support/model-world.ts'
+import { worldsOfThisFile } from '../support/model-worlds.ts'
 
 const openWorld = worldsOfThisFile()
 

@@ -1,4 +1,3 @@
-import { afterEach } from 'vitest'
 import type { HookSource } from '../../src/hook/register.ts'
 import {
   answerOf,
@@ -74,6 +73,10 @@ export class ModelWorld {
   /** Next in line for whichever model is asked. */
   enqueue(...replies: ScriptedReply[]): void {
     this.#queue.push(...replies)
+  }
+
+  forgetQueue(): void {
+    this.#queue.length = 0
   }
 
   async restart(how: { readonly kill?: boolean; readonly random?: () => number } = {}): Promise<void> {
@@ -189,18 +192,4 @@ export function openCalls(lines: readonly Frame[]): readonly string[] {
         )
       : [],
   )
-}
-
-/** Opens worlds that are stopped after each test. */
-export function worldsOfThisFile(): (options?: WorldOptions) => Promise<ModelWorld> {
-  let open: ModelWorld[] = []
-  afterEach(async () => {
-    for (const world of open) await world.stop()
-    open = []
-  })
-  return async (options) => {
-    const world = await ModelWorld.open(options)
-    open.push(world)
-    return world
-  }
 }

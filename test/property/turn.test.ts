@@ -1,0 +1,33 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { actions } from '../support/turn-fuzz/actions.ts'
+import { TurnFuzz } from '../support/turn-fuzz/run.ts'
+
+const SEED = 20_251_115
+const RUNS = 14
+
+describe('turns in any order of failures, stops, crashes, cleanups, restores, compactions and resets', () => {
+  it(
+    'answer every accepted message once, lose nothing, and send only requests the providers take',
+    { timeout: 120_000 },
+    async () => {
+      let played = 0
+      let cleanups = 0
+      await fc.assert(
+        fc.asyncProperty(actions, async (list) => {
+          const fuzz = await TurnFuzz.open()
+          try {
+            await fuzz.play(list)
+            played += list.length
+            cleanups += fuzz.cleanups
+          } finally {
+            await fuzz.world.stop()
+          }
+        }),
+        { seed: SEED, numRuns: RUNS, endOnFailure: false, interruptAfterTimeLimit: 100_000 },
+      )
+      console.log(`turn properties: seed ${SEED}, ${RUNS} runs, ${played} actions, ${cleanups} cleanups`)
+      expect(cleanups).toBeGreaterThan(0)
+    },
+  )
+})
