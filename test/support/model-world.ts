@@ -36,6 +36,8 @@ export interface WorldOptions {
   readonly ports?: Partial<Platform>
   readonly models?: readonly ModelName[]
   readonly contextTokens?: number
+  /** More of a provider's configuration. */
+  readonly settings?: Partial<Record<ModelName, Record<string, unknown>>>
 }
 
 const KEY = 'a-key'
@@ -137,7 +139,7 @@ export class ModelWorld {
 
   async #serve(name: ModelName, network: MemoryNetwork, clock: ManualClock): Promise<Record<string, unknown>> {
     const { api, type, model } = MODELS[name]
-    const { script, contextTokens } = this.#options
+    const { script, contextTokens, settings = {} } = this.#options
     const simulator = createProviderSimulator({
       api,
       clock,
@@ -154,7 +156,7 @@ export class ModelWorld {
       ...(contextTokens === undefined ? {} : { contextTokens }),
     })
     const { baseUrl } = await simulator.serve(network)
-    return { type, baseUrl, apiKey: '$KEY' }
+    return { type, baseUrl, apiKey: '$KEY', ...settings[name] }
   }
 
   /** Refused ones never reach the script, and those of a crashed gateway never end. */

@@ -101,8 +101,8 @@ export class TurnFuzz {
     await this.world.restart(kill ? { kill } : { random })
     this.#client = await this.world.connect()
     await this.#settle()
-    // What was never acknowledged is the sender's to send again.
-    for (const sent of this.#sent.filter(({ accepted, replies }) => !accepted && replies.length === 0))
+    // What was never acknowledged, or answered at the very moment of the crash, is the sender's to send again.
+    for (const sent of this.#sent.filter(({ replies }) => replies.length === 0))
       await this.#client.send({ id: sent.id, content: sent.content, session: 's' })
     await this.#settle()
   }
@@ -140,7 +140,10 @@ export class TurnFuzz {
       // A disk that fails is no answer: the sender tries again.
       if (sent === undefined || frame['code'] === 'STORAGE_FAILED') continue
       sent.accepted = true
-      if (['complete', 'error'].includes(String(frame['type'])) && frame['redelivered'] !== true)
+      if (
+        ['complete', 'error'].includes(String(frame['type'])) &&
+        (frame['redelivered'] !== true || sent.replies.length === 0)
+      )
         sent.replies.push(frame)
     }
   }
