@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Socket } from '../../../src/base/sockets.ts'
 import { handshakeHeaders } from '../../../src/channel/xiaoyi/sign.ts'
+import { createXiaoyiSimulator } from '../../../src/simulator/xiaoyi/simulator.ts'
 import { settle } from '../../../src/testing/manual-clock.ts'
+import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 import type { World } from '../../support/xiaoyi-world.ts'
 import { AGENT, inWorld } from '../../support/xiaoyi-world.ts'
 
@@ -64,6 +66,15 @@ test('frames before init are a violation', () =>
     },
     ['before-init', 'not-json'],
   ))
+
+test('a port in use is named, and nothing stays open', () =>
+  inWorld(OFF, async ({ network, clock }) => {
+    const endpoints = [9005, 9001].map((port) => ({ host: '127.0.0.1', port }))
+    const options = { clock, ids: new SeededIds(1), servers: network, agent: AGENT, endpoints }
+    await expect(createXiaoyiSimulator(options)).rejects.toMatchObject({ code: 'PORT_IN_USE', facts: { port: 9001 } })
+    const again = await createXiaoyiSimulator({ ...options, endpoints: endpoints.slice(0, 1) })
+    await again.close()
+  }))
 
 test('file links are signed and expire', () =>
   inWorld(OFF, async ({ simulator, network, clock }) => {
