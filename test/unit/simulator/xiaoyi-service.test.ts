@@ -94,15 +94,17 @@ test('file links are signed and expire', () =>
 test('the push endpoint wants signed requests with a trace id', () =>
   inWorld({ push: true }, async ({ simulator, channel, clock }) => {
     const never = new AbortController().signal
-    await expect(channel.push('nobody', 'text', 'completed', never)).rejects.toMatchObject({
+    await expect(channel.push({ sessionId: 'nobody', text: 'text', state: 'completed' }, never)).rejects.toMatchObject({
       code: 'XIAOYI_PUSH_FAILED',
     })
     simulator.say('hello')
     await clock.advance(100)
-    await channel.push(simulator.sessionId, `${'长'.repeat(80)}\nmore`, 'completed', never)
+    await channel.push({ sessionId: simulator.sessionId, text: `${'长'.repeat(80)}\nmore`, state: 'completed' }, never)
     expect(Array.from(simulator.push.received[0]?.title ?? '')).toHaveLength(57)
     simulator.switches.pushCode = '99911113'
-    await expect(channel.push(simulator.sessionId, 'text', 'completed', never)).rejects.toMatchObject({
+    await expect(
+      channel.push({ sessionId: simulator.sessionId, text: 'text', state: 'completed' }, never),
+    ).rejects.toMatchObject({
       facts: { code: '99911113' },
     })
     expect(simulator.push.received).toHaveLength(1)
