@@ -66,3 +66,6 @@ export {
 } from './xiaoyi/simulator.ts'
 export { REAL_SERVICE, type Switches as XiaoyiSwitches } from './xiaoyi/switches.ts'
 export { runTerminalPhone, type TerminalPhoneOptions } from './xiaoyi/terminal-phone.ts'
+export { openHub, type Hub, type HubLimits, type HubOptions } from './hub/hub.ts'
+export type { HubRole, RoomLimits } from './hub/room.ts'
+export { runHub, type RunHubOptions } from './hub/run.ts'
