@@ -105,8 +105,7 @@ function range(type: string, minimum: unknown, maximum: unknown): string {
 }
 
 function table(rows: readonly Row[]): string[] {
-  const line = (cells: readonly string[]): string =>
-    `| ${cells.map(escaped).join(' | ')} |`
+  const line = (cells: readonly string[]): string => `| ${cells.map(escaped).join(' | ')} |`
   return [
     line(['key', 'allowed', 'default', 'meaning']),
     line(['---', '---', '---', '---']),
