@@ -72,11 +72,10 @@ export function isKnownType(type: unknown): boolean {
  */
 export function toEntry(raw: Record<string, unknown>, id: EntryId, parentId: EntryId | null): Entry {
   const timestamp = typeof raw['timestamp'] === 'string' ? raw['timestamp'] : ''
-  if (!hasKnownShape(raw)) {
-    return freezeEntry({ type: 'unknown', id, parentId, timestamp, raw: raw as JsonObject })
-  }
-  const same = raw['id'] === id && raw['parentId'] === parentId && raw['timestamp'] === timestamp
-  return freezeEntry((same ? raw : { ...raw, id, parentId, timestamp }) as unknown as Entry)
+  const isSame = raw['id'] === id && raw['parentId'] === parentId && raw['timestamp'] === timestamp
+  const placed = isSame ? raw : { ...raw, id, parentId, timestamp }
+  if (hasKnownShape(raw)) return freezeEntry(placed as unknown as Entry)
+  return freezeEntry({ type: 'unknown', id, parentId, timestamp, raw: placed as JsonObject })
 }
 
 /** Frozen where callers reach by habit: the entry, its message, the message's content. */

@@ -32,8 +32,8 @@ const HEAD_BYTES = 1024
 
 /** Reads a whole file once, looking at the beginning of each line, and builds its index. */
 export async function scanFile(handle: FileHandle, options: ScanOptions): Promise<Scan> {
-  const scanner = new Scanner(options)
   const { size } = await handle.stat()
+  const scanner = new Scanner(options, size)
   const reader = new BlockReader(handle)
   let position = 0
   let blockBytes = BLOCK_BYTES
@@ -77,7 +77,7 @@ class BlockReader {
 }
 
 class Scanner {
-  readonly index = new EntryIndex()
+  readonly index: EntryIndex
   readonly #options: ScanOptions
   readonly #head = new HeadScanner()
   #header: SessionHeader | undefined
@@ -85,8 +85,9 @@ class Scanner {
   #tornBytes = 0
   #endsWithNewline = true
 
-  constructor(options: ScanOptions) {
+  constructor(options: ScanOptions, fileBytes: number) {
     this.#options = options
+    this.index = new EntryIndex(fileBytes)
   }
 
   /** Takes the whole lines of a block, and at the end of the file the rest; returns how many bytes that were. */
