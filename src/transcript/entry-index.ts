@@ -127,6 +127,12 @@ export class EntryIndex {
     this.#notes.push(note)
   }
 
+  /** For lines that are looked at again and again. */
+  noteOnce(note: RepairNote): void {
+    const isKnown = this.#notes.some(({ kind, line }) => kind === note.kind && line === note.line)
+    if (!isKnown) this.#notes.push(note)
+  }
+
   /** A line that cannot be read still says where its children belong, if its head can be read. */
   lose(id: string | undefined, parentId: string | null | undefined): void {
     if (id !== undefined && parentId !== undefined && !this.#lost.has(id)) this.#lost.set(id, parentId)

@@ -104,10 +104,11 @@ async function soundLine(source: FileHandle, index: EntryIndex, at: number, vers
   const raw = parseJson(bytes.toString('utf8'))
   if (!isRecord(raw)) return Buffer.alloc(0)
   const migrated = migrateRaw(raw, version, index)
-  const isSame =
-    migrated === raw && raw['id'] === index.idAt(at) && raw['parentId'] === index.parentIdAt(at) && isUtf8(bytes)
-  if (isSame) return Buffer.concat([bytes, Buffer.from('\n')])
-  return Buffer.from(encodeEntry(toEntry(migrated, index.idAt(at), index.parentIdAt(at))))
+  const entry = toEntry(migrated, index.idAt(at), index.parentIdAt(at))
+  const shown: unknown = entry.type === 'unknown' ? entry.raw : entry
+  // The parsed line itself came back: it has its place, its shape and its version.
+  if (shown === raw && isUtf8(bytes)) return Buffer.concat([bytes, Buffer.from('\n')])
+  return Buffer.from(encodeEntry(entry))
 }
 
 class ChunkWriter {

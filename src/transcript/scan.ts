@@ -5,7 +5,7 @@ import type { SessionHeader } from '../core/entry.ts'
 import { EntryIndex } from './entry-index.ts'
 import { kindOf, readHead } from './head.ts'
 import { HeadScanner } from './head-scanner.ts'
-import { hasKnownShape, isHeader, isKnownType, toHeader } from './line.ts'
+import { isHeader, isMisshapen, toHeader } from './line.ts'
 
 export interface ScanOptions {
   readonly maxLineBytes: number
@@ -145,9 +145,7 @@ class Scanner {
       if (isHeader(raw)) this.#header ??= toHeader(raw)
       return
     }
-    if (typeof raw['type'] !== 'string' || (isKnownType(raw['type']) && !hasKnownShape(raw))) {
-      this.index.note({ kind: 'wrong-shape', line, bytes: length })
-    }
+    if (isMisshapen(raw)) this.index.note({ kind: 'wrong-shape', line, bytes: length })
     const { id, parentId } = raw
     this.index.add({
       offset,
