@@ -306,4 +306,47 @@ export const FAULTS: readonly Fault[] = [
     find: 'const rounds = step.rounds.slice(0, -1).filter(isFailedRound)',
     replace: 'const rounds = step.rounds',
   },
+  // A checker that stopped noticing would let all of the above through.
+  {
+    name: 'the checker of Anthropic no longer minds roles in a row',
+    source: 'anthropics/courses#79',
+    file: 'src/simulator/rules/anthropic.ts',
+    find: "findings.add('alternation', `messages.${message.index}`, text)",
+    replace: 'void text',
+  },
+  {
+    name: 'the checker of Anthropic no longer minds text in front of results',
+    source: 'tool use documentation',
+    file: 'src/simulator/rules/anthropic-pairing.ts',
+    find: "findings.add('tool-result-first', path, text)",
+    replace: 'void text',
+  },
+  {
+    name: 'the checkers no longer see half a surrogate pair',
+    source: 'claude-code#60394',
+    file: 'src/simulator/rules/wire-text.ts',
+    find: 'return SURROGATE.test(text) && LONE_SURROGATE.test(text)',
+    replace: 'return SURROGATE.test(text) && text.length < 0',
+  },
+  {
+    name: 'the checker of Mistral takes two results for one call',
+    source: 'mistral-common, validator V13',
+    file: 'src/simulator/rules/mistral-order.ts',
+    find: "if (observed.has(id)) findings.add('tool-answered-once', path,",
+    replace: "if (observed.size < 0) findings.add('tool-answered-once', path,",
+  },
+  {
+    name: 'the checker of OpenAI Responses takes a call without an output',
+    source: 'letta#3250',
+    file: 'src/simulator/rules/openai-responses-order.ts',
+    find: "if (item.kind !== 'function_call' || answered.has(id)) continue",
+    replace: "if (item.kind !== 'function_call' || calls.has(id)) continue",
+  },
+  {
+    name: 'the checker of Google takes a call of Gemini 3 without a signature',
+    source: 'llm-gemini#119',
+    file: 'src/simulator/rules/google-turns.ts',
+    find: 'if (isDemanded && place > turnStart',
+    replace: 'if (isDemanded && place > contents.length',
+  },
 ]
