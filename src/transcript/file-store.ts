@@ -147,7 +147,8 @@ export class FileTranscriptStore implements TranscriptStore {
     for (const name of await this.#archivesOf(sessionId)) await files.remove(name)
     await files.removeDirectory(`${path.slice(0, -'.jsonl'.length)}.blobs`)
     const base = path.slice(this.#directory.length + 1)
-    const isItsFile = (name: string): boolean => name === base || /^\.(bak-|v[12]\.bak$)/.test(name.slice(base.length))
+    const isItsFile = (name: string): boolean =>
+      name === base || /^\.(bak-|tmp-|v[12]\.bak$)/.test(name.slice(base.length))
     for (const name of await files.list(this.#directory)) {
       if (name.startsWith(base) && isItsFile(name)) await files.remove(`${this.#directory}/${name}`)
     }
