@@ -242,7 +242,7 @@ describe('a history larger than the window', () => {
         assistant([text('word '.repeat(said)), call(`c${at}`)]),
         result(`c${at}`, 'word '.repeat(out)),
       ]).flat()
-      for (const contextWindow of [2_000, 2_100, 2_200, 3_000]) {
+      for (const contextWindow of [700, 750, 800, 850, 900]) {
         const prepared = prepare(entriesOf(user('go'), ...rounds), { budget: { contextWindow } })
         const reasons = prepared.report.changes.map((change) => change.reason)
         expect(reasons).not.toContain('missing tool result')
