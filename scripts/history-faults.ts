@@ -120,8 +120,8 @@ export const FAULTS: readonly Fault[] = [
     name: 'many blocks break the total of a result',
     source: 'openclaw: 1000 blocks of 3000 characters',
     file: history('result-text'),
-    find: 'Math.min(MIN_KEEP_CHARS, Math.floor(maxChars / Math.max(1, blocks)))',
-    replace: 'MIN_KEEP_CHARS',
+    find: 'const room = maxChars - kept.reduce((sum, length) => sum + length, 0)',
+    replace: 'const room = maxChars',
   },
   {
     name: 'Chinese is counted four characters to a token',
