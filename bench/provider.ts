@@ -15,7 +15,7 @@ import { SDK_READERS, type ReadAnswer } from '../test/oracles/sdk-streams.ts'
 
 const DELTAS = Number(process.env['BENCH_DELTAS'] ?? 20_000)
 const RUNS = 5
-const WARM_UPS = 2
+const WARM_UPS = 5
 const SLOW_MS = 2_000
 const ABORTS = 40
 
@@ -40,6 +40,7 @@ const server = require('node:http').createServer((request, response) => {
   }
   request.on('end', write)
 })
+server.keepAliveTimeout = 120_000
 server.listen(0, '127.0.0.1', () => console.log(server.address().port))
 `
 
@@ -181,10 +182,11 @@ type Moment = 'first byte' | 'text' | 'arguments'
 async function abortToClose(moment: Moment): Promise<readonly number[]> {
   const chunk = (delta: object): string => `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta }] })}\n\n`
   let closed: (at: number) => void = () => undefined
+  let leave: () => void = () => undefined
   const server = createServer((request, response) => {
     request.resume()
     response.on('close', () => closed(performance.now()))
-    if (moment === 'first byte') return
+    if (moment === 'first byte') return void setTimeout(leave, 5)
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     if (moment === 'text') response.write(chunk({ content: 'hello' }))
     else response.write(chunk({ tool_calls: [{ index: 0, id: 'c', function: { name: 'f', arguments: '{"a":' } }] }))
@@ -204,11 +206,10 @@ async function abortToClose(moment: Moment): Promise<readonly number[]> {
       closed = resolve
     })
     let abortedAt = 0
-    const leave = (): void => {
+    leave = () => {
       abortedAt = performance.now()
       abort.abort(new Error('enough'))
     }
-    const timer = moment === 'first byte' ? setTimeout(leave, 20) : undefined
     try {
       for await (const event of provider.stream({ model: 'm', body: '{}' }, abort.signal)) {
         if (event.type === 'text-delta' || event.type === 'tool-call-start') leave()
@@ -216,7 +217,6 @@ async function abortToClose(moment: Moment): Promise<readonly number[]> {
     } catch {
       // The reason we gave.
     }
-    clearTimeout(timer)
     times.push((await close) - abortedAt)
   }
   await http.close()

@@ -22,10 +22,10 @@ import type { EntryDraft } from '../src/core/entry.ts'
  * opening is measured in a process of its own. Prints a block for `bench/RESULTS.md`.
  */
 const never = new AbortController().signal
-const PI = join(
-  import.meta.dirname,
-  '../test/oracles/node_modules/@mariozechner/pi-coding-agent/dist/core/session-manager.js',
-)
+/** Plain JavaScript, as it is published, instead of what a loader makes of it on the fly. */
+const BUILT = process.env['CLEW_BENCH_BUILT']
+const ROOT = BUILT ?? join(import.meta.dirname, '..')
+const PI = join(ROOT, 'test/oracles/node_modules/@mariozechner/pi-coding-agent/dist/core/session-manager.js')
 const SIZES_MB = (process.env['BENCH_SIZES_MB'] ?? '1,10,100,400').split(',').map(Number)
 const RUNS = 5
 
@@ -98,7 +98,7 @@ const median = (values: readonly number[]): number =>
 function inFreshProcesses(how: 'ours' | 'pi', path: string, runs: number): Opening {
   const results: Opening[] = []
   for (let run = 0; run < runs; run++) {
-    const args = ['--max-old-space-size=8192', '--import', 'tsx', import.meta.filename, how, path]
+    const args = ['--max-old-space-size=8192', import.meta.filename, how, path]
     const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', maxBuffer: 2 ** 24 })
     if (stdout === '') throw new Error(stderr)
     results.push(JSON.parse(stdout) as Opening)
@@ -223,6 +223,20 @@ function openingRows(home: string): string[] {
   return rows
 }
 
+function runBuilt(): void {
+  const built = mkdtempSync(join(tmpdir(), 'clew-bench-built-'))
+  try {
+    const tsc = join(ROOT, 'node_modules/.bin/tsc')
+    const project = ['-p', join(ROOT, 'tsconfig.json'), '--noEmit', 'false', '--outDir', built, '--rootDir', ROOT]
+    spawnSync(tsc, project, { stdio: 'ignore' })
+    const env = { ...process.env, CLEW_BENCH_BUILT: ROOT }
+    const { status } = spawnSync(process.execPath, [join(built, 'bench/transcript.js')], { env, stdio: 'inherit' })
+    process.exitCode = status ?? 1
+  } finally {
+    rmSync(built, { recursive: true, force: true })
+  }
+}
+
 async function main(): Promise<void> {
   const [how, path] = process.argv.slice(2)
   if (how === 'ours' || how === 'pi') {
@@ -230,6 +244,7 @@ async function main(): Promise<void> {
     process.stdout.write(JSON.stringify(result))
     return
   }
+  if (BUILT === undefined) return runBuilt()
   const home = mkdtempSync(join(process.env['BENCH_DIR'] ?? tmpdir(), 'clew-bench-'))
   try {
     const appends = await appendRates(home)

@@ -25,6 +25,8 @@ export interface ClientOptions {
   readonly reconnect?: { readonly firstMs?: number; readonly maxMs?: number }
   /** Messages and requests waiting for an answer beyond this are refused at once. */
   readonly maxPending?: number
+  /** Frames the gateway would refuse are refused here, with the same code. Its default is 1 MiB. */
+  readonly maxFrameBytes?: number
   readonly onStateChange?: (state: ClientState) => void
 }
 
@@ -52,6 +54,9 @@ export interface SessionInfo {
 
 interface PendingRequest {
   readonly text: string
+  /** Asking twice changes nothing: it is sent again after a loss. Others may have taken effect, and nobody can tell. */
+  readonly repeatable: boolean
+  sent: boolean
   resolve(data: Readonly<Record<string, unknown>>): void
   reject(error: Error): void
 }
@@ -95,11 +100,9 @@ export class ClewClient {
     const answer = new Answer(id)
     if (this.#state === 'closed') answer.fail(new ClewError('CLOSED', 'the client is closed'))
     else if (this.#isFull()) answer.fail(new ClewError('QUEUE_FULL', 'too many messages are waiting for an answer'))
-    else {
-      const text = JSON.stringify({ id, content, stream, ack: true, ...route })
-      this.#answers.set(id, { answer, text })
-      this.#sendNow(text)
-    }
+    else if (this.#answers.has(id))
+      answer.fail(new ClewError('FIELD_INVALID', 'a message with this id is still waiting for its answer'))
+    else this.#post(answer, JSON.stringify({ id, content, stream, ack: true, ...route }))
     return answer
   }
 
@@ -140,6 +143,16 @@ export class ClewClient {
     this.#requests.clear()
   }
 
+  #post(answer: Answer, text: string): void {
+    const limit = this.#options.maxFrameBytes ?? 1024 * 1024
+    if (new TextEncoder().encode(text).length > limit) {
+      answer.fail(new ClewError('FRAME_TOO_LARGE', `the message has more than ${limit} bytes`))
+      return
+    }
+    this.#answers.set(answer.id, { answer, text })
+    this.#sendNow(text)
+  }
+
   #request(type: string, fields: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>> {
     if (this.#state === 'closed') return Promise.reject(new ClewError('CLOSED', 'the client is closed'))
     if (this.#isFull())
@@ -147,8 +160,8 @@ export class ClewClient {
     const requestId = `${this.uid}-${this.#nextRequest++}`
     const text = JSON.stringify({ type, requestId, ...fields })
     return new Promise((resolve, reject) => {
-      this.#requests.set(requestId, { text, resolve, reject })
-      this.#sendNow(text)
+      const repeatable = type === 'session.get' || type === 'session.list'
+      this.#requests.set(requestId, { text, repeatable, sent: this.#sendNow(text), resolve, reject })
     })
   }
 
@@ -180,46 +193,68 @@ export class ClewClient {
   }
 
   #onOpen(): void {
-    this.#attempts = 0
     this.#setState('open')
+    // Says that we confirm: from here on the gateway keeps a reply until we have it.
+    this.#sendNow(JSON.stringify({ type: 'ack', seq: this.#lastSeq }))
     for (const { text } of this.#answers.values()) this.#sendNow(text)
-    for (const { text } of this.#requests.values()) this.#sendNow(text)
+    for (const request of this.#requests.values()) request.sent = this.#sendNow(request.text)
   }
 
   #onClose(): void {
     this.#socket = undefined
     if (this.#state === 'closed') return
+    this.#failUncertain()
     this.#setState('waiting')
     const { firstMs = 500, maxMs = 30_000 } = this.#options.reconnect ?? {}
     const nominal = Math.min(maxMs, firstMs * 2 ** Math.min(this.#attempts++, 20))
     this.#timer = setTimeout(() => this.#connect(), nominal * (0.8 + 0.4 * Math.random()))
   }
 
+  /** A reset that was sent may have happened: sending it again could wipe what came after it. */
+  #failUncertain(): void {
+    for (const [id, { repeatable, sent, reject }] of [...this.#requests]) {
+      if (repeatable || !sent) continue
+      this.#requests.delete(id)
+      reject(new ClewError('CONNECTION_LOST', 'the connection ended before the answer came; it may have taken effect'))
+    }
+  }
+
   #onFrame(frame: ServerFrame | undefined): void {
     if (frame === undefined) return
+    // A gateway that accepts and hangs up at once is not a connection: only what it says ends the backing off.
+    this.#attempts = 0
     if (frame.requestId !== undefined) return this.#onControlReply(frame)
-    const id = frame.messageId === undefined ? undefined : String(frame.messageId)
+    const id = frame.messageId === undefined ? this.#tooLargeOf(frame) : String(frame.messageId)
     const waiting = id === undefined ? undefined : this.#answers.get(id)
     const ended = waiting?.answer.take(frame) ?? false
     if (id !== undefined && ended) this.#answers.delete(id)
     // Confirm terminal frames, also ones nobody waits for any more: the gateway need not keep them.
-    if (frame.seq !== undefined && (frame.type === 'complete' || frame.type === 'error')) {
+    if (frame.seq !== undefined && frame.runId !== undefined && (frame.type === 'complete' || frame.type === 'error')) {
       this.#lastSeq = Math.max(this.#lastSeq, frame.seq)
       this.#sendNow(JSON.stringify({ type: 'ack', seq: frame.seq }))
     }
+  }
+
+  /** The gateway does not read a frame that is too large, so it cannot name it: it is the largest we have. */
+  #tooLargeOf({ code }: ServerFrame): string | undefined {
+    if (code !== 'FRAME_TOO_LARGE') return undefined
+    return [...this.#answers].sort(([, a], [, b]) => b.text.length - a.text.length)[0]?.[0]
   }
 
   #onControlReply(frame: ServerFrame): void {
     const request = this.#requests.get(frame.requestId ?? '')
     if (request === undefined) return
     this.#requests.delete(frame.requestId ?? '')
+    if (frame.type === 'error') return request.reject(new ClewError(frame.code ?? 'UNKNOWN', frame.error ?? ''))
     const data = frame.data ?? {}
     if (data['success'] === false) request.reject(new ClewError(String(data['code']), String(data['error'])))
     else request.resolve(data)
   }
 
-  #sendNow(text: string): void {
-    if (this.#socket?.readyState === OPEN) this.#socket.send(text)
+  #sendNow(text: string): boolean {
+    if (this.#socket?.readyState !== OPEN) return false
+    this.#socket.send(text)
+    return true
   }
 
   #setState(state: ClientState): void {

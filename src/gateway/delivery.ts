@@ -71,6 +71,8 @@ export class Delivery implements JournalTopic {
   readonly #runs = new RunTable()
   readonly #sequences: Sequences
   readonly #accepting = new Map<string, Promise<RunId>>()
+  /** Being made durable: their first attempt is still to come, and goes to wherever they are redirected meanwhile. */
+  readonly #firstTry = new Set<RunId>()
   /** Attempts under way, per run. */
   readonly #sending = new Map<RunId, number>()
   readonly #attempts = new Set<Promise<void>>()
@@ -196,18 +198,14 @@ export class Delivery implements JournalTopic {
   async answer(run: RunId, content: ReplyContent): Promise<void> {
     const open = this.#runs.get(run)
     if (open === undefined || open.state !== 'open') return
-    // Taken before it is durable: an account that connects meanwhile must not send it as if it were a second time.
-    const release = this.#claim(run)
-    try {
+    await this.#beforeFirstTry(run, async () => {
       const account = accountOf(open.message)
       const seq = await this.nextSeq(account)
       await this.#commit([...this.#forgetOutbox(account), { do: 'answer', run, seq, content }])
-      this.#send(run, { redelivered: false })
-      for (const to of this.#copies.get(run) ?? []) this.#sendCopy(run, to)
-    } finally {
-      release()
-      this.#copies.delete(run)
-    }
+    })
+    void this.#send(run, { redelivered: false })
+    for (const to of this.#copies.get(run) ?? []) this.#sendCopy(run, to)
+    this.#copies.delete(run)
   }
 
   /**
@@ -231,7 +229,7 @@ export class Delivery implements JournalTopic {
     const move: DeliveryRecord[] = isSame ? [] : [{ do: 'move', run, to, seq }]
     const unknown: DeliveryRecord[] = known.state === 'open' ? [] : [{ do: 'state', run, state: 'unknown' }]
     await this.#commit([...move, ...unknown])
-    if (known.state !== 'open') this.#send(run, { redelivered: true, requested: true })
+    if (known.state !== 'open' && !this.#firstTry.has(run)) void this.#send(run, { redelivered: true, requested: true })
   }
 
   /** Hands out what an account has not got yet, one after the other, so that a long backlog does not drown its reader. */
@@ -302,16 +300,22 @@ export class Delivery implements JournalTopic {
   /** Resolves when it is written, or cannot be. */
   async #offer(run: Run, requested = false): Promise<void> {
     const id = run.message.run
+    if (this.#firstTry.has(id)) return
     const wasSent = run.state !== 'waiting'
-    if (!wasSent) {
-      const release = this.#claim(id)
-      try {
-        await this.#commit([{ do: 'state', run: id, state: 'unknown' }])
-      } finally {
-        release()
-      }
-    }
+    if (!wasSent) await this.#beforeFirstTry(id, () => this.#commit([{ do: 'state', run: id, state: 'unknown' }]))
     await this.#send(id, { redelivered: wasSent, requested })
+  }
+
+  /** Whoever else would like to send it meanwhile leaves it to us: two would both believe to be the first. */
+  async #beforeFirstTry(run: RunId, prepare: () => Promise<void>): Promise<void> {
+    const release = this.#claim(run)
+    this.#firstTry.add(run)
+    try {
+      await prepare()
+    } finally {
+      this.#firstTry.delete(run)
+      release()
+    }
   }
 
   #send(run: RunId, attempt: Attempt): Promise<void> {

@@ -34,6 +34,8 @@ export interface Connection {
 export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
   /** The certificate every TLS listener shows. */
   fingerprint = 'AA:'.repeat(31) + 'AA'
+  /** How long frames of connections opened from now on travel, each way. */
+  latencyMs = 0
   /** How far the servers' clocks are ahead of ours, as their refusals tell. */
   peerClockOffsetMs = 0
   /** How many connections were tried, refused ones included: a reconnect storm shows here. */
@@ -84,6 +86,8 @@ export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
     const decision = host.options.upgrade(upgradeRequest(url, options))
     if (!decision.accept) throw new SocketRefused(decision.status, this.#clock.now() + this.peerClockOffsetMs)
     const [client, server] = linkedSockets({ clock: this.#clock })
+    client.delayMs = this.latencyMs
+    server.delayMs = this.latencyMs
     const connection: Connection = { url, client, server }
     host.open.add(connection)
     decision.opened(watched(server, () => host.open.delete(connection)))

@@ -7,6 +7,7 @@ const PARENT_START = Buffer.from('","parentId":')
 const QUOTE = 0x22
 const CLOSING_BRACE = 0x7d
 const CARRIAGE_RETURN = 13
+const LETTER = { c: 0x63, m: 0x6d, s: 0x73, t: 0x74 } as const
 
 /** What a byte is worth as a hexadecimal digit; 255 for all others. */
 const DIGITS = new Uint8Array(256).fill(255)
@@ -95,16 +96,11 @@ function hex8(bytes: Buffer, start: number): number {
 
 /** By first letter and length, which tell the types apart; the parse of a body decides in the end. */
 function kindOfBytes(bytes: Buffer, start: number, length: number): EntryKind {
-  switch (bytes[start]) {
-    case 0x6d: // m
-      return length === 7 ? ENTRY_KINDS.message : length === 12 ? ENTRY_KINDS.model : ENTRY_KINDS.other
-    case 0x63: // c
-      return length === 10 ? ENTRY_KINDS.compaction : ENTRY_KINDS.other
-    case 0x74: // t
-      return length === 21 ? ENTRY_KINDS.level : ENTRY_KINDS.other
-    case 0x73: // s
-      return length === 7 ? ENTRY_KINDS.session : ENTRY_KINDS.other
-    default:
-      return ENTRY_KINDS.other
-  }
+  const letter = bytes[start]
+  if (letter === LETTER.m && length === 7) return ENTRY_KINDS.message
+  if (letter === LETTER.m && length === 12) return ENTRY_KINDS.model
+  if (letter === LETTER.c && length === 10) return ENTRY_KINDS.compaction
+  if (letter === LETTER.t && length === 21) return ENTRY_KINDS.level
+  if (letter === LETTER.s && length === 7) return ENTRY_KINDS.session
+  return ENTRY_KINDS.other
 }

@@ -217,7 +217,8 @@ export class WriteLock {
       // A new holder means the lock is moving: stay close, or the gaps fall between our looks.
       if (holder.stat.identity !== seen) wait = FIRST_WAIT_MS
       seen = holder.stat.identity
-      await this.#askForIt(holder.stat)
+      // One without a payload is only told by its age, which a write would renew.
+      if (holder.payload['pid'] !== undefined) await this.#askForIt(holder.stat)
       await sleep(clock, Math.min(wait * (0.5 + ids.fraction() / 2), timeoutMs - waitedMs), signal)
       wait = Math.min(LONGEST_WAIT_MS, wait * 2)
     }

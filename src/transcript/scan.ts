@@ -27,15 +27,18 @@ export interface Scan {
 /** About 1.5 ms of work; the event loop runs between two blocks. */
 const BLOCK_BYTES = 2 * 1024 * 1024
 const NEWLINE = 10
+/** More than any head takes. */
+const HEAD_BYTES = 1024
 
 /** Reads a whole file once, looking at the beginning of each line, and builds its index. */
 export async function scanFile(handle: FileHandle, options: ScanOptions): Promise<Scan> {
   const scanner = new Scanner(options)
   const { size } = await handle.stat()
+  const reader = new BlockReader(handle)
   let position = 0
   let blockBytes = BLOCK_BYTES
   while (position < size) {
-    const block = toBuffer(await handle.read(position, Math.min(blockBytes, size - position)))
+    const block = await reader.read(position, Math.min(blockBytes, size - position))
     if (block.length === 0) break
     const isLast = position + block.length >= size
     const used = scanner.takeBlock(block, position, isLast)
@@ -45,14 +48,32 @@ export async function scanFile(handle: FileHandle, options: ScanOptions): Promis
     } else if (blockBytes <= options.maxLineBytes) {
       blockBytes *= 2
     } else {
-      const end = await findNewline(handle, position + block.length, size)
-      scanner.takeTooLong(block, position, end - position)
+      const head = Buffer.from(block.subarray(0, HEAD_BYTES))
+      const end = await findNewline(reader, position + block.length, size)
+      scanner.takeTooLong(head, position, end - position)
       position = end
     }
   }
   await resolveCopies(handle, scanner.index)
   scanner.index.resolve()
   return scanner.finish(position)
+}
+
+/** One piece of memory for all blocks: a block is good until the next one is read. */
+class BlockReader {
+  readonly #handle: FileHandle
+  #memory = Buffer.alloc(0)
+
+  constructor(handle: FileHandle) {
+    this.#handle = handle
+  }
+
+  async read(position: number, length: number): Promise<Buffer> {
+    if (this.#handle.readInto === undefined) return toBuffer(await this.#handle.read(position, length))
+    if (this.#memory.length < length) this.#memory = Buffer.allocUnsafe(length)
+    const target = this.#memory.subarray(0, length)
+    return target.subarray(0, await this.#handle.readInto(target, position))
+  }
 }
 
 class Scanner {
@@ -147,9 +168,9 @@ class Scanner {
 }
 
 /** The position after the next newline, or the end of the file. */
-async function findNewline(handle: FileHandle, from: number, size: number): Promise<number> {
+async function findNewline(reader: BlockReader, from: number, size: number): Promise<number> {
   for (let position = from; position < size;) {
-    const block = toBuffer(await handle.read(position, Math.min(BLOCK_BYTES, size - position)))
+    const block = await reader.read(position, Math.min(BLOCK_BYTES, size - position))
     if (block.length === 0) return position
     const at = block.indexOf(NEWLINE)
     if (at >= 0) return position + at + 1

@@ -39,8 +39,9 @@ export function generateSession(path: string, sizeMb: number, options: { readonl
   add({ type: 'thinking_level_change', thinkingLevel: 'high' } as { type: string })
   let sinceCompaction = 0
   let recent: { id: string; bytes: number }[] = []
-  while (written < sizeMb * 1024 * 1024) {
+  for (const end = sizeMb * 1024 * 1024; ;) {
     const start = written
+    if (start >= end) break
     const id = add(messageFields(number, random))
     const bytes = written - start
     sinceCompaction += bytes

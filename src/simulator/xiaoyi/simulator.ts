@@ -18,7 +18,7 @@ import { cancelRequest, clearRequest, messageRequest, textPart, variablesPart, w
 import type { Switches } from './switches.ts'
 import { REAL_SERVICE } from './switches.ts'
 
-export interface SimulatorOptions {
+export interface XiaoyiSimulatorOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly servers: HttpServers
@@ -48,7 +48,7 @@ export class XiaoyiSimulator {
   readonly push: PushEndpoint
   /** Every handshake and how it was answered. */
   readonly handshakes: { readonly endpoint: number; readonly status: number; readonly at: number }[] = []
-  readonly #options: SimulatorOptions
+  readonly #options: XiaoyiSimulatorOptions
   #listeners: HttpListener[] = []
   /** Survives restarts of the app. */
   #sessionId: string
@@ -58,7 +58,7 @@ export class XiaoyiSimulator {
   #sequence = 0
   #heldRequest: (() => void) | undefined
 
-  constructor(options: SimulatorOptions) {
+  constructor(options: XiaoyiSimulatorOptions) {
     const { agent, clock, ids } = options
     this.#options = options
     this.switches = { ...REAL_SERVICE, ...options.switches }
@@ -132,6 +132,8 @@ export class XiaoyiSimulator {
 
   /** The service delivers a message it has delivered before. */
   redeliver(task: PhoneTask, via?: number): void {
+    const [target] = this.#targets(via)
+    if (target !== undefined) task.deliverLate(target.endpoint)
     this.#send(task.request, via)
   }
 
@@ -258,7 +260,7 @@ export class XiaoyiSimulator {
 }
 
 /** Listening when it resolves. */
-export async function createXiaoyiSimulator(options: SimulatorOptions): Promise<XiaoyiSimulator> {
+export async function createXiaoyiSimulator(options: XiaoyiSimulatorOptions): Promise<XiaoyiSimulator> {
   const simulator = new XiaoyiSimulator(options)
   await simulator.listen()
   return simulator

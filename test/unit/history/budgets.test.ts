@@ -256,6 +256,17 @@ describe('a history larger than the window', () => {
     expect(second.decisions).toEqual([])
     expect(JSON.stringify(second.messages).startsWith(JSON.stringify(first.messages).slice(0, -1))).toBe(true)
   })
+  it('shows a model with a larger window again what a smaller one could not take', () => {
+    const long = Array.from({ length: 40 }, (_, at) => [
+      user(`question ${at} ${'word '.repeat(100)}`),
+      assistant('answer '.repeat(100)),
+    ]).flat()
+    const entries = entriesOf(...long, user('one'))
+    const { decisions } = prepare(entries, { budget: { contextWindow: 8_000 } })
+    const stored = entriesOf(...entries.map(() => user('')), decisionsEntry(decisions)).slice(entries.length)
+    expect(prepare([...entries, ...stored], { budget: { contextWindow: 200_000 } }).messages).toHaveLength(81)
+    expect(prepare([...entries, ...stored], { budget: { contextWindow: 8_000 } }).messages.length).toBeLessThan(80)
+  })
   it('cuts even a single message that is larger than the window', () => {
     const prepared = prepare(entriesOf(user(`begin ${'word '.repeat(50_000)} end`)), {
       budget: { contextWindow: 2_000 },

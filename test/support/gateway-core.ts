@@ -1,0 +1,178 @@
+import { sleep } from '../../src/base/clock.ts'
+import { openJournal, type Journal } from '../../src/base/journal.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { WebhookChannel, type ConnectQuery } from '../../src/channel/webhook/channel.ts'
+import type { AcceptedMessage } from '../../src/core/inbound.ts'
+import { Delivery } from '../../src/gateway/delivery.ts'
+import { Gateway, type QueueMode } from '../../src/gateway/gateway.ts'
+import type { DeliveryLimits } from '../../src/gateway/run-table.ts'
+import { SessionControl } from '../../src/session/control.ts'
+import { SessionDirectory } from '../../src/session/directory.ts'
+import { linkedSockets, type LinkedSocket } from '../../src/testing/linked-sockets.ts'
+import type { ManualClock } from '../../src/testing/manual-clock.ts'
+import type { MemoryFiles } from '../../src/testing/memory-files.ts'
+import { SeededIds } from '../../src/testing/seeded-ids.ts'
+import type { TranscriptStore } from '../../src/transcript/store.ts'
+
+export interface CoreOptions {
+  readonly clock: ManualClock
+  readonly files: MemoryFiles
+  readonly seed: number
+  readonly queueMode?: QueueMode
+  readonly limits?: Partial<DeliveryLimits>
+  readonly gatewayLimits?: {
+    readonly queuedPerSession: number
+    readonly queuedTotal: number
+    readonly concurrentTurns: number
+  }
+  /** How long a message is worked on. */
+  readonly workMs?: (message: AcceptedMessage) => number
+  readonly onTurn?: (message: AcceptedMessage, what: 'start' | 'end') => void
+}
+
+/** Channel, queue, delivery and journal as they are, with an agent that only waits: thousands of runs in a test. */
+export class GatewayCore {
+  readonly gateway: Gateway
+  readonly channel: WebhookChannel
+  readonly delivery: Delivery
+  readonly directory: SessionDirectory
+  readonly journal: Journal
+  readonly #clock: ManualClock
+
+  private constructor(
+    parts: Pick<GatewayCore, 'gateway' | 'channel' | 'delivery' | 'directory' | 'journal'>,
+    clock: ManualClock,
+  ) {
+    this.gateway = parts.gateway
+    this.channel = parts.channel
+    this.delivery = parts.delivery
+    this.directory = parts.directory
+    this.journal = parts.journal
+    this.#clock = clock
+  }
+
+  static async open(options: CoreOptions): Promise<GatewayCore> {
+    const { clock, files, workMs = () => 10, onTurn } = options
+    const ids = new SeededIds(options.seed)
+    const directory = new SessionDirectory({ clock, ids })
+    const channel = new WebhookChannel({
+      clock,
+      ids,
+      log: silentLog,
+      maxFrameBytes: 1024 * 1024,
+      maxConnections: 2_000,
+      limits: {
+        framesPerSecond: 1e6,
+        frameBurst: 1e6,
+        framesInWork: 256,
+        replyBufferBytes: 1024 * 1024,
+        progressEveryMs: 50,
+      },
+      heartbeat: { pingMs: 30_000, deadAfterMs: 90_000 },
+    })
+    const delivery = new Delivery({
+      clock,
+      log: silentLog,
+      limits: {
+        rememberMs: 24 * 60 * 60 * 1000,
+        rememberedMessages: 100_000,
+        rememberedBytes: 64 * 1024 * 1024,
+        rememberedAccounts: 1_000,
+        outboxPerAccount: 1_000,
+        ...options.limits,
+      },
+      send: (reply) => channel.deliver(reply),
+    })
+    const journal = await openJournal({ files, directory: '/journal', topics: [directory, delivery], log: silentLog })
+    delivery.attach(journal)
+    const control = new SessionControl({
+      journal,
+      directory,
+      transcripts: noTranscripts,
+      maxArchivedPerSession: 10,
+      onLeaving: async () => undefined,
+    })
+    const gateway = new Gateway({
+      clock,
+      ids,
+      log: silentLog,
+      journal,
+      directory,
+      delivery,
+      control,
+      route: { agent: 'main', scope: 'per-sender', preserveCase: false },
+      limits: options.gatewayLimits ?? { queuedPerSession: 100, queuedTotal: 10_000, concurrentTurns: 4 },
+      queueMode: options.queueMode ?? 'queue',
+      metrics: { messageAccepted: () => undefined, turnEnded: () => undefined },
+      async converse(message, { signal }) {
+        onTurn?.(message, 'start')
+        try {
+          await sleep(clock, workMs(message), signal)
+          return { kind: 'complete', text: `answer to ${message.text}` }
+        } finally {
+          onTurn?.(message, 'end')
+        }
+      },
+      commands: { status: async () => 'fine', model: async () => 'none' },
+      onIndexChanged: () => undefined,
+    })
+    await gateway.open([channel])
+    return new GatewayCore({ gateway, channel, delivery, directory, journal }, clock)
+  }
+
+  connect(query: ConnectQuery): LinkedSocket {
+    const [client, server] = linkedSockets({ clock: this.#clock })
+    this.channel.connect(server, query)
+    return client
+  }
+
+  async close(): Promise<void> {
+    const closing = (async () => {
+      await this.gateway.drain(AbortSignal.abort())
+      await this.gateway.close()
+      await this.journal.close()
+    })()
+    let done = false
+    void closing.finally(() => {
+      done = true
+    })
+    await this.#clock.runUntil(() => done)
+  }
+}
+
+const noTranscripts: TranscriptStore = {
+  open: () => Promise.reject(new Error('no transcript is needed here')),
+  exists: async () => false,
+  archive: async () => undefined,
+  restore: async () => undefined,
+  remove: async () => undefined,
+  close: async () => undefined,
+}
+
+export type CoreFrame = Record<string, unknown>
+
+/** A client of a `GatewayCore`: frames out as objects, frames in remembered. */
+export class CoreClient {
+  readonly socket: LinkedSocket
+  readonly frames: CoreFrame[] = []
+  closed: number | undefined
+
+  constructor(core: GatewayCore, query: ConnectQuery = {}) {
+    this.socket = core.connect(query)
+    this.socket.listen({
+      onText: (text) => this.frames.push(JSON.parse(text) as CoreFrame),
+      onPong: () => undefined,
+      onClose: (code) => {
+        this.closed = code
+      },
+    })
+  }
+
+  async send(...frames: readonly unknown[]): Promise<void> {
+    for (const frame of frames) await this.socket.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
+  }
+
+  terminal(): readonly CoreFrame[] {
+    return this.frames.filter(({ type }) => type === 'complete' || type === 'error')
+  }
+}
