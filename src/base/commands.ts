@@ -11,6 +11,8 @@ export interface CommandLine {
   readonly program: string
   readonly arguments: readonly string[]
   readonly directory: string
+  /** Make the folder when it is missing; without this the program does not start (`ENOENT`). */
+  readonly createDirectory?: boolean
   /** Exactly this; nothing is inherited. */
   readonly environment: Readonly<Record<string, string>>
 }

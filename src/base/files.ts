@@ -47,6 +47,11 @@ export interface FileHandle {
   readonly path: string
   /** Fewer bytes than asked only at the end of the file. */
   read(position: number, length: number): Promise<Uint8Array>
+  /**
+   * `read` into memory the caller owns, for whoever walks through large files block by block: fresh memory for each
+   * block costs more than the read. Returns how many bytes were read. Optional; callers fall back to `read`.
+   */
+  readInto?(target: Uint8Array, position: number): Promise<number>
   /** Writes all bytes at the end (or at `position` in `update` mode) or throws; a throw may leave a part behind. */
   write(bytes: Uint8Array | string, position?: number): Promise<void>
   truncate(size: number): Promise<void>

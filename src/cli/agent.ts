@@ -1,13 +1,12 @@
 import type { Config, ProviderConfig } from '../config/config.ts'
-import type { AcceptedMessage, SessionRecord } from '../core/inbound.ts'
+import { secretsOf } from '../config/explain.ts'
+import type { SessionRecord } from '../core/inbound.ts'
 import type { SessionKey } from '../core/ids.ts'
 import { createTokenCounter } from '../core/token-counter.ts'
 import { historyLimitOf } from '../history/history-limit.ts'
 import { loadHookModules } from '../hook/load.ts'
 import type { HookSource } from '../hook/register.ts'
 import { createHookRunner, type HookRunner } from '../hook/runner.ts'
-import { imageLimitsOf } from '../media/image-limits.ts'
-import { loadPromptImages, mediaMarker, withPromptImages } from '../media/prompt-images.ts'
 import type { ModelInfo, ModelOverride } from '../provider/catalogue.ts'
 import { createDemoProvider } from '../provider/demo/demo.ts'
 import type { ProviderConfig as ProviderSettings } from '../provider/provider-config.ts'
@@ -17,6 +16,7 @@ import { createToolRunner } from '../tool/run-tool-calls.ts'
 import type { TurnModel, TurnSettings } from '../turn/parts.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
+import { createPictures } from './pictures.ts'
 import { openTools, type Toolbox } from './tools.ts'
 
 /** What answers: models, tools, hooks, and the settings of a turn. */
@@ -61,6 +61,7 @@ export async function openAgent(
     registry: toolbox.registry,
     clock,
     log,
+    secrets: secretsOf(config),
     maxConcurrent: config.agent.parallel_tools,
     limits: { timeoutMs: config.agent.tool_timeout_ms, maxChars: config.agent.tool_output_chars },
   })
@@ -79,7 +80,7 @@ export async function openAgent(
       return models as [TurnModel, ...TurnModel[]]
     },
     settingsFor: (key, autoCleanup) => toSettings(key, autoCleanup, config),
-    contentOf: (text, message, model, signal) => contentOf(text, message, model, { platform, paths, signal }),
+    pictures: createPictures(platform, paths),
     close: () => toolbox.close(),
   }
 }
@@ -93,32 +94,6 @@ async function openHooks(
   const loaded =
     config.hooks.length === 0 ? [] : await loadHookModules(config.hooks, { modules, configDirectory: paths.home })
   return createHookRunner({ sources: [...own, ...loaded], clock, log })
-}
-
-/**
- * Pictures are read once, when the message arrives, and kept in the transcript: a request of last year can be rebuilt
- * after the file is gone. Whether a model gets to see them is decided for each request.
- */
-async function contentOf(
-  text: string,
-  { attachments }: AcceptedMessage,
-  model: TurnModel,
-  { platform, paths, signal }: { readonly platform: Platform; readonly paths: HomePaths; readonly signal: AbortSignal },
-): ReturnType<AgentParts['contentOf']> {
-  const sources = {
-    files: platform.files,
-    resizer: platform.resizer,
-    roots: [paths.workspace, paths.media],
-    workspace: paths.workspace,
-  }
-  const limits = model.acceptsImages ? imageLimitsOf(model.provider.api) : undefined
-  const found = await loadPromptImages({ text, attachments }, limits, sources, signal)
-  const texts = attachments.map((attachment) =>
-    attachment.text === undefined
-      ? mediaMarker(attachment)
-      : `[file ${attachment.name}]\n${attachment.text}\n[end of ${attachment.name}]`,
-  )
-  return withPromptImages([text, ...texts].filter((part) => part !== '').join('\n\n'), found)
 }
 
 /** The seed's fields for a session's own model. */

@@ -53,7 +53,7 @@ export function createGatewayApi({ storage, agent, gateway, status, channel }: A
           session: rowOf(row.key, row.record),
           activity: gateway.sessionActivity(row.key),
           requests: requestRecords(branch).length,
-          usage: { ...storage.usage.ofSession(row.key) },
+          usage: { ...storage.usage.ofSession(row.record.sessionId) },
           repairs: transcript.repairs.map((note) => ({ ...note })),
           messages: messages.slice(-(query.limit ?? 1_000)).map((entry) => messageView(entry, hidden)),
         }

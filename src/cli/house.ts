@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
 import { Gateway } from '../gateway/gateway.ts'
+import { createGatewayMetrics } from '../gateway/gateway-metrics.ts'
 import type { GatewayApi } from '../gateway/http.ts'
 import type { HookSource } from '../hook/register.ts'
 import { converse } from '../session/converse.ts'
@@ -100,6 +101,11 @@ export async function openHouse(platform: Platform, { config, paths, hooks = [] 
       concurrentTurns: config.limits.concurrent_turns,
     },
     queueMode: config.queue.mode,
+    metrics: createGatewayMetrics(metrics, ['webhook', 'xiaoyi'], {
+      sessions: () => storage.directory.size,
+      activity: () => gateway.activity(),
+      replies: () => storage.delivery.counts(),
+    }),
     converse: (message, context) =>
       converse(message, context, {
         clock,

@@ -7,13 +7,13 @@ import { nodeProcesses } from '../platform/node-processes.ts'
 import { createSharpResizer } from '../platform/sharp-resizer.ts'
 import { systemClock } from '../platform/system-clock.ts'
 import { systemIds } from '../platform/system-ids.ts'
-import { createHttpClient } from '../platform/undici-http-client.ts'
+import { createLazyHttpClient } from '../platform/lazy-http-client.ts'
 import { createWsDialer } from '../platform/ws-sockets.ts'
 import type { Platform } from './platform.ts'
 
 /** The real world. `close` ends its idle connections. */
 export function createNodePlatform(log: Log): Platform & { close(): Promise<void> } {
-  const http = createHttpClient()
+  const http = createLazyHttpClient()
   return {
     files: nodeFiles,
     clock: systemClock,

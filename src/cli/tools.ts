@@ -1,13 +1,9 @@
 import type { Config } from '../config/config.ts'
 import { GatewayError } from '../core/errors.ts'
-import { createCalculatorTool } from '../tool/calculator/calculator.ts'
-import { createExecTool } from '../tool/exec/exec-tool.ts'
-import { createFetchTool } from '../tool/fetch/fetch-tool.ts'
-import { createFilesTool } from '../tool/files/files-tool.ts'
+import { createBuiltInTools } from '../tool/built-in.ts'
 import type { McpServerConfig } from '../tool/mcp/config.ts'
 import type { McpServers } from '../tool/mcp/servers.ts'
 import { createToolRegistry, type ToolRegistry } from '../tool/registry.ts'
-import { createTimeTool } from '../tool/time.ts'
 import type { Tool } from '../tool/tool.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
@@ -26,33 +22,19 @@ export async function openTools(platform: Platform, config: Config, paths: HomeP
   return { registry, mcp, close: async () => mcp?.close() }
 }
 
-const BUILT_IN = ['time', 'calculator', 'files', 'fetch', 'exec'] as const
-
-function builtInTools(
-  { clock, files, ids, http, commands }: Platform,
-  config: Config,
-  { workspace }: HomePaths,
-): readonly Tool[] {
-  const { tools, exec } = config.agent
-  const make: Readonly<Record<string, () => Tool>> = {
-    time: () => createTimeTool({ clock }),
-    calculator: () => createCalculatorTool(),
-    files: () => createFilesTool({ files, ids, workspace }),
-    fetch: () => createFetchTool({ http, clock }),
-    exec: () => createExecTool({ commands, files, clock, workspace, allow: exec.allow }),
-  }
+function builtInTools(platform: Platform, { agent }: Config, { workspace }: HomePaths): readonly Tool[] {
   // The allow-list is the switch of `exec`: naming it among the tools does nothing without one.
-  const names = new Set([...tools.filter((name) => name !== 'exec'), ...(exec.allow.length > 0 ? ['exec'] : [])])
-  return [...names].map((name) => {
-    const tool = make[name]
-    if (tool === undefined) {
-      throw new GatewayError(
-        'CONFIG_INVALID',
-        `agent.tools: there is no built-in tool "${name}"; there are ${BUILT_IN.join(', ')}`,
-        { name },
-      )
-    }
-    return tool()
+  const names = [...agent.tools.filter((name) => name !== 'exec'), ...(agent.exec.allow.length > 0 ? ['exec'] : [])]
+  const { clock, ids, files, http, commands } = platform
+  return createBuiltInTools(names, {
+    clock,
+    ids,
+    files,
+    http,
+    commands,
+    workspace,
+    exec: agent.exec,
+    fetch: { allowHosts: agent.fetch.allow_hosts },
   })
 }
 

@@ -7,14 +7,19 @@ import type { ToolIdMode } from './wire-ids.ts'
  */
 export interface TranscriptPolicy {
   readonly row: PolicyRow
-  /** `full`: blank text and foreign signatures go as well as bad images. */
+  /**
+   * The original's word for how much is cleaned. Blank text, foreign signatures and bad images never leave in either
+   * mode; the field is kept for the table and for those who read it.
+   */
   readonly sanitizeMode: 'full' | 'images-only'
+  /** On the wire, by the encoder, in the form `toolCallIdMode` names. */
   readonly sanitizeToolCallIds: boolean
   readonly repairToolUseResultPairing: boolean
   readonly normalizeAntigravityThinking: boolean
   readonly applyGoogleTurnOrdering: boolean
   /** Whose rules about turns hold; `alternating` is the strict chat template of local models. */
   readonly validateTurns: 'anthropic' | 'gemini' | 'alternating' | 'none'
+  /** Off: a call without a result leaves the view instead. */
   readonly allowSyntheticToolResults: boolean
   readonly toolCallIdMode: ToolIdMode
   /** Which reasoning of the same model is sent back; that of another model never is. */

@@ -14,8 +14,6 @@ export type Message =
   | CompactionSummaryMessage
   | BranchSummaryMessage
 
-export type Role = Message['role']
-
 /** What `prepare` leaves: every other role has become user text, every call has its result. */
 export type PreparedMessage = UserMessage | AssistantMessage | ToolResultMessage
 

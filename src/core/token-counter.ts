@@ -17,6 +17,8 @@ export interface TokenCount {
 export interface TokenCounter {
   /** Takes about a fifth of a second and 40 MB, once; counting works before and without it. Never rejects. */
   load(): Promise<void>
+  /** Whether loading makes a difference for this model. */
+  knowsVocabularyOf(model: ModelIdentity): boolean
   count(text: string, model: ModelIdentity): TokenCount
   countMessages(messages: readonly PreparedMessage[], model: ModelIdentity): TokenCount
 }
@@ -28,7 +30,7 @@ export interface TokenCounterOptions {
 }
 
 export function createTokenCounter(options: TokenCounterOptions = {}): TokenCounter {
-  const { maxExactChars = 200_000, loadRanks = loadO200k } = options
+  const { maxExactChars = 100_000, loadRanks = loadO200k } = options
   let pairs: BytePairs | undefined
   let loading: Promise<void> | undefined
 
@@ -51,6 +53,7 @@ export function createTokenCounter(options: TokenCounterOptions = {}): TokenCoun
       )
       return loading
     },
+    knowsVocabularyOf: usesO200k,
     count: countText,
     countMessages(messages, model) {
       let count = 0

@@ -19,6 +19,7 @@ import { Session } from '../session/session.ts'
 import { ArrivalOrder } from './arrival-order.ts'
 import { answerCommand, isImmediate, type CommandParts } from './command-answers.ts'
 import type { Delivery } from './delivery.ts'
+import type { GatewayMetrics } from './gateway-metrics.ts'
 import type { Destination } from './run-table.ts'
 
 export interface GatewayLimits {
@@ -41,6 +42,7 @@ export interface GatewayParts {
   readonly route: RouteSettings
   readonly limits: GatewayLimits
   readonly queueMode: QueueMode
+  readonly metrics: GatewayMetrics
   /**
    * Answers one message: opens its transcript, runs the turn. Resolves with what to reply, or with undefined when the
    * turn was interrupted by a shutdown and is to be resumed. Never throws for anything a conversation can survive.
@@ -106,6 +108,7 @@ export class Gateway implements Intake {
     })
     await this.#arrivals.enter(lineOf(key), storing, () => {
       if (acceptance === undefined || acceptance.duplicate) return
+      this.#parts.metrics.messageAccepted(accepted.channel)
       this.#parts.onIndexChanged()
       if (this.#state === 'starting' || this.#state === 'open') this.#dispatch(accepted)
     })
@@ -268,6 +271,7 @@ export class Gateway implements Intake {
     let content: ReplyContent | undefined
     /** Messages that joined this turn: its answer is theirs too. */
     const joined: AcceptedMessage[] = []
+    const startedAt = this.#parts.clock.now()
     this.#runningTurns++
     try {
       await this.#ensureRow(message)
@@ -285,6 +289,7 @@ export class Gateway implements Intake {
       content = this.#contentOfFailure(thrown, signal)
     } finally {
       this.#runningTurns--
+      this.#parts.metrics.turnEnded(content?.kind ?? 'interrupted', (this.#parts.clock.now() - startedAt) / 1000)
     }
     if (content === undefined) return
     for (const answered of [message, ...joined]) await this.#answer(answered, content)

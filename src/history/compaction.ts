@@ -1,4 +1,5 @@
 import type { Entry, EntryDraft } from '../core/entry.ts'
+import { TRANSCRIPT_POLICIES } from '../core/history-rules.ts'
 import type { EntryId } from '../core/ids.ts'
 import { estimateMessageTokens, estimateTokens } from '../core/tokens.ts'
 import type { HistoryBudget } from './budget.ts'
@@ -52,7 +53,10 @@ export interface CompactionPlan {
  * summarise.
  */
 export function planCompaction(input: HistoryInput, settings: CompactionSettings): CompactionPlan | undefined {
-  const items = sanitizeToolUseResultPairing(viewOf(activeEntries(input.entries)).items).items
+  const items = sanitizeToolUseResultPairing(
+    viewOf(activeEntries(input.entries)).items,
+    TRANSCRIPT_POLICIES.default,
+  ).items
   const cut = cutPoint(
     items,
     Math.min(settings.keepRecentTokens, Math.floor((input.budget.contextWindow * settings.maxHistoryShare) / 2)),

@@ -13,6 +13,8 @@ export interface StickyDecision {
   readonly action: 'truncate' | 'trim' | 'clear' | 'leave-out'
   /** For `truncate`: the characters the result may keep. */
   readonly chars?: number
+  /** The context window it was made for; a model with a larger one is not bound by it. */
+  readonly window?: number
 }
 
 export const stickyEntryData = (decisions: readonly StickyDecision[]): CustomEntry['data'] => ({ decisions })
@@ -21,12 +23,12 @@ export const stickyEntryData = (decisions: readonly StickyDecision[]): CustomEnt
 export type StickyDecisions = ReadonlyMap<EntryId, readonly StickyDecision[]>
 
 /** Reads what is well formed and leaves the rest: another program may have written the file. */
-export function readDecisions(entries: readonly Entry[]): StickyDecisions {
+export function readDecisions(entries: readonly Entry[], contextWindow = 0): StickyDecisions {
   const byEntry = new Map<EntryId, readonly StickyDecision[]>()
   for (const entry of entries) {
     if (entry.type !== 'custom' || entry.customType !== VIEW_ENTRY_TYPE) continue
     for (const decision of listOf(entry.data)) {
-      if (!isDecision(decision)) continue
+      if (!isDecision(decision) || contextWindow > (decision.window ?? Infinity)) continue
       const isFinal = decision.action === 'clear' || decision.action === 'leave-out'
       byEntry.set(decision.entry, [...(isFinal ? [] : (byEntry.get(decision.entry) ?? [])), decision])
     }

@@ -34,7 +34,7 @@ const AFTER_LEAVING_OUT = 0.8
 const SHORTEST_CUT_CHARS = 200
 
 function createFitting(start: readonly Item[], { sticky, budget }: StepContext, room: Room) {
-  let items = start
+  let items = [...start]
   let leftOut = 0
   let tokens = sum(items, estimateMessageTokens)
   const bytesOf = bytesMeasure(items, room.bytes)
@@ -52,37 +52,39 @@ function createFitting(start: readonly Item[], { sticky, budget }: StepContext, 
     if (item === undefined) return
     weigh(item.message, -1)
     weigh(message, 1)
-    items = items.with(at, withMessage(item, message))
+    items[at] = withMessage(item, message)
     changes.push(change('fit', 'rewritten', reason, item))
   }
-  const leaveOut = (from: number, count: number, isNew: boolean): void => {
-    for (const item of items.slice(from, from + count)) {
-      weigh(item.message, -1)
-      changes.push(change('fit', 'dropped', 'longer than the context window', item))
-      if (isNew) for (const entry of item.sources) decisions.push({ entry, action: 'leave-out' })
+  /** One pass over all groups, so that leaving out thousands costs no more than looking at them. */
+  const leaveOut = (shouldGo: (group: readonly Item[], at: number) => boolean, isNew: boolean): void => {
+    const kept: Item[] = []
+    for (let at = 0; at < items.length;) {
+      const group = items.slice(at, at + lengthOfGroup(items, at))
+      if (!shouldGo(group, at)) kept.push(...group)
+      else {
+        leftOut += group.length
+        for (const item of group) {
+          weigh(item.message, -1)
+          changes.push(change('fit', 'dropped', 'longer than the context window', item))
+          if (isNew) for (const entry of item.sources) decisions.push({ entry, action: 'leave-out' })
+        }
+      }
+      at += group.length
     }
-    items = items.toSpliced(from, count)
-    leftOut += count
+    items = kept
   }
 
   return {
     fits: () => fitsWithin(1),
-    startOfCurrentTurn: () =>
-      Math.max(
-        0,
-        items.findLastIndex((item) => item.kind === 'user'),
-      ),
+    startOfCurrentTurn: () => items.findLastIndex((item) => item.kind === 'user'),
     startOfLatestFrame: () => items.findLastIndex((item) => item.message.role === 'assistant'),
 
     repeatLeftOut(): void {
       if (sticky.size === 0) return
-      for (let at = 0; at < items.length;) {
-        const length = lengthOfGroup(items, at)
-        const sources = items.slice(at, at + length).flatMap((item) => item.sources)
-        const all = sources.length > 0 && sources.every((entry) => sticky.get(entry)?.at(-1)?.action === 'leave-out')
-        if (all) leaveOut(at, length, false)
-        else at += length
-      }
+      leaveOut((group) => {
+        const sources = group.flatMap((item) => item.sources)
+        return sources.length > 0 && sources.every((entry) => sticky.get(entry)?.at(-1)?.action === 'leave-out')
+      }, false)
     },
 
     clearOldResults(): void {
@@ -101,15 +103,10 @@ function createFitting(start: readonly Item[], { sticky, budget }: StepContext, 
     leaveOutOldest(end: number): void {
       if (fitsWithin(1)) return
       const latestUser = items.findLast((item) => item.kind === 'user')
-      for (let at = 0, stop = end; at < stop && !fitsWithin(AFTER_LEAVING_OUT);) {
-        const length = lengthOfGroup(items, at)
-        const item = items[at]
-        if (item?.kind === 'summary' || item === latestUser) at += length
-        else {
-          leaveOut(at, length, true)
-          stop -= length
-        }
-      }
+      leaveOut(([first], at) => {
+        if (at >= end || fitsWithin(AFTER_LEAVING_OUT)) return false
+        return first?.kind !== 'summary' && first !== latestUser
+      }, true)
     },
 
     cutTexts(): void {
@@ -119,14 +116,14 @@ function createFitting(start: readonly Item[], { sticky, budget }: StepContext, 
         const item = items[at]
         if (item === undefined) return
         const lighter = cutInHalf(item.message)
-        if (lighter === undefined) stuck.add(item.message)
-        else replaceAt(at, lighter, 'text cut to fit the context window')
-        if (lighter === undefined && item.message.role === 'assistant') leaveOut(at, lengthOfGroup(items, at), true)
+        if (lighter !== undefined) replaceAt(at, lighter, 'text cut to fit the context window')
+        else if (item.message.role === 'assistant') leaveOut((_, place) => place === at, true)
+        else stuck.add(item.message)
       }
     },
 
     result(): StepResult {
-      if (leftOut === 0) return { items, changes, decisions }
+      if (leftOut === 0) return { items: changes.length === 0 ? start : items, changes, decisions }
       const at = items.findIndex((item) => item.kind !== 'summary')
       return { items: items.toSpliced(at < 0 ? items.length : at, 0, noteItem(leftOut)), changes, decisions }
     },

@@ -1,6 +1,7 @@
+import type { TranscriptPolicy } from '../core/history-rules.ts'
 import type { AssistantMessage, ToolCallBlock, ToolResultMessage } from '../core/message.ts'
 import { toWireId } from '../core/wire-ids.ts'
-import { change, type Change, type Item, type StepName, type StepResult } from './item.ts'
+import { change, unchanged, type Change, type Item, type StepName, type StepResult } from './item.ts'
 import { contextResultText, SYNTHETIC_RESULT_TEXT } from './texts.ts'
 
 /**
@@ -8,12 +9,19 @@ import { contextResultText, SYNTHETIC_RESULT_TEXT } from './texts.ts'
  * message and in call order. A frame is an assistant message with calls and what follows up to the next such message;
  * ids mean something inside their frame only, because models use them again.
  */
-export function sanitizeToolUseResultPairing(items: readonly Item[], step: StepName = 'pair-results'): StepResult {
-  const frames = framesOf(items)
+export function sanitizeToolUseResultPairing(
+  items: readonly Item[],
+  policy: PairingPolicy,
+  step: StepName = 'pair-results',
+): StepResult {
+  if (!policy.repairToolUseResultPairing) return unchanged(items)
+  const frames = framesOf(items, policy)
   const leftovers = assignInFrames(items, frames)
   const orphans = assignDisplaced(leftovers, frames)
   return rebuild(items, frames, orphans, step)
 }
+
+export type PairingPolicy = Pick<TranscriptPolicy, 'repairToolUseResultPairing' | 'allowSyntheticToolResults'>
 
 interface Call {
   readonly block: ToolCallBlock
@@ -23,15 +31,17 @@ interface Call {
 interface Frame {
   readonly at: number
   readonly calls: readonly Call[]
-  /** The answer was cut off: its calls count only if they were run. */
-  readonly failed: boolean
+  /** Calls count only if they were run: the answer was cut off, or nothing may be made up for them. */
+  readonly onlyAnswered: boolean
 }
 
-function framesOf(items: readonly Item[]): readonly Frame[] {
+function framesOf(items: readonly Item[], policy: PairingPolicy): readonly Frame[] {
   return items.flatMap(({ message }, at) => {
     if (message.role !== 'assistant') return []
     const calls = message.content.flatMap((block): Call[] => (block.type === 'toolCall' ? [{ block }] : []))
-    return calls.length === 0 ? [] : [{ at, calls, failed: isFailed(message) }]
+    return calls.length === 0
+      ? []
+      : [{ at, calls, onlyAnswered: isFailed(message) || !policy.allowSyntheticToolResults }]
   })
 }
 
@@ -54,9 +64,7 @@ function assignInFrames(items: readonly Item[], frames: readonly Frame[]): reado
 
 /** The first open call with this id; a call that has only a synthetic result is open for a real one. */
 function wantedBy(result: ToolResultMessage, calls: readonly Call[]): Call | undefined {
-  const open = calls.filter(
-    (call) => call.result === undefined || (isSynthetic(call.result) && !isSyntheticResult(result)),
-  )
+  const open = calls.filter((call) => isOpenFor(call, result))
   const exact = open.find((call) => call.result === undefined && call.block.id === result.toolCallId)
   if (exact !== undefined) return exact
   const replaced = open.find((call) => call.block.id === result.toolCallId)
@@ -81,7 +89,8 @@ function assignDisplaced(results: readonly Item[], frames: readonly Frame[]): Re
     const { message } = item
     if (message.role !== 'toolResult') continue
     const calls = byId.get(message.toolCallId) ?? []
-    const open = calls.filter((call) => isOpenFor(call, message))
+    // What was made up for a call belongs where it was put.
+    const open = isSyntheticResult(message) ? [] : calls.filter((call) => isOpenFor(call, message))
     const [only] = open
     if (only !== undefined && open.length === 1) only.result = item
     else if (!calls.some((call) => repeats(message, call.result))) orphans.add(item)
@@ -127,19 +136,20 @@ function rebuild(
     if (item.message.role !== 'toolResult') rebuilt.push(item)
     else if (!owned.has(item)) rebuilt.push(...asContext(item, orphans, changes, step))
   })
+  if (sameItems(items, rebuilt)) return unchanged(items)
   noteMoves(items, rebuilt, changes, step)
-  return sameItems(items, rebuilt) ? { items, changes: [] } : { items: rebuilt, changes }
+  return { items: rebuilt, changes }
 }
 
 function closeFrame(item: Item, frame: Frame, changes: Change[], step: StepName): readonly Item[] {
   const { message } = item
   if (message.role !== 'assistant') return [item]
-  const kept = frame.failed
+  const kept = frame.onlyAnswered
     ? frame.calls.filter((call) => call.result !== undefined && !isSynthetic(call.result))
     : frame.calls
   const results = kept.map((call) => named(call.result ?? synthetic(call, item, changes, step), call))
   if (kept.length === frame.calls.length) return [item, ...results]
-  changes.push(change(step, 'dropped', 'call of an answer that was cut off', item, frame.calls.length - kept.length))
+  changes.push(change(step, 'dropped', 'call without a result', item, frame.calls.length - kept.length))
   const keptBlocks = new Set(kept.map((call) => call.block))
   const content = message.content.filter((block) => block.type !== 'toolCall' || keptBlocks.has(block))
   return content.length === 0 ? [] : [{ ...item, message: { ...message, content } }, ...results]
@@ -189,14 +199,19 @@ function asContext(item: Item, orphans: ReadonlySet<Item>, changes: Change[], st
   return [{ ...item, kind: 'context', message: { role: 'user', content, timestamp: message.timestamp } }]
 }
 
+/** A result has moved when something else stood between it and what it now stands behind. */
 function noteMoves(before: readonly Item[], after: readonly Item[], changes: Change[], step: StepName): void {
-  const order = new Map(before.map((item, at) => [item.sources[0], at]))
-  let furthest = -1
+  const kept = new Set(after.map((item) => item.sources[0]))
+  const rank = new Map<string | undefined, number>()
+  for (const item of before) if (kept.has(item.sources[0])) rank.set(item.sources[0], rank.size)
+  let previous: number | undefined
   for (const item of after) {
-    const at = order.get(item.sources[0])
-    if (at === undefined || item.sources.length === 0) continue
-    if (at < furthest) changes.push(change(step, 'moved', 'results stand behind their call', item))
-    furthest = Math.max(furthest, at)
+    const own = item.sources.length === 0 ? undefined : rank.get(item.sources[0])
+    if (own === undefined) continue
+    if (item.kind === 'result' && previous !== undefined && own !== previous + 1) {
+      changes.push(change(step, 'moved', 'results stand behind their call', item))
+    }
+    previous = own
   }
 }
 

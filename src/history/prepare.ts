@@ -72,11 +72,11 @@ const BEFORE_FITTING: readonly Step[] = [
   sanitizeSessionMessagesImages,
   pruneContext,
   truncateOversizedToolResults,
-  (items) => sanitizeToolUseResultPairing(items),
+  (items, { policy }) => sanitizeToolUseResultPairing(items, policy),
 ]
 
 const AFTER_FITTING: readonly Step[] = [
-  (items) => sanitizeToolUseResultPairing(items, 'pair-again'),
+  (items, { policy }) => sanitizeToolUseResultPairing(items, policy, 'pair-again'),
   stripToolResultDetails,
   mergeQueuedMessages,
   applyTurnOrder,
@@ -105,14 +105,17 @@ export function prepareHistory(input: HistoryInput): PreparedHistory {
     messages: items.map((item) => item.message),
     report: createReport(items, changes),
     tokens: { count: Math.ceil(raw * calibration), estimated: true, wanted: Math.ceil(wanted * calibration), raw },
-    decisions: [...shaped.decisions, ...fitted.decisions],
+    decisions: [...shaped.decisions, ...fitted.decisions].map((one) => ({
+      ...one,
+      window: context.budget.contextWindow,
+    })),
   }
 }
 
 function contextOf(input: HistoryInput, entries: readonly Entry[]): StepContext {
   const { target, budget, historyLimit, now } = input
   const policy = input.policy ?? resolveTranscriptPolicy(target)
-  const sticky = readDecisions(entries)
+  const sticky = readDecisions(entries, budget.contextWindow)
   return {
     target,
     budget,

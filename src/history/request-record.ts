@@ -56,6 +56,9 @@ export function hashOfBody(body: string): string {
 export function inputOfRecord(record: RequestRecord, path: readonly Entry[]): HistoryInput | undefined {
   const end = record.leaf === null ? 0 : path.findIndex((entry) => entry.id === record.leaf) + 1
   if (record.leaf !== null && end === 0) return undefined
+  const { target, budget } = record.input
+  // The entry may be another program's, or of a version that recorded less.
+  if (!isRecord(target) || !isRecord(budget) || !isRecord(budget.pruning)) return undefined
   return { ...record.input, entries: path.slice(0, end) }
 }
 

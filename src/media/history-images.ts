@@ -1,57 +1,43 @@
-import type { ImageBlock, Message, UserBlock, UserMessage } from '../core/message.ts'
+import type { ImageBlock, Message, UserMessage } from '../core/message.ts'
 import { textOf } from '../core/message.ts'
 import { findImageReferences, type ImageReference } from './image-references.ts'
 import { type ImageSources, loadImages } from './load-images.ts'
 import type { AcceptedImages } from './prompt-images.ts'
 
-/** What is to be done with the pictures of a history; made by `planHistoryImages`, carried out by `applyHistoryImages`. */
-export interface HistoryImagePlan {
-  /** Messages of the last turns that name pictures they do not hold. */
-  readonly toLoad: readonly { readonly index: number; readonly references: readonly ImageReference[] }[]
-  /** Everything before this index is older: its pictures become markers. */
-  readonly firstKept: number
+/** A message of the last turns that names pictures it does not hold. */
+export interface MissingImages {
+  readonly index: number
+  readonly references: readonly ImageReference[]
 }
 
 const KEPT_TURNS = 3
-const OLD_IMAGE: UserBlock = { type: 'text', text: '[image of an earlier turn, no longer shown]' }
-const UNSEEN_IMAGE: UserBlock = { type: 'text', text: '[image: this model does not accept images]' }
 
 /**
  * Looks at the completed turns of a history (without the prompt that is about to be answered). Pure. A picture is shown
  * once: in the prompt if that names it, else in the first message of the last turns that does.
  */
-export function planHistoryImages(
+export function findMissingImages(
   messages: readonly Message[],
   prompt: readonly ImageReference[] = [],
   keptTurns = KEPT_TURNS,
-): HistoryImagePlan {
+): readonly MissingImages[] {
   const firstKept = startOfLastTurns(messages, keptTurns)
   const shown = new Set(prompt.map(({ path }) => path))
-  const toLoad = messages.flatMap((message, index) => {
+  return messages.flatMap((message, index) => {
     if (index < firstKept || message.role !== 'user' || hasImages(message)) return []
     const references = findImageReferences(textOf(message.content)).filter(({ path }) => !shown.has(path))
     for (const { path } of references) shown.add(path)
     return references.length === 0 ? [] : [{ index, references }]
   })
-  return { toLoad, firstKept }
 }
 
-/** Pure: the same messages, pictures put into the last turns and taken out of older ones, tool results included. */
-export function applyHistoryImages(
-  messages: readonly Message[],
-  plan: HistoryImagePlan,
-  loaded: ReadonlyMap<number, readonly ImageBlock[]>,
-): readonly Message[] {
-  return messages.map((message, index) => {
-    if (index < plan.firstKept) return replaceImages(message, OLD_IMAGE)
-    const images = loaded.get(index) ?? []
-    return message.role === 'user' && images.length > 0 ? addImages(message, images) : message
-  })
-}
-
-/** The whole of it: plan, load, apply. For a model without eyes every picture becomes a marker. */
-export async function withHistoryImages(
-  messages: readonly Message[],
+/**
+ * The seed's history images: what earlier messages name is put back into them, for the last three completed turns. The
+ * messages of transcripts other programs wrote, or that were written while a model without eyes answered, hold only the
+ * names. Taking out what is older, or what the model does not accept, is the history's business.
+ */
+export async function withHistoryImages<M extends Message>(
+  messages: readonly M[],
   options: {
     readonly accepted: AcceptedImages
     /** Of the prompt, so that they are not shown twice. */
@@ -62,20 +48,23 @@ export async function withHistoryImages(
   },
   sources: ImageSources,
   signal: AbortSignal,
-): Promise<readonly Message[]> {
+): Promise<readonly (M | UserMessage)[]> {
   const { accepted } = options
-  if (accepted === undefined) return messages.map((message) => replaceImages(message, UNSEEN_IMAGE))
-  const plan = planHistoryImages(messages, options.promptReferences, options.keptTurns)
+  if (accepted === undefined) return messages
+  const missing = findMissingImages(messages, options.promptReferences, options.keptTurns)
   const loaded = new Map<number, readonly ImageBlock[]>()
-  let room = accepted.maxImages - options.promptImages - countImages(messages.slice(plan.firstKept))
+  let room = accepted.maxImages - options.promptImages - countImages(messages)
   // Newest first: when there is not room for all, the older ones go without.
-  for (const { index, references } of plan.toLoad.toReversed()) {
+  for (const { index, references } of missing.toReversed()) {
     if (room <= 0) break
     const { images } = await loadImages(references, { ...accepted, maxImages: room }, sources, signal)
     loaded.set(index, images)
     room -= images.length
   }
-  return applyHistoryImages(messages, plan, loaded)
+  return messages.map((message, index) => {
+    const images = loaded.get(index) ?? []
+    return message.role === 'user' && images.length > 0 ? addImages(message, images) : message
+  })
 }
 
 /** A turn begins with a user message whose predecessor is not one: messages sent in a row belong together. */
@@ -100,14 +89,7 @@ function countImages(messages: readonly Message[]): number {
 }
 
 function addImages(message: UserMessage, images: readonly ImageBlock[]): UserMessage {
-  const content =
+  const text =
     typeof message.content === 'string' ? [{ type: 'text' as const, text: message.content }] : message.content
-  return { ...message, content: [...content, ...images] }
-}
-
-function replaceImages(message: Message, marker: UserBlock): Message {
-  if (message.role !== 'user' && message.role !== 'toolResult' && message.role !== 'custom') return message
-  const { content } = message
-  if (typeof content === 'string' || !content.some((block) => block.type === 'image')) return message
-  return { ...message, content: content.map((block) => (block.type === 'image' ? marker : block)) }
+  return { ...message, content: [...text, ...images] }
 }

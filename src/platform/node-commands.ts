@@ -1,4 +1,5 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
 import type { CommandEnd, CommandLine, CommandOutput, Commands, RunningCommand } from '../base/commands.ts'
 import { deferred } from '../base/deferred.ts'
 import { errnoOf } from '../base/files.ts'
@@ -37,6 +38,7 @@ export const nodeCommands: Commands = {
 }
 
 function spawnIn(command: CommandLine): ChildProcessWithoutNullStreams {
+  if (command.createDirectory === true) mkdirSync(command.directory, { recursive: true, mode: 0o700 })
   return spawn(command.program, [...command.arguments], {
     cwd: command.directory,
     env: { ...command.environment },

@@ -89,14 +89,9 @@ function createHandle(path: string, descriptor: number): FileHandle {
     path,
     async read(position, length) {
       const buffer = Buffer.allocUnsafe(length)
-      let filled = 0
-      while (filled < length) {
-        const { bytesRead } = await readAt(descriptor, buffer, filled, length - filled, position + filled)
-        if (bytesRead === 0) break
-        filled += bytesRead
-      }
-      return buffer.subarray(0, filled)
+      return buffer.subarray(0, await readFully(descriptor, buffer, position))
     },
+    readInto: (target, position) => readFully(descriptor, target, position),
     async write(bytes, position) {
       const buffer = typeof bytes === 'string' ? Buffer.from(bytes) : bytes
       let written = 0
@@ -120,6 +115,16 @@ function createHandle(path: string, descriptor: number): FileHandle {
       closeSync(descriptor)
     },
   }
+}
+
+async function readFully(descriptor: number, target: Uint8Array, position: number): Promise<number> {
+  let filled = 0
+  while (filled < target.length) {
+    const { bytesRead } = await readAt(descriptor, target, filled, target.length - filled, position + filled)
+    if (bytesRead === 0) break
+    filled += bytesRead
+  }
+  return filled
 }
 
 function toFileStat(stats: Stats): FileStat {

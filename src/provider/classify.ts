@@ -88,6 +88,6 @@ function isSpent({ retryDelayMs }: ProviderError, text: string): boolean {
   return retryDelayMs === undefined && OUT_OF_QUOTA.test(text) && !PER_MINUTE.test(text)
 }
 
-export function isOverflow(text: string): boolean {
+function isOverflow(text: string): boolean {
   return OVERFLOW.some((pattern) => pattern.test(text))
 }

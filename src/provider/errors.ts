@@ -65,6 +65,7 @@ export function connectionError(thrown: unknown, context: ErrorContext, started:
     case 'first-byte-timeout':
       return modelError('MODEL_TIMEOUT', context, facts)
     case 'idle-timeout':
+      return modelError(started ? 'MODEL_STREAM_CUT' : 'MODEL_TIMEOUT', context, facts)
     case 'reset':
       return modelError(started ? 'MODEL_STREAM_CUT' : 'MODEL_NETWORK', context, facts)
     case 'invalid':

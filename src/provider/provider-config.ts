@@ -57,7 +57,7 @@ export function resolveConfig(name: string, config: ProviderConfig): ResolvedCon
     type,
     wireApi: API_OF_TYPE[type],
     baseUrl,
-    reasoning: config.reasoning ?? (config.type === undefined ? known?.reasoning : undefined),
+    reasoning: config.reasoning ?? (type === known?.type ? known?.reasoning : undefined),
     // A server of one's own may well ask for no key; the providers' own addresses always do.
     needsKey: config.baseUrl === undefined && known?.keyless !== true,
   }

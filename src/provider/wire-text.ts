@@ -1,14 +1,20 @@
 import { isRecord, type JsonObject, type JsonValue } from '../base/json.ts'
 
-const LONE_SURROGATE = /\p{Surrogate}/gu
+declare global {
+  /** ES2024; Node has had them since 20.0, our `lib` does not know yet. */
+  interface String {
+    isWellFormed(): boolean
+    toWellFormed(): string
+  }
+}
 
 /** Half a surrogate pair is not text: providers answer 400 to it. The rest of the string is kept as it is. */
 export function wellFormed(text: string): string {
-  return text.replace(LONE_SURROGATE, '\uFFFD')
+  return text.toWellFormed()
 }
 
 export function isWellFormed(text: string): boolean {
-  return text.search(LONE_SURROGATE) < 0
+  return text.isWellFormed()
 }
 
 /** A JSON value whose every string and key is well-formed; the same object when nothing had to change. */

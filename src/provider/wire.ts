@@ -18,6 +18,8 @@ export interface WireOptions {
   readonly maxEventBytes: number
   /** How long a finished stream may take to end, so that its connection can be used again. */
   readonly lingerMs: number
+  /** How long after its stop reason an answer may still bring usage; some servers then keep the connection open. */
+  readonly tailMs: number
 }
 
 export const DEFAULT_WIRE: WireOptions = {
@@ -28,7 +30,11 @@ export const DEFAULT_WIRE: WireOptions = {
   maxAnswerBytes: 64 * 1024 * 1024,
   maxEventBytes: 32 * 1024 * 1024,
   lingerMs: 100,
+  tailMs: 5_000,
 }
+
+/** Asking again would bring the same. */
+const FINAL = { shouldRetry: false }
 
 const MAX_ERROR_BYTES = 64 * 1024
 
@@ -62,14 +68,14 @@ export async function* streamOnce(
     const body = response.body[Symbol.asyncIterator]()
     try {
       const feed = createFeed(response, decoder, context, parts.options)
-      for (let next = await body.next(); next.done !== true; next = await body.next()) {
+      for (;;) {
+        const next = await nextPiece(body, decoder, parts)
+        if (next.done === true) break
         started = true
         feed(next.value)
         yield* decoder.draft.takePreviews()
-        if (decoder.done) break
       }
-      if (decoder.done) await linger(body, parts)
-      else feed(undefined)
+      if (!decoder.done) feed(undefined)
       yield* decoder.draft.takePreviews()
     } finally {
       // Not awaited: after a linger in vain a read is still under way, and it ends with this.
@@ -96,17 +102,21 @@ function send(request: WireRequest, parts: WireParts, signal: AbortSignal): Prom
   return parts.http.request({ method: 'POST', ...request, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs }, signal)
 }
 
-/** Lets the connection end by itself: ending it ourselves would cost the next request a handshake. */
-async function linger(body: AsyncIterator<Uint8Array>, parts: WireParts): Promise<void> {
-  const rest = (async () => {
-    for (;;) if ((await body.next()).done === true) return
-  })().catch(() => undefined)
-  await new Promise<void>((resolve) => {
-    const timer = parts.clock.after(parts.options.lingerMs, resolve)
-    void rest.then(() => {
-      timer.cancel()
-      resolve()
-    })
+/**
+ * Waits without a limit of its own while an answer is under way. Once it is complete the connection is given a moment
+ * to end by itself, because ending it would cost the next request a handshake, and then taken as ended.
+ */
+async function nextPiece(
+  body: AsyncIterator<Uint8Array>,
+  decoder: StreamDecoder,
+  { clock, options }: WireParts,
+): Promise<IteratorResult<Uint8Array, unknown>> {
+  const reading = body.next()
+  if (decoder.draft.stopReason === undefined) return reading
+  const waitMs = decoder.done ? options.lingerMs : options.tailMs
+  return new Promise((resolve, reject) => {
+    const timer = clock.after(waitMs, () => resolve({ done: true, value: undefined }))
+    reading.then(resolve, reject).finally(() => timer.cancel())
   })
 }
 
@@ -120,9 +130,13 @@ function createFeed(response: HttpResponse, decoder: StreamDecoder, context: Err
   return (bytes) => {
     total += bytes?.length ?? 0
     if (total > options.maxAnswerBytes) {
-      throw modelError('MODEL_ANSWER_INVALID', context, { failure: 'answer too large', limit: options.maxAnswerBytes })
+      throw modelError('MODEL_ANSWER_INVALID', context, {
+        failure: 'answer too large',
+        limit: options.maxAnswerBytes,
+        ...FINAL,
+      })
     }
-    if (/\bhtml\b/i.test(type)) throw modelError('MODEL_ANSWER_INVALID', context, { failure: 'a web page' })
+    if (/\bhtml\b/i.test(type)) throw modelError('MODEL_ANSWER_INVALID', context, { failure: 'a web page', ...FINAL })
     feed(bytes)
   }
 }
@@ -136,7 +150,11 @@ function events(decoder: StreamDecoder, context: ErrorContext, options: WireOpti
     },
     onError: (error) => {
       if (error.type !== 'max-buffer-size-exceeded') return
-      throw modelError('MODEL_ANSWER_INVALID', context, { failure: 'event too large', limit: options.maxEventBytes })
+      throw modelError('MODEL_ANSWER_INVALID', context, {
+        failure: 'event too large',
+        limit: options.maxEventBytes,
+        ...FINAL,
+      })
     },
   })
   // An event the connection did not finish is not an event.

@@ -19,13 +19,18 @@ export interface AgentParts extends Pick<TurnParts, 'tools' | 'hooks' | 'counter
   /** The session's own choice first, then the configured ones. */
   modelsFor(record: SessionRecord): readonly [TurnModel, ...TurnModel[]]
   settingsFor(key: SessionKey, autoCleanup: boolean | undefined): TurnSettings
-  /** The text of a message with its pictures and files. */
+  readonly pictures: Pictures
+}
+
+/** What a message shows besides its text. */
+export interface Pictures {
   contentOf(
     text: string,
     message: AcceptedMessage,
     model: TurnModel,
     signal: AbortSignal,
   ): Promise<string | readonly UserBlock[]>
+  addMissing(transcript: Transcript, model: TurnModel, signal: AbortSignal): Promise<void>
 }
 
 export interface ConverseParts {
@@ -70,7 +75,8 @@ export async function converse(
         conversation.signal,
       )
     const text = slash.kind === 'message' ? slash.text : message.text
-    const content = await parts.agent.contentOf(text, message, turn.models[0], conversation.signal)
+    const content = await parts.agent.pictures.contentOf(text, message, turn.models[0], conversation.signal)
+    await parts.agent.pictures.addMissing(transcript, turn.models[0], conversation.signal)
     return toReply(await runTurn({ run: message.run, content }, turn, conversation.signal))
   } finally {
     await transcript.close()
@@ -99,7 +105,7 @@ function turnParts(
     resolveModel,
     clock,
     log,
-    spending: { check: () => usage.check(key, spending), record: (paid) => usage.record(key, paid) },
+    spending: { check: () => usage.check(sessionId, spending), record: (paid) => usage.record(sessionId, paid) },
     emit: (event) => conversation.emit({ session: key, sessionId, run, at: clock.now(), event }),
     takeSteering: () => conversation.takeQueued().map(toSteering),
   }

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type { JournalRecord, JournalTopic } from '../base/journal.ts'
 import { isRecord } from '../base/json.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { SessionKey } from '../core/ids.ts'
+import type { SessionId } from '../core/ids.ts'
 import type { Usage } from '../core/message.ts'
 
 export interface SpendingLimits {
@@ -30,7 +30,7 @@ const NOTHING: Spent = { tokens: 0, usd: 0, requests: 0 }
 export class UsageLedger implements JournalTopic {
   readonly name = TOPIC
   readonly #clock: Clock
-  readonly #sessions = new Map<SessionKey, Spent>()
+  readonly #sessions = new Map<SessionId, Spent>()
   readonly #days = new Map<string, Spent>()
 
   constructor(clock: Clock) {
@@ -41,8 +41,8 @@ export class UsageLedger implements JournalTopic {
     if (!isRecord(data)) return
     const { session, day, spent } = data
     if (typeof session === 'string') {
-      if (spent === null) this.#sessions.delete(session as SessionKey)
-      else if (isSpent(spent)) this.#sessions.set(session as SessionKey, spent)
+      if (spent === null) this.#sessions.delete(session as SessionId)
+      else if (isSpent(spent)) this.#sessions.set(session as SessionId, spent)
     }
     if (typeof day === 'string' && isSpent(spent)) {
       this.#days.set(day, spent)
@@ -55,7 +55,7 @@ export class UsageLedger implements JournalTopic {
     for (const [day, spent] of this.#days) yield { day, spent }
   }
 
-  ofSession(key: SessionKey): Spent {
+  ofSession(key: SessionId): Spent {
     return this.#sessions.get(key) ?? NOTHING
   }
 
@@ -64,7 +64,7 @@ export class UsageLedger implements JournalTopic {
   }
 
   /** To be committed with the answer. Turns of one session do not overlap; days are kept right by applying in commit order. */
-  record(key: SessionKey, usage: Usage): readonly JournalRecord[] {
+  record(key: SessionId, usage: Usage): readonly JournalRecord[] {
     const paid: Spent = { tokens: usage.totalTokens, usd: usage.cost.total, requests: 1 }
     const day = this.#today()
     // The day's total is counted here, before the commit: two answers under way at once must not forget each other.
@@ -76,12 +76,12 @@ export class UsageLedger implements JournalTopic {
     ]
   }
 
-  forget(key: SessionKey): JournalRecord {
+  forget(key: SessionId): JournalRecord {
     return { topic: TOPIC, data: { session: key, spent: null } }
   }
 
   /** Throws `BUDGET_REACHED` with the limit that stops the next request. */
-  check(key: SessionKey, limits: SpendingLimits): void {
+  check(key: SessionId, limits: SpendingLimits): void {
     const session = this.ofSession(key)
     const today = this.ofDay()
     refuseOver(session.tokens, limits.session_tokens, 'this conversation', 'tokens', 'budget.session_tokens')

@@ -49,6 +49,23 @@ export {
   type ServedSimulator,
   type SimulatorOptions,
 } from './provider/simulator.ts'
+export { type PhoneControl, type PhoneEvents, VirtualPhone } from './xiaoyi/phone.ts'
+export type {
+  PhoneTask,
+  PhoneTaskState,
+  Rule as PhoneRule,
+  SeenFrame,
+  Violation as PhoneViolation,
+} from './xiaoyi/phone-task.ts'
+export { CANCEL_SHAPES, type CancelShape, CLEAR_SHAPES, type ClearShape } from './xiaoyi/requests.ts'
+export {
+  createXiaoyiSimulator,
+  type SayOptions,
+  XiaoyiSimulator,
+  type XiaoyiSimulatorOptions,
+} from './xiaoyi/simulator.ts'
+export { REAL_SERVICE, type Switches as XiaoyiSwitches } from './xiaoyi/switches.ts'
+export { runTerminalPhone, type TerminalPhoneOptions } from './xiaoyi/terminal-phone.ts'
 export { openHub, type Hub, type HubLimits, type HubOptions } from './hub/hub.ts'
 export type { HubRole, RoomLimits } from './hub/room.ts'
 export { runHub, type RunHubOptions } from './hub/run.ts'

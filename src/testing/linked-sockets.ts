@@ -39,6 +39,7 @@ export class LinkedSocket implements Socket {
   readonly #outgoing: Parcel[] = []
   readonly #early: Parcel[] = []
   readonly #timers = new Set<Timer>()
+  #closeTimer: Timer | undefined
   #peer!: LinkedSocket
   #handlers: SocketHandlers | undefined
   #state: 'open' | 'closing' | 'closed' = 'open'
@@ -95,7 +96,7 @@ export class LinkedSocket implements Socket {
     // Reading goes on, or the peer's answer to the close would never be seen.
     this.resume()
     const { clock, closeTimeoutMs = 30_000 } = this.#options
-    if (clock !== undefined) this.#after(clock, closeTimeoutMs, () => this.#end(1006, ''))
+    this.#closeTimer = clock?.after(closeTimeoutMs, () => this.#end(1006, ''))
   }
 
   terminate(): void {
@@ -181,11 +182,13 @@ export class LinkedSocket implements Socket {
   #end(code: number, reason: string): void {
     if (this.#state === 'closed') return
     this.#state = 'closed'
-    for (const timer of this.#timers) timer.cancel()
-    this.#timers.clear()
-    // A close frame already under way still arrives; everything else of a dead socket is lost.
-    const closing = this.#outgoing.filter((parcel) => parcel.kind === 'close')
-    this.#outgoing.splice(0, this.#outgoing.length, ...closing)
+    this.#closeTimer?.cancel()
+    // After a closing handshake what was sent before it still arrives; a broken connection takes everything with it.
+    if (code === 1006) {
+      for (const timer of this.#timers) timer.cancel()
+      this.#timers.clear()
+      this.#outgoing.length = 0
+    }
     for (const waiting of this.#waiting.splice(0)) waiting.reject(new Error('the socket was closed'))
     this.#handlers?.onClose(code, reason)
   }

@@ -1,13 +1,14 @@
 import type { Clock } from '../base/clock.ts'
 import { deferred } from '../base/deferred.ts'
-import type {
-  HttpClient,
-  HttpListener,
-  HttpRequest,
-  HttpResponse,
-  HttpServers,
-  ListenOptions,
-  UpgradeRequest,
+import {
+  HttpFailure,
+  type HttpClient,
+  type HttpListener,
+  type HttpRequest,
+  type HttpResponse,
+  type HttpServers,
+  type ListenOptions,
+  type UpgradeRequest,
 } from '../base/http.ts'
 import type { DialOptions, Socket, SocketDialer } from '../base/sockets.ts'
 import { SocketRefused } from '../base/sockets.ts'
@@ -33,6 +34,8 @@ export interface Connection {
 export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
   /** The certificate every TLS listener shows. */
   fingerprint = 'AA:'.repeat(31) + 'AA'
+  /** How long frames of connections opened from now on travel, each way. */
+  latencyMs = 0
   /** How far the servers' clocks are ahead of ours, as their refusals tell. */
   peerClockOffsetMs = 0
   /** How many connections were tried, refused ones included: a reconnect storm shows here. */
@@ -83,6 +86,8 @@ export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
     const decision = host.options.upgrade(upgradeRequest(url, options))
     if (!decision.accept) throw new SocketRefused(decision.status, this.#clock.now() + this.peerClockOffsetMs)
     const [client, server] = linkedSockets({ clock: this.#clock })
+    client.delayMs = this.latencyMs
+    server.delayMs = this.latencyMs
     const connection: Connection = { url, client, server }
     host.open.add(connection)
     decision.opened(watched(server, () => host.open.delete(connection)))
@@ -109,7 +114,7 @@ export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
     const standard = protocol === 'wss:' || protocol === 'https:' ? '443' : '80'
     const name = `${hostname}:${port === '' ? standard : port}`
     const host = this.#down.has(name) ? undefined : this.#hosts.get(name)
-    if (host === undefined) throw Object.assign(new Error(`ECONNREFUSED: ${name}`), { code: 'ECONNREFUSED' })
+    if (host === undefined) throw new HttpFailure('connect', `nothing listens at ${name}`, 'ECONNREFUSED')
     return host
   }
 }
@@ -144,12 +149,20 @@ async function* bodyOf(response: Response, signal: AbortSignal): AsyncGenerator<
   try {
     for (;;) {
       signal.throwIfAborted()
-      const { done, value } = await Promise.race([reader.read(), aborted.promise])
+      const { done, value } = await Promise.race([readPiece(reader), aborted.promise])
       if (done) return
       yield value
     }
   } finally {
     signal.removeEventListener('abort', onAbort)
     reader.cancel().catch(() => {})
+  }
+}
+
+async function readPiece(reader: ReadableStreamDefaultReader<Uint8Array>): ReturnType<typeof reader.read> {
+  try {
+    return await reader.read()
+  } catch {
+    throw new HttpFailure('reset', 'the connection ended before the answer did')
   }
 }

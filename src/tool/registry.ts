@@ -32,7 +32,7 @@ export function createToolRegistry(tools: readonly Tool[], sources: readonly Too
   for (const tool of tools) {
     if (!TOOL_NAME.test(tool.name)) throw new Error(`"${tool.name}" is not a usable tool name`)
     if (own.has(tool.name)) throw new Error(`two tools are called "${tool.name}"`)
-    own.set(tool.name, { tool, check: compileArguments(tool.parameters) })
+    own.set(tool.name, { tool, check: compileArguments(tool.parameters, { late: tool.source === 'built-in' }) })
   }
   /** Ours win: a server cannot replace a built-in tool by using its name. */
   const all = (): Map<string, RegisteredTool> => {

@@ -1,5 +1,7 @@
-import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
-import { Ajv2020 } from 'ajv/dist/2020.js'
+import { createRequire } from 'node:module'
+import type * as AjvModule from 'ajv'
+import type { ErrorObject, Options, ValidateFunction } from 'ajv'
+import type * as Ajv2020Module from 'ajv/dist/2020.js'
 import { isRecord, type JsonObject } from '../base/json.ts'
 import { withoutPatterns } from './untrusted-schema.ts'
 
@@ -9,6 +11,8 @@ export type CheckArguments = (callArguments: JsonObject) => string | undefined
 export interface CompileOptions {
   /** The schema came from another program: its regular expressions are not run, its size is bounded. */
   readonly untrusted?: boolean
+  /** Compile when it is used first. For schemas known to compile: a start must not pay for tools that nobody calls. */
+  readonly late?: boolean
 }
 
 const MAX_NAMED_PROBLEMS = 5
@@ -27,21 +31,42 @@ export function compileArguments(schema: JsonObject, options: CompileOptions = {
   if (options.untrusted === true && JSON.stringify(schema).length > MAX_SCHEMA_CHARS) {
     throw new Error(`the schema is longer than ${MAX_SCHEMA_CHARS} characters`)
   }
-  const validate = compile(options.untrusted === true ? withoutPatterns(schema) : schema)
+  const checked = options.untrusted === true ? withoutPatterns(schema) : schema
+  let validate = options.late === true ? undefined : compile(checked)
   return (callArguments) => {
+    validate ??= compile(checked)
     if (isValid(validate, callArguments)) return undefined
     return describeProblems(validate.errors ?? [], schema)
   }
 }
 
-/** Compiled once: checking a schema against its own dialect is the slow part. */
-const dialects = { draft07: new Ajv(OPTIONS), draft2020: new Ajv2020(OPTIONS) }
+interface Compilers {
+  readonly Ajv: typeof AjvModule.Ajv
+  readonly Ajv2020: typeof Ajv2020Module.Ajv2020
+  /** Compiled once: checking a schema against its own dialect is the slow part. */
+  readonly draft07: AjvModule.Ajv
+  readonly draft2020: Ajv2020Module.Ajv2020
+}
+
+let loaded: Compilers | undefined
+
+/** The compiler is needed with the first call of a tool, not at the start. It is CommonJS, so it can be loaded late and at once. */
+function compilers(): Compilers {
+  if (loaded === undefined) {
+    const require = createRequire(import.meta.url)
+    const { Ajv } = require('ajv') as typeof AjvModule
+    const { Ajv2020 } = require('ajv/dist/2020.js') as typeof Ajv2020Module
+    loaded = { Ajv, Ajv2020, draft07: new Ajv(OPTIONS), draft2020: new Ajv2020(OPTIONS) }
+  }
+  return loaded
+}
 
 /** An instance for each: schemas may share an `$id`, and one that fails to compile leaves its instance in disorder. */
 function compile(schema: JsonObject): ValidateFunction {
   const { $schema: dialect, ...body } = schema
   const isDraft07 = typeof dialect === 'string' && dialect.includes('draft-07')
-  const checker = isDraft07 ? dialects.draft07 : dialects.draft2020
+  const { Ajv, Ajv2020, draft07, draft2020 } = compilers()
+  const checker = isDraft07 ? draft07 : draft2020
   if (checker.validateSchema(body) !== true) throw new Error(`the schema is invalid: ${checker.errorsText()}`)
   const options = { ...OPTIONS, meta: false, validateSchema: false }
   return (isDraft07 ? new Ajv(options) : new Ajv2020(options)).compile(body)

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import { deferred } from '../base/deferred.ts'
-import { errnoOf, type FileHandle, type Files } from '../base/files.ts'
+import { errnoOf, type FileHandle, type Files, type FileStat } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Journal, JournalRecord } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
@@ -177,11 +177,17 @@ export class FileLog implements EntryLog {
 
   /** Others may have appended, replaced or removed the file, with the lock or, as pi does, without. */
   async #refresh(): Promise<LogState | undefined> {
-    const { files } = this.#context
-    const stat = files.statNow === undefined ? await files.stat(this.#path) : files.statNow(this.#path)
+    const stat = await this.#statFile()
     if (stat?.identity === this.#identity && (stat?.size ?? 0) === this.#size) return undefined
     await this.#closeHandle()
     return this.#read()
+  }
+
+  /** While we hold the lock and the file open, nobody who respects the lock replaces it: its size tells enough. */
+  async #statFile(): Promise<FileStat | undefined> {
+    const { files } = this.#context
+    if (this.#handle !== undefined) return this.#handle.stat()
+    return files.statNow === undefined ? files.stat(this.#path) : files.statNow(this.#path)
   }
 
   async write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {

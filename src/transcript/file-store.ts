@@ -10,6 +10,7 @@ import type { SessionId } from '../core/ids.ts'
 import { createFileBlobs } from './blobs.ts'
 import { FileLog, type FileLogContext } from './file-log.ts'
 import type { WriteHooks } from './guard.ts'
+import { IdPool } from './id-pool.ts'
 import { createHandle } from './handle.ts'
 import { DEFAULT_LIMITS, type TranscriptLimits } from './limits.ts'
 import { capOf } from './memory-store.ts'
@@ -61,9 +62,11 @@ export class FileTranscriptStore implements TranscriptStore {
   readonly #options: FileStoreOptions
   readonly #limits: TranscriptLimits
   readonly #directory: string
+  readonly #pool: IdPool
   readonly #context: FileLogContext
   readonly #cache = new Map<SessionId, Promise<Cached>>()
   #sweep: Timer | undefined
+  #closings = 0
   #hasNewNames = false
   #closed = false
 
@@ -71,6 +74,7 @@ export class FileTranscriptStore implements TranscriptStore {
     this.#options = options
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits }
     this.#directory = directory
+    this.#pool = new IdPool(options.ids)
     const { files, clock, ids, processes, log, cwd = directory, durability = 'sync', journal } = options
     this.#context = {
       files,
@@ -97,7 +101,10 @@ export class FileTranscriptStore implements TranscriptStore {
     return createHandle(cached.transcript, this.#blobs(sessionId), async () => {
       cached.users--
       cached.idleSince = this.#options.clock.now()
-      await this.#evict()
+      this.#startSweep()
+      // Looking at every idle transcript at every close would cost more than it saves.
+      const isDue = this.#closings++ % 32 === 0 || this.#cache.size > this.#limits.cacheCount
+      if (isDue) await this.#evict()
     })
   }
 
@@ -140,7 +147,8 @@ export class FileTranscriptStore implements TranscriptStore {
     for (const name of await this.#archivesOf(sessionId)) await files.remove(name)
     await files.removeDirectory(`${path.slice(0, -'.jsonl'.length)}.blobs`)
     const base = path.slice(this.#directory.length + 1)
-    const isItsFile = (name: string): boolean => name === base || /^\.(bak-|v[12]\.bak$)/.test(name.slice(base.length))
+    const isItsFile = (name: string): boolean =>
+      name === base || /^\.(bak-|tmp-|v[12]\.bak$)/.test(name.slice(base.length))
     for (const name of await files.list(this.#directory)) {
       if (name.startsWith(base) && isItsFile(name)) await files.remove(`${this.#directory}/${name}`)
     }
@@ -220,14 +228,22 @@ export class FileTranscriptStore implements TranscriptStore {
   }
 
   async #open(sessionId: SessionId, signal: AbortSignal): Promise<Cached> {
-    const { clock, ids, log, hooks = {}, onAppended } = this.#options
+    const { clock, log, hooks = {}, onAppended } = this.#options
     const limits = this.#limits
     const file = new FileLog(this.#context, sessionId, this.#path(sessionId))
     const blobs = this.#blobs(sessionId)
     const guard = { sessionId, clock, log, blobs, hooks, hookTimeoutMs: limits.hookTimeoutMs, cap: capOf(limits) }
     const { maxLineBytes } = limits
     const transcript = await LogTranscript.open(
-      { sessionId, log: file, clock, ids, guard, maxLineBytes, ...(onAppended === undefined ? {} : { onAppended }) },
+      {
+        sessionId,
+        log: file,
+        clock,
+        ids: this.#pool,
+        guard,
+        maxLineBytes,
+        ...(onAppended === undefined ? {} : { onAppended }),
+      },
       signal,
     )
     return { log: file, transcript, users: 0, idleSince: clock.now() }
@@ -278,7 +294,7 @@ export class FileTranscriptStore implements TranscriptStore {
       count--
       await cached.transcript.close()
     }
-    if (count > 0 && !this.#closed) this.#startSweep()
+    if (count > 0) this.#startSweep()
   }
 
   async #idle(): Promise<{ sessionId: SessionId; cached: Cached }[]> {
@@ -293,6 +309,7 @@ export class FileTranscriptStore implements TranscriptStore {
   }
 
   #startSweep(): void {
+    if (this.#closed) return
     this.#sweep ??= this.#options.clock.after(this.#limits.cacheIdleMs, () => {
       this.#sweep = undefined
       void this.#evict().catch((error: unknown) => {

@@ -1,6 +1,8 @@
-const KIND_SHORT = 1
-const KIND_LONG = 2
-const KIND_OTHER = 3
+/** The kinds of id: none, 8 digits, 16 digits, anything else. */
+export const ID_NONE = 0
+export const ID_SHORT = 1
+export const ID_LONG = 2
+const ID_OTHER = 3
 
 /**
  * Ids of a file's entries as numbers: 9 bytes an entry instead of a string and a map slot each. Ids of 8 and of 16
@@ -16,7 +18,8 @@ export class IdTable {
   #others = new Map<string, number>()
   #otherNames: string[] = []
 
-  constructor(capacity = 1024) {
+  /** `capacity` is a power of two; a good guess saves moving everything while it grows. */
+  constructor(capacity: number) {
     this.#kinds = new Uint8Array(capacity)
     this.#high = new Uint32Array(capacity)
     this.#low = new Uint32Array(capacity)
@@ -30,21 +33,20 @@ export class IdTable {
   /** Stores the id at `position` (ascending) and returns the latest earlier position of the same id, or -1. */
   put(position: number, id: string): number {
     const [kind, high, low] = this.#encode(id, true)
-    return this.#putKey(position, kind, high, low)
+    return this.putKey(position, kind, high, low)
   }
 
   /** The latest position of an id, or -1. */
   get(id: string): number {
     const [kind, high, low] = this.#encode(id, false)
-    return kind === 0 ? -1 : this.#lookup(kind, high, low)
+    return kind === ID_NONE ? -1 : this.getKey(kind, high, low)
   }
 
   idAt(position: number): string {
     const low = this.#low[position] ?? 0
     const kind = this.#kinds[position]
-    if (kind === KIND_SHORT) return hex8(low)
-    if (kind === KIND_LONG) return hex8(this.#high[position] ?? 0) + hex8(low)
-    return this.#otherNames[low] ?? ''
+    if (kind === ID_OTHER) return this.#otherNames[low] ?? ''
+    return idText(kind ?? ID_NONE, this.#high[position] ?? 0, low)
   }
 
   /** Gives a position another id: for the second of two entries with one id. */
@@ -64,7 +66,8 @@ export class IdTable {
     this.#slots[slot] = position + 1
   }
 
-  #putKey(position: number, kind: number, high: number, low: number): number {
+  /** `put` for an id already read as numbers. */
+  putKey(position: number, kind: number, high: number, low: number): number {
     if (position >= this.#kinds.length) this.#growColumns(position + 1)
     if ((this.#used + 1) * 2 > this.#slots.length) this.#growSlots()
     this.#kinds[position] = kind
@@ -77,14 +80,15 @@ export class IdTable {
     return earlier
   }
 
-  #lookup(kind: number, high: number, low: number): number {
+  /** `get` for an id already read as numbers. */
+  getKey(kind: number, high: number, low: number): number {
     return (this.#slots[this.#slotOf(kind, high, low)] ?? 0) - 1
   }
 
   /** The slot that holds the key, or the free one where it would go. */
   #slotOf(kind: number, high: number, low: number): number {
     const mask = this.#slots.length - 1
-    let slot = (Math.imul(low ^ Math.imul(high, 0x85ebca6b), 0x9e3779b1) >>> 7) & mask
+    let slot = mix(low ^ Math.imul(high, 0x9e3779b1)) & mask
     for (;;) {
       const at = (this.#slots[slot] ?? 0) - 1
       if (at < 0) return slot
@@ -94,16 +98,15 @@ export class IdTable {
   }
 
   #encode(id: string, isNew: boolean): readonly [kind: number, high: number, low: number] {
-    if (id.length === 8 && SHORT_ID.test(id)) return [KIND_SHORT, 0, Number.parseInt(id, 16)]
-    if (id.length === 16 && LONG_ID.test(id)) {
-      return [KIND_LONG, Number.parseInt(id.slice(0, 8), 16), Number.parseInt(id.slice(8), 16)]
-    }
+    const high = id.length === 16 ? parseHex8(id, 0) : 0
+    const low = id.length === 8 ? parseHex8(id, 0) : id.length === 16 ? parseHex8(id, 8) : -1
+    if (low >= 0 && high >= 0) return [id.length === 8 ? ID_SHORT : ID_LONG, high, low]
     const known = this.#others.get(id)
-    if (known !== undefined) return [KIND_OTHER, 0, known]
-    if (!isNew) return [0, 0, 0]
+    if (known !== undefined) return [ID_OTHER, 0, known]
+    if (!isNew) return [ID_NONE, 0, 0]
     const number = this.#otherNames.push(id) - 1
     this.#others.set(id, number)
-    return [KIND_OTHER, 0, number]
+    return [ID_OTHER, 0, number]
   }
 
   #growColumns(needed: number): void {
@@ -124,8 +127,30 @@ export class IdTable {
   }
 }
 
-const SHORT_ID = /^[0-9a-f]{8}$/
-const LONG_ID = /^[0-9a-f]{16}$/
+/** The finish of MurmurHash3: ids that count upwards spread as well as random ones. */
+function mix(value: number): number {
+  let hash = value
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return hash ^ (hash >>> 16)
+}
+
+/** Eight lower-case hexadecimal digits as a number, or -1. */
+function parseHex8(text: string, from: number): number {
+  let value = 0
+  for (let at = from; at < from + 8; at++) {
+    const code = text.charCodeAt(at)
+    const digit = code >= 48 && code <= 57 ? code - 48 : code >= 97 && code <= 102 ? code - 87 : -1
+    if (digit < 0) return -1
+    value = value * 16 + digit
+  }
+  return value
+}
+
+/** An id of 8 or 16 digits from its numbers. */
+export function idText(kind: number, high: number, low: number): string {
+  return kind === ID_LONG ? hex8(high) + hex8(low) : hex8(low)
+}
 
 function hex8(value: number): string {
   return value.toString(16).padStart(8, '0')

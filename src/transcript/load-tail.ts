@@ -4,8 +4,8 @@ import type { FileHandle } from '../base/files.ts'
 import type { Entry, SessionHeader } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 import { EMPTY_PATH, levelSetBy, modelSetBy, type ActivePath } from './context.ts'
-import { readHead } from './head.ts'
-import { FORMAT_VERSION, hasKnownShape, isHeader, isKnownType, toEntry, toHeader } from './line.ts'
+import { ENTRY_KINDS, readHead, type EntryKind, type LineHead } from './head.ts'
+import { FORMAT_VERSION, isHeader, isMisshapen, toEntry, toHeader } from './line.ts'
 import { pointedLeaf, type Loaded, type LoadOptions } from './load.ts'
 import { toBuffer } from './scan.ts'
 
@@ -13,7 +13,7 @@ const HEADER_BYTES = 4 * 1024
 const FIRST_BLOCK_BYTES = 256 * 1024
 const LARGEST_BLOCK_BYTES = 2 * 1024 * 1024
 /** How far beyond the context we look for level and model before the scan, which is faster per byte, takes over. */
-const SETTINGS_SEARCH_BYTES = 4 * 1024 * 1024
+const SETTINGS_SEARCH_BYTES = 1024 * 1024
 const NEWLINE = 10
 
 /**
@@ -148,10 +148,9 @@ class TailWalk {
   /** True when nothing more has to be read. */
   take(bytes: Buffer, start: number, end: number, isUnfinished: boolean): boolean {
     const head = readHead(bytes, start, end)
-    if (this.#isLeafKnown && head !== undefined && head.id !== this.#wanted) {
-      this.#countSearch(end - start)
-      return false
-    }
+    if (this.#isComplete) this.searchedBytes += end - start
+    if (this.#isLeafKnown && head !== undefined && head.id !== this.#wanted) return false
+    if (head !== undefined && this.#isComplete && !this.#maySet(head.type)) return this.#passBy(head)
     const raw = parseJson(bytes.toString('utf8', start, end))
     if (!this.#isLeafKnown && isUnfinished && raw === undefined) {
       this.tornBytes = end - start
@@ -188,8 +187,7 @@ class TailWalk {
     const entry = toEntry(raw, raw.id, raw.parentId)
     this.#level ??= levelSetBy(entry)
     this.#model ??= modelSetBy(entry)
-    if (this.#isComplete) this.#countSearch(0)
-    else this.#path.push(entry)
+    if (!this.#isComplete) this.#path.push(entry)
     if (entry.type === 'compaction' && !this.#isCompacted) {
       this.#isCompacted = true
       this.#firstKept = entry.firstKeptEntryId
@@ -209,8 +207,16 @@ class TailWalk {
     return true
   }
 
-  #countSearch(bytes: number): void {
-    if (this.#isComplete) this.searchedBytes += bytes
+  /** Beyond the context only what can set the level or the model is worth a parse. */
+  #maySet(kind: EntryKind): boolean {
+    if (this.#level === undefined && kind === ENTRY_KINDS.level) return true
+    return this.#model === undefined && (kind === ENTRY_KINDS.model || kind === ENTRY_KINDS.message)
+  }
+
+  #passBy({ parentId }: LineHead): boolean {
+    if (parentId === null) return true
+    this.#wanted = parentId
+    return false
   }
 }
 
@@ -226,5 +232,5 @@ function isPlain(raw: Record<string, unknown>): raw is PlainRaw {
   if (typeof type !== 'string' || type === 'session' || typeof timestamp !== 'string') return false
   if (typeof id !== 'string' || id === '' || id === parentId) return false
   if (typeof parentId !== 'string' && parentId !== null) return false
-  return !isKnownType(type) || hasKnownShape(raw)
+  return !isMisshapen(raw)
 }

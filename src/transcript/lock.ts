@@ -24,6 +24,8 @@ const LONGEST_WAIT_MS = 1_000
 const PAYLOAD_GRACE_MS = 3_000
 /** Far below `staleMs`: a lock that is in use never looks abandoned. */
 const LONGEST_HOLD_MS = 5_000
+/** A look at the lock file is good for this long; shorter than any pause that could matter. */
+const FENCE_MS = 5
 const MAX_PAYLOAD_BYTES = 64 * 1024
 
 /** One lock per file and process, whoever in the process asks: files are told apart by the port they live behind. */
@@ -54,6 +56,8 @@ export class WriteLock {
   #yieldUntil = 0
   /** Another process asked for the lock when we last looked. */
   #isWanted = false
+  #checkedAt = 0
+  #lastLeftAt = 0
 
   constructor(path: string, options: LockOptions, onUnused: () => void) {
     this.path = path
@@ -74,8 +78,6 @@ export class WriteLock {
   async enter(signal: AbortSignal): Promise<boolean> {
     await this.#enterInside()
     try {
-      this.#linger?.cancel()
-      this.#linger = undefined
       if (this.#owned !== undefined && (await this.#isStillOurs())) return false
       this.#forget()
       await this.#take(signal)
@@ -88,6 +90,8 @@ export class WriteLock {
 
   /** False when somebody took the lock over, or removed it, since we entered. */
   async isHeld(): Promise<boolean> {
+    // Just looked at: a takeover needs the owner dead, or the lock minutes old.
+    if (this.#owned !== undefined && this.#options.clock.now() - this.#checkedAt < FENCE_MS) return true
     if (await this.#isStillOurs()) return true
     this.#forget()
     return false
@@ -125,11 +129,20 @@ export class WriteLock {
     }
   }
 
+  /** One timer for a whole burst: it looks when the lock was last used instead of being set anew each time. */
   #startLinger(lingerMs: number): void {
-    this.#linger = this.#options.clock.after(lingerMs, () => {
-      this.#linger = undefined
-      if (!this.#isEntered) void this.releaseNow()
-    })
+    const { clock } = this.#options
+    this.#lastLeftAt = clock.now()
+    const look = (afterMs: number): void => {
+      this.#linger = clock.after(afterMs, () => {
+        this.#linger = undefined
+        if (this.#isEntered) return
+        const leftMs = this.#lastLeftAt + lingerMs - clock.now()
+        if (leftMs > 0) look(leftMs)
+        else void this.releaseNow()
+      })
+    }
+    if (this.#linger === undefined) look(lingerMs)
   }
 
   async #enterInside(): Promise<void> {
@@ -154,6 +167,7 @@ export class WriteLock {
     const owned = this.#owned
     if (stat === undefined || stat.identity !== owned?.stat.identity) return false
     this.#isWanted = stat.size > owned.stat.size
+    this.#checkedAt = this.#options.clock.now()
     return true
   }
 
@@ -166,6 +180,7 @@ export class WriteLock {
     this.#owned?.cancelExit()
     this.#owned = undefined
     this.#isWanted = false
+    this.#checkedAt = 0
     for (const callback of this.#onRelease.splice(0)) callback()
   }
 
@@ -202,7 +217,8 @@ export class WriteLock {
       // A new holder means the lock is moving: stay close, or the gaps fall between our looks.
       if (holder.stat.identity !== seen) wait = FIRST_WAIT_MS
       seen = holder.stat.identity
-      await this.#askForIt(holder.stat)
+      // One without a payload is only told by its age, which a write would renew.
+      if (holder.payload['pid'] !== undefined) await this.#askForIt(holder.stat)
       await sleep(clock, Math.min(wait * (0.5 + ids.fraction() / 2), timeoutMs - waitedMs), signal)
       wait = Math.min(LONGEST_WAIT_MS, wait * 2)
     }

@@ -7,6 +7,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
 import { createMemoryBlobs, type Blobs } from './blobs.ts'
 import type { WriteHooks } from './guard.ts'
+import { IdPool } from './id-pool.ts'
 import { createHandle } from './handle.ts'
 import { DEFAULT_LIMITS, type TranscriptLimits } from './limits.ts'
 import { FORMAT_VERSION } from './line.ts'
@@ -34,11 +35,12 @@ interface Kept {
 /** Transcripts that live as long as the store does. For tests, demos and callers that keep nothing. */
 export function createMemoryStore(options: MemoryStoreOptions): TranscriptStore {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
+  const pool = new IdPool(options.ids)
   const active = new Map<SessionId, Promise<Kept>>()
   const archived = new Map<SessionId, Promise<Kept>>()
 
   const create = async (sessionId: SessionId, signal: AbortSignal): Promise<Kept> => {
-    const { clock, ids, log = silentLog, cwd = '/', hooks = {}, journal, onAppended } = options
+    const { clock, log = silentLog, cwd = '/', hooks = {}, journal, onAppended } = options
     const timestamp = new Date(clock.now()).toISOString()
     const blobs = createMemoryBlobs()
     const transcript = await LogTranscript.open(
@@ -46,7 +48,7 @@ export function createMemoryStore(options: MemoryStoreOptions): TranscriptStore 
         sessionId,
         log: new MemoryLog({ type: 'session', version: FORMAT_VERSION, id: sessionId, timestamp, cwd }, journal),
         clock,
-        ids,
+        ids: pool,
         maxLineBytes: limits.maxLineBytes,
         guard: { sessionId, clock, log, blobs, hooks, hookTimeoutMs: limits.hookTimeoutMs, cap: capOf(limits) },
         ...(onAppended === undefined ? {} : { onAppended }),

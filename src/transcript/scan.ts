@@ -3,8 +3,9 @@ import type { FileHandle } from '../base/files.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import type { SessionHeader } from '../core/entry.ts'
 import { EntryIndex } from './entry-index.ts'
-import { ENTRY_KINDS, kindOf, readHead } from './head.ts'
-import { hasKnownShape, isHeader, isKnownType, toHeader } from './line.ts'
+import { kindOf, readHead } from './head.ts'
+import { HeadScanner } from './head-scanner.ts'
+import { isHeader, isMisshapen, toHeader } from './line.ts'
 
 export interface ScanOptions {
   readonly maxLineBytes: number
@@ -26,15 +27,18 @@ export interface Scan {
 /** About 1.5 ms of work; the event loop runs between two blocks. */
 const BLOCK_BYTES = 2 * 1024 * 1024
 const NEWLINE = 10
+/** More than any head takes. */
+const HEAD_BYTES = 1024
 
 /** Reads a whole file once, looking at the beginning of each line, and builds its index. */
 export async function scanFile(handle: FileHandle, options: ScanOptions): Promise<Scan> {
-  const scanner = new Scanner(options)
   const { size } = await handle.stat()
+  const scanner = new Scanner(options, size)
+  const reader = new BlockReader(handle)
   let position = 0
   let blockBytes = BLOCK_BYTES
   while (position < size) {
-    const block = toBuffer(await handle.read(position, Math.min(blockBytes, size - position)))
+    const block = await reader.read(position, Math.min(blockBytes, size - position))
     if (block.length === 0) break
     const isLast = position + block.length >= size
     const used = scanner.takeBlock(block, position, isLast)
@@ -44,8 +48,9 @@ export async function scanFile(handle: FileHandle, options: ScanOptions): Promis
     } else if (blockBytes <= options.maxLineBytes) {
       blockBytes *= 2
     } else {
-      const end = await findNewline(handle, position + block.length, size)
-      scanner.takeTooLong(block, position, end - position)
+      const head = Buffer.from(block.subarray(0, HEAD_BYTES))
+      const end = await findNewline(reader, position + block.length, size)
+      scanner.takeTooLong(head, position, end - position)
       position = end
     }
   }
@@ -54,16 +59,35 @@ export async function scanFile(handle: FileHandle, options: ScanOptions): Promis
   return scanner.finish(position)
 }
 
+/** One piece of memory for all blocks: a block is good until the next one is read. */
+class BlockReader {
+  readonly #handle: FileHandle
+  #memory = Buffer.alloc(0)
+
+  constructor(handle: FileHandle) {
+    this.#handle = handle
+  }
+
+  async read(position: number, length: number): Promise<Buffer> {
+    if (this.#handle.readInto === undefined) return toBuffer(await this.#handle.read(position, length))
+    if (this.#memory.length < length) this.#memory = Buffer.allocUnsafe(length)
+    const target = this.#memory.subarray(0, length)
+    return target.subarray(0, await this.#handle.readInto(target, position))
+  }
+}
+
 class Scanner {
-  readonly index = new EntryIndex()
+  readonly index: EntryIndex
   readonly #options: ScanOptions
+  readonly #head = new HeadScanner()
   #header: SessionHeader | undefined
   #line = 0
   #tornBytes = 0
   #endsWithNewline = true
 
-  constructor(options: ScanOptions) {
+  constructor(options: ScanOptions, fileBytes: number) {
     this.#options = options
+    this.index = new EntryIndex(fileBytes)
   }
 
   /** Takes the whole lines of a block, and at the end of the file the rest; returns how many bytes that were. */
@@ -104,12 +128,8 @@ class Scanner {
     if (end - start > this.#options.maxLineBytes) {
       return this.takeTooLong(block.subarray(start, end), offset, end + 1 - start, line)
     }
-    // A line that does not close is torn or glued, whatever its head says.
-    const head = this.#options.verify || block[lastByte(block, end)] !== 0x7d ? undefined : readHead(block, start, end)
-    if (head !== undefined && head.type !== ENTRY_KINDS.session) {
-      const { type: kind, id, parentId } = head
-      this.index.add({ offset, length: end - start, line, kind, id, parentId })
-      return
+    if (!this.#options.verify && this.#head.read(block, start, end)) {
+      return this.index.addScanned(offset, end - start, line, this.#head)
     }
     this.#parseLine(block.subarray(start, end), offset, line, isTail)
   }
@@ -125,9 +145,7 @@ class Scanner {
       if (isHeader(raw)) this.#header ??= toHeader(raw)
       return
     }
-    if (typeof raw['type'] !== 'string' || (isKnownType(raw['type']) && !hasKnownShape(raw))) {
-      this.index.note({ kind: 'wrong-shape', line, bytes: length })
-    }
+    if (isMisshapen(raw)) this.index.note({ kind: 'wrong-shape', line, bytes: length })
     const { id, parentId } = raw
     this.index.add({
       offset,
@@ -149,9 +167,9 @@ class Scanner {
 }
 
 /** The position after the next newline, or the end of the file. */
-async function findNewline(handle: FileHandle, from: number, size: number): Promise<number> {
+async function findNewline(reader: BlockReader, from: number, size: number): Promise<number> {
   for (let position = from; position < size;) {
-    const block = toBuffer(await handle.read(position, Math.min(BLOCK_BYTES, size - position)))
+    const block = await reader.read(position, Math.min(BLOCK_BYTES, size - position))
     if (block.length === 0) return position
     const at = block.indexOf(NEWLINE)
     if (at >= 0) return position + at + 1
@@ -183,10 +201,6 @@ export async function readRaw(
 
 export function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-}
-
-function lastByte(block: Buffer, end: number): number {
-  return block[end - 1] === 13 ? end - 2 : end - 1
 }
 
 function isBlank(block: Buffer, start: number, end: number): boolean {

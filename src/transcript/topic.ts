@@ -3,7 +3,7 @@ import type { JsonValue } from '../base/json.ts'
 import { isRecord } from '../base/json.ts'
 import type { SessionHeader } from '../core/entry.ts'
 import type { SessionId } from '../core/ids.ts'
-import { encodeLine } from './line.ts'
+import { encodeLine, orderedRaw } from './line.ts'
 import type { EncodedEntry } from './log.ts'
 
 export const TRANSCRIPT_TOPIC = 'transcript'
@@ -106,19 +106,18 @@ export function appendRecord(
   header: SessionHeader | undefined,
   batch: readonly EncodedEntry[],
 ): JournalRecord {
-  const data = { s: sessionId, o: offset, h: header, e: batch.map(({ entry }) => rawOf(entry)) } as unknown as JsonValue
+  const data = {
+    s: sessionId,
+    o: offset,
+    h: header,
+    e: batch.map(({ entry }) => (entry.type === 'unknown' ? orderedRaw(entry) : entry)),
+  } as unknown as JsonValue
   return { topic: TRANSCRIPT_TOPIC, data }
 }
 
 /** Earlier records of the session mean nothing any more: it was removed, or its file is durable and moves away. */
 export function goneRecord(sessionId: SessionId): JournalRecord {
   return { topic: TRANSCRIPT_TOPIC, data: { s: sessionId, gone: true } }
-}
-
-function rawOf(entry: EncodedEntry['entry']): unknown {
-  if (entry.type === 'unknown') return { ...entry.raw, id: entry.id, parentId: entry.parentId }
-  const { type, id, parentId, timestamp, ...rest } = entry
-  return { type, id, parentId, timestamp, ...rest }
 }
 
 function toRecovered(data: Record<string, unknown>): RecoveredBatch | undefined {

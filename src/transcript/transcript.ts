@@ -1,14 +1,22 @@
 import type { Clock } from '../base/clock.ts'
 import { deferred, type Deferred } from '../base/deferred.ts'
-import type { Ids } from '../base/ids.ts'
 import type { JournalRecord } from '../base/journal.ts'
 import type { Entry, EntryDraft, SessionHeader } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { EntryId, SessionId } from '../core/ids.ts'
 import type { Provenance } from '../core/message.ts'
-import { buildContext, EMPTY_PATH, extendActivePath, modelSetBy, toActivePath, type ActivePath } from './context.ts'
+import {
+  buildContext,
+  EMPTY_PATH,
+  extendActivePath,
+  levelSetBy,
+  modelSetBy,
+  toActivePath,
+  type ActivePath,
+} from './context.ts'
 import { guardDrafts, type GuardOptions } from './guard.ts'
-import { encodeEntry, freezeEntry } from './line.ts'
+import type { IdPool } from './id-pool.ts'
+import { encodeLine, freezeEntry, orderedRaw } from './line.ts'
 import type { EncodedEntry, EntryLog, LogState } from './log.ts'
 import { openCallsOf, type OpenCalls } from './open-calls.ts'
 import type { AppendOptions, RepairNote, TranscriptContext } from './store.ts'
@@ -20,12 +28,14 @@ export interface LogTranscriptOptions {
   readonly sessionId: SessionId
   readonly log: EntryLog
   readonly clock: Clock
-  readonly ids: Ids
+  readonly ids: IdPool
   readonly guard: GuardOptions
   readonly maxLineBytes: number
   /** After the entries are durable, in order. Must not throw. */
   readonly onAppended?: (sessionId: SessionId, entries: readonly Entry[]) => void
 }
+
+const NEVER = new AbortController().signal
 
 interface AppendJob {
   readonly kind: 'append'
@@ -64,6 +74,7 @@ export class LogTranscript {
   #working: Promise<void> | undefined
   #activeBytes = 0
   #closed = false
+  #lastTime = { at: Number.NaN, text: '' }
 
   private constructor(options: LogTranscriptOptions, state: LogState) {
     this.#options = options
@@ -71,6 +82,7 @@ export class LogTranscript {
     this.#state = state
     this.#active = toMutable(state.active)
     this.#open = openCallsOf(state.active.entries)
+    this.#activeBytes = sizeOf(state.active.entries)
   }
 
   static async open(options: LogTranscriptOptions, signal: AbortSignal): Promise<LogTranscript> {
@@ -230,7 +242,7 @@ export class LogTranscript {
 
   async #writing<T>(work: () => Promise<T>): Promise<T> {
     // Waiting for the lock has its own time limit; a caller that gives up must not leave half a batch behind.
-    const changed = await this.#log.beginWrite(new AbortController().signal)
+    const changed = await this.#log.beginWrite(NEVER)
     try {
       if (changed !== undefined) this.#adopt(changed)
       return await work()
@@ -243,6 +255,7 @@ export class LogTranscript {
     this.#state = state
     this.#active = toMutable(state.active)
     this.#open = openCallsOf(state.active.entries)
+    this.#activeBytes = sizeOf(state.active.entries)
   }
 
   #stage(): Stage {
@@ -251,17 +264,22 @@ export class LogTranscript {
 
   async #plan(job: AppendJob, stage: Stage): Promise<readonly Entry[]> {
     const guarded = await guardDrafts(job.drafts, stage.open, job.provenance, this.#options.guard)
-    const own: Stage = { ...stage, added: [...stage.added], batch: [...stage.batch], open: guarded.open }
-    const before = own.batch.length
-    for (const draft of guarded.drafts) {
-      this.#add(draft, own)
-      if (draft.type === 'compaction') await this.#restateSettings(own)
+    const { leafId, base, added } = stage
+    const [inBatch, inAdded] = [stage.batch.length, added.length]
+    try {
+      for (const draft of guarded.drafts) {
+        this.#add(draft, stage)
+        if (draft.type === 'compaction') await this.#restateSettings(stage)
+      }
+    } catch (error) {
+      // Nothing of a job that failed half-way may stay.
+      stage.batch.length = inBatch
+      added.length = inAdded
+      Object.assign(stage, { leafId, base, added })
+      throw error
     }
-    // Only a whole job counts: nothing of one that failed half-way may reach the stage.
-    const planned = own.batch.slice(before)
-    stage.batch.push(...planned)
-    Object.assign(stage, { leafId: own.leafId, open: own.open, base: own.base, added: own.added })
-    return planned.map(({ entry }) => entry)
+    stage.open = guarded.open
+    return stage.batch.slice(inBatch).map(({ entry }) => entry)
   }
 
   #add(draft: EntryDraft, stage: Stage): void {
@@ -277,6 +295,7 @@ export class LogTranscript {
    */
   async #restateSettings(stage: Stage): Promise<void> {
     stage.base = extendActivePath(stage.base, stage.added) ?? (await this.#wholePath(stage))
+    // A new array: the old one still serves if this job fails.
     stage.added = []
     const { thinkingLevel, model, entries } = stage.base
     this.#add({ type: 'thinking_level_change', thinkingLevel }, stage)
@@ -293,9 +312,11 @@ export class LogTranscript {
     this.#state = { ...this.#state, leafId: stage.leafId }
     this.#open = stage.open
     if (stage.base !== this.#active) this.#active = toMutable(stage.base)
-    const { thinkingLevel, model } = extendActivePath({ ...this.#active, entries: [] }, stage.added) ?? this.#active
-    this.#active.entries.push(...stage.added)
-    Object.assign(this.#active, { thinkingLevel, model })
+    for (const entry of stage.added) {
+      this.#active.entries.push(entry)
+      this.#active.thinkingLevel = levelSetBy(entry) ?? this.#active.thinkingLevel
+      this.#active.model = modelSetBy(entry) ?? this.#active.model
+    }
     for (const { line } of stage.batch) this.#activeBytes += line.length
   }
 
@@ -310,9 +331,9 @@ export class LogTranscript {
 
   #toEntry(draft: EntryDraft, parentId: EntryId | null, batch: readonly EncodedEntry[]): EncodedEntry {
     const id = this.#newId(batch)
-    const timestamp = new Date(this.#options.clock.now()).toISOString()
-    const entry = freezeEntry({ ...draft, id, parentId, timestamp })
-    const line = encodeEntry(entry)
+    const { type, ...fields } = draft
+    const entry = freezeEntry({ type, id, parentId, timestamp: this.#timestamp(), ...fields } as Entry)
+    const line = encodeLine(entry.type === 'unknown' ? orderedRaw(entry) : entry)
     const { maxLineBytes } = this.#options
     // A UTF-16 unit is at most three bytes; the exact count is only needed near the limit.
     if (line.length * 3 > maxLineBytes && Buffer.byteLength(line) > maxLineBytes) {
@@ -322,6 +343,13 @@ export class LogTranscript {
       })
     }
     return { entry, line }
+  }
+
+  /** Appends come in bursts: most share their millisecond with the one before. */
+  #timestamp(): string {
+    const now = this.#options.clock.now()
+    if (now !== this.#lastTime.at) this.#lastTime = { at: now, text: new Date(now).toISOString() }
+    return this.#lastTime.text
   }
 
   #newId(batch: readonly EncodedEntry[]): EntryId {
@@ -336,6 +364,26 @@ export class LogTranscript {
 
 function toMutable(active: ActivePath): { entries: Entry[]; thinkingLevel: string; model: ActivePath['model'] } {
   return { ...active, entries: [...active.entries] }
+}
+
+/** About what entries take in memory; exact would cost more than the cache is worth. */
+function sizeOf(entries: readonly Entry[]): number {
+  let bytes = 0
+  for (const entry of entries) {
+    bytes += 300
+    if (entry.type !== 'message' || !('content' in entry.message)) continue
+    const { content } = entry.message as { readonly content: unknown }
+    bytes += typeof content === 'string' ? content.length : Array.isArray(content) ? blocksSize(content) : 0
+  }
+  return bytes
+}
+
+function blocksSize(blocks: readonly Record<string, unknown>[]): number {
+  let bytes = 0
+  for (const { text, thinking, data } of blocks) {
+    for (const value of [text, thinking, data]) bytes += typeof value === 'string' ? value.length : 100
+  }
+  return bytes
 }
 
 function entryNotFound(id: EntryId): GatewayError {

@@ -30,7 +30,7 @@ export async function cleanStep(
       thinkingLevel: settings.thinkingLevel,
     })
   const { entries: _, ...input } = historyInput(model, setup, entries, { projection: 'normal' }, parts)
-  await counter.load()
+  if (counter.knowsVocabularyOf(input.target)) await counter.load()
   const plan = planCleanup(entries, {
     stepId,
     outcome,

@@ -18,6 +18,9 @@ export async function runTools(
 ): Promise<void> {
   const { session, sessionId, tools, emit } = parts
   const named = calls.map((call) => ({ id: call.id, name: call.name, arguments: call.arguments, session, sessionId }))
+  const unreadable = new Map(
+    calls.flatMap((call) => (call.invalidArguments === undefined ? [] : [[call.id, UNREADABLE]])),
+  )
   await tools.runAll(
     named,
     {
@@ -34,10 +37,18 @@ export async function runTools(
           durationMs,
         })
       },
-      run: (call, stop) => runHooked(call, round, own, parts, stop),
+      run: async (call, stop) => unreadable.get(call.id) ?? runHooked(call, round, own, parts, stop),
     },
     signal,
   )
+}
+
+/** The model is told instead of the tool being run with arguments nobody wrote. */
+const UNREADABLE: ToolResult = {
+  content: [
+    { type: 'text', text: 'The arguments were not a JSON object, so nothing was run. Call it again with valid JSON.' },
+  ],
+  isError: true,
 }
 
 async function runHooked(

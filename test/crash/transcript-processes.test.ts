@@ -86,7 +86,7 @@ describe('several processes on one session', () => {
   it('let 20 writers in 4 processes make 1 000 appends: none lost, none mixed, one after the other', async () => {
     const writers = ['a', 'b', 'c', 'd'].map((name) => startWriter(name, 5, 50, 'alone'))
     const codes = await Promise.all(writers.map((writer) => writer.ended))
-    expect(codes, writers.map((writer) => writer.errors()).join('')).toEqual([0, 0, 0, 0])
+    expect(codes, `said: ${writers.map((writer) => writer.errors()).join('')}`).toEqual([0, 0, 0, 0])
     const lines = (await readFile(join(home, 'sessions', `${SESSION}.jsonl`), 'utf8')).trimEnd().split('\n')
     expect(lines).toHaveLength(1_001)
     const entries = lines.slice(1).map((line) => JSON.parse(line) as { id: string; parentId: string | null })

@@ -229,22 +229,27 @@ async function expectAll(house: House, acknowledged: Acknowledged, label: string
     const found = await entriesOf(transcript)
     const ids = new Set(expected.map((entry) => entry.id))
     const kept = found.filter((entry) => ids.has(entry.id))
-    expect(kept, label).toEqual(expected)
-    // Earlier history stays in context: the path from the last acknowledged entry is whole.
-    const last = expected.at(-1)
-    if (last !== undefined) {
-      const path = new Set((await transcript.branch(last.id)).map((entry) => entry.id))
-      for (let at: Entry | undefined = last; at !== undefined;) {
-        expect(path.has(at.id), label).toBe(true)
-        const { parentId }: Entry = at
-        at = expected.find((entry) => entry.id === parentId)
-      }
-    }
+    expect(kept, `after ${label}`).toEqual(expected)
+    // Earlier history stays in context: every ancestor of the last acknowledged entry is on its path.
+    const path = expected.length === 0 ? [] : await transcript.branch(expected.at(-1)!.id)
+    expect(missingAncestors(expected, path), `after ${label}`).toEqual([])
     const [later] = await transcript.append([userDraft('life goes on')])
-    expect(later?.parentId === null ? null : await transcript.entry(later!.parentId), label).toBeDefined()
+    const parent = later?.parentId == null ? later : await transcript.entry(later.parentId)
+    expect(parent, `after ${label}`).toBeDefined()
     await transcript.close()
   }
-  for (const session of acknowledged.gone) expect(await house.store.exists(session), label).toBe(false)
+  for (const session of acknowledged.gone) expect(await house.store.exists(session), `after ${label}`).toBe(false)
+}
+
+function missingAncestors(acknowledged: readonly Entry[], path: readonly Entry[]): string[] {
+  const onPath = new Set(path.map((entry) => entry.id))
+  const missing: string[] = []
+  for (let at = acknowledged.at(-1); at !== undefined;) {
+    if (!onPath.has(at.id)) missing.push(at.id)
+    const { parentId }: Entry = at
+    at = acknowledged.find((entry) => entry.id === parentId)
+  }
+  return missing
 }
 
 const FAULTS: readonly Fault[] = ['crash-before', 'crash-torn', 'crash-after']

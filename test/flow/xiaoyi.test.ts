@@ -1,6 +1,7 @@
-import { afterEach, describe, expect, test } from 'vitest'
-import { closeAll, kill, openInside, openOutside } from '../support/xiaoyi-house.ts'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { closeAll, kill, openInside, openOutside, warmUp } from '../support/xiaoyi-house.ts'
 
+beforeAll(warmUp)
 afterEach(closeAll)
 
 async function open(xiaoyi: object = {}) {
@@ -40,6 +41,17 @@ describe('a conversation', () => {
     expect(task).toMatchObject({ state: 'done', finals: 1, errorCode: 99921111 })
     expect(task.text).toContain('The model did not answer.')
   })
+})
+
+test('the text of a file reaches the model', async () => {
+  const { simulator, clock, model } = await open()
+  const bytes = Buffer.from('the secret number is 42').toString('base64')
+  simulator.sayParts([
+    { kind: 'text', text: 'read this' },
+    { kind: 'file', file: { name: 'n.txt', mimeType: 'text/plain', bytes } },
+  ])
+  await clock.advance(5_000)
+  expect(model.requests.at(-1)).toContain('the secret number is 42')
 })
 
 describe('clearContext', () => {

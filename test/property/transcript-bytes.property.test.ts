@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Entry } from '../../src/core/entry.ts'
+import { textOf } from '../../src/core/message.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { seededRandom } from '../../src/testing/seeded-ids.ts'
 import { checkTranscript } from '../../src/transcript/check.ts'
@@ -81,7 +82,7 @@ const run = (property: fc.IAsyncProperty<unknown[]> | fc.IAsyncProperty<never>, 
 
 const textsOf = (entries: readonly Entry[]): string[] =>
   entries.flatMap((entry) =>
-    entry.type === 'message' && entry.message.role === 'user' ? [String(entry.message.content)] : [],
+    entry.type === 'message' && entry.message.role === 'user' ? [textOf(entry.message.content)] : [],
   )
 
 describe(`a transcript file in any state (seed ${SEED})`, () => {

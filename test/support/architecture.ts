@@ -36,7 +36,7 @@ const ROOMS: Readonly<Record<string, RoomRule>> = {
   cli: { imports: EVERYTHING_BUT_TESTING },
   testing: { imports: [...VOCABULARY, 'simulator'], types: LAYER_2 },
   /** `src/index.ts`, the package's front door. */
-  '.': { imports: EVERYTHING_BUT_TESTING },
+  '.': { imports: [...EVERYTHING_BUT_TESTING, 'cli'] },
 }
 
 /** Rules for a part of a room, on top of the room's own. */

@@ -103,6 +103,7 @@ export class GatewayCore {
       route: { agent: 'main', scope: 'per-sender', preserveCase: false },
       limits: options.gatewayLimits ?? { queuedPerSession: 100, queuedTotal: 10_000, concurrentTurns: 4 },
       queueMode: options.queueMode ?? 'queue',
+      metrics: { messageAccepted: () => undefined, turnEnded: () => undefined },
       async converse(message, { signal }) {
         onTurn?.(message, 'start')
         try {

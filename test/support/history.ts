@@ -17,6 +17,8 @@ export const TARGETS = {
   responses: { provider: 'openai', api: 'openai-responses', model: 'gpt-5', acceptsImages: true },
   completions: { provider: 'openai', api: 'openai-completions', model: 'gpt-4.1', acceptsImages: true },
   mistral: { provider: 'mistral', api: 'mistral-conversations', model: 'mistral-large-latest', acceptsImages: true },
+  claudeViaGoogle: { provider: 'antigravity', api: 'google-gemini-cli', model: 'claude-opus-4-5', acceptsImages: true },
+  blind: { provider: 'my-local', api: 'openai-completions', model: 'llama2', acceptsImages: false },
   compatible: { provider: 'my-local', api: 'openai-completions', model: 'llama3', acceptsImages: true },
 } as const
 

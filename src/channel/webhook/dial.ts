@@ -21,8 +21,6 @@ export interface HubLinkOptions {
   readonly healthyAfterMs: number
 }
 
-export const HUB_BACKOFF: BackoffOptions = { firstMs: 2_000, maxMs: 60_000, jitter: 0.2 }
-
 const CLOSE_GRACE_MS = 1_000
 
 /** Keeps one connection to a hub, for ever, until closed. Replies wait in the outbox while it is down. */

@@ -28,7 +28,7 @@ export interface LinkParts {
 export interface LinkEvents {
   onText(link: Link, text: string): void
   onOpen(link: Link): void
-  /** `lost` are terminal frames that a silent peer most likely never received. */
+  /** `lost` are terminal frames that the peer has shown no sign of having read. */
   onDown(link: Link, lost: readonly string[]): void
   /** Open connections were ended by the service, politely and soon, several times in a row. */
   onFlapping(link: Link): void
@@ -229,7 +229,9 @@ export class Link {
   #closed(code: number): void {
     const now = this.#parts.clock.now()
     const evicted = code === 1000 && now - this.#openedAt < SHORT_LIFE_MS
-    this.#down(`closed with ${code}`, [])
+    // Had the service read an end before it closed, its pong would have come first. It ignores what follows the end of
+    // a task, so an end sent twice costs nothing, and one that is lost leaves a phone waiting.
+    this.#down(`closed with ${code}`, this.#pulse.unconfirmed())
     if (!evicted) return
     this.#evictions = [...this.#evictions.filter((at) => now - at <= FLAPPING.withinMs), now]
     if (this.#evictions.length < FLAPPING.closes) return

@@ -40,10 +40,12 @@ function toContents(request: ModelRequest, options: EncodeOptions): readonly Con
   const push = (role: Content['role'], parts: readonly JsonObject[]): void => {
     if (parts.length === 0) return
     const last = contents.at(-1)
-    if (last?.role === role) last.parts.push(...parts)
+    // Gemini refuses a turn that mixes function responses with anything else; two user turns in a row it takes.
+    const isSameKind = last?.role === role && isResponses(last.parts) === isResponses(parts)
+    if (isSameKind) last.parts.push(...parts)
     else contents.push({ role, parts: [...parts] })
   }
-  // Responses have to stand first in their turn, so images of older models' results wait for the last of them.
+  // Responses stand alone in their turn, so images of older models' results wait for the last of them.
   let loose: JsonObject[] = []
   const names = callNames(request, ids)
   request.messages.forEach((message, at) => {
@@ -59,6 +61,10 @@ function toContents(request: ModelRequest, options: EncodeOptions): readonly Con
   })
   push('user', loose)
   return contents
+}
+
+function isResponses(parts: readonly JsonObject[]): boolean {
+  return parts.some((part) => part['functionResponse'] !== undefined)
 }
 
 function toModelParts(
@@ -100,7 +106,7 @@ function signed(signature: string | undefined): { readonly thoughtSignature?: st
   return isBase64 ? { thoughtSignature: signature } : {}
 }
 
-/** From Gemini 3 on images belong into the response itself; before, they follow it in the same turn. */
+/** From Gemini 3 on images belong into the response itself; before, they follow in a turn of their own. */
 function toResponse(
   message: ToolResultMessage,
   call: { readonly id: string; readonly names: ReadonlyMap<string, string>; readonly model: string },

@@ -43,12 +43,29 @@ function toMessages(request: ModelRequest, options: EncodeOptions): readonly Cha
   const system: readonly ChatMessage[] = isBlank(request.system)
     ? []
     : [{ role: 'system', content: wellFormed(request.system) }]
-  const messages = request.messages.flatMap((message, at): readonly ChatMessage[] => {
-    if (message.role === 'user') return toUser(message)
-    if (message.role === 'assistant') return toAssistant(message, at, ids, request.model, options)
-    const id = ids.idOfResult(at)
-    return [toToolMessage(message, id, names.get(id) ?? wireToolName(message.toolName))]
+  const messages: ChatMessage[] = []
+  // Hosts of the open models take only text in a tool message; its images follow the last result as the user's.
+  let loose: JsonObject[] = []
+  const showLoose = (): void => {
+    if (loose.length > 0) messages.push({ role: 'user', content: loose })
+    loose = []
+  }
+  request.messages.forEach((message, at) => {
+    if (message.role === 'toolResult') {
+      const id = ids.idOfResult(at)
+      messages.push(toToolMessage(message, id, names.get(id) ?? wireToolName(message.toolName)))
+      loose.push(
+        ...userBlocks(message.content)
+          .filter((block) => block.type === 'image')
+          .map(toChunk),
+      )
+      return
+    }
+    showLoose()
+    if (message.role === 'user') messages.push(...toUser(message))
+    else messages.push(...toAssistant(message, at, ids, request.model, options))
   })
+  showLoose()
   return [...system, ...messages]
 }
 
@@ -66,14 +83,7 @@ function toChunk(block: ReturnType<typeof userBlocks>[number]): JsonObject {
 }
 
 function toToolMessage(message: ToolResultMessage, id: string, name: string): ChatMessage {
-  const text = toolResultText(message.content, message.isError)
-  const images = userBlocks(message.content).filter((block) => block.type === 'image')
-  return {
-    role: 'tool',
-    tool_call_id: id,
-    name,
-    content: images.length === 0 ? text : [{ type: 'text', text }, ...images.map(toChunk)],
-  }
+  return { role: 'tool', tool_call_id: id, name, content: toolResultText(message.content, message.isError) }
 }
 
 function toAssistant(

@@ -31,7 +31,7 @@ export function encodeOpenAiCompletions(request: ModelRequest, options: Completi
     ...(request.tools.length === 0 ? {} : { tools: request.tools.map(toTool) }),
     [limit]: request.maxOutputTokens,
     ...reasoningFields(request, options),
-    ...(request.cacheKey === undefined || compatible ? {} : { prompt_cache_key: request.cacheKey }),
+    ...(request.cacheKey === undefined || compatible ? {} : { prompt_cache_key: request.cacheKey.slice(0, 64) }),
     stream: true,
     stream_options: { include_usage: true },
     messages: compatible ? mergeTurns(messages) : messages,

@@ -32,7 +32,7 @@ export function encodeOpenAiResponses(request: ModelRequest, options: EncodeOpti
     // Less is refused.
     max_output_tokens: Math.max(16, request.maxOutputTokens),
     ...reasoningFields(request, options),
-    ...(request.cacheKey === undefined ? {} : { prompt_cache_key: request.cacheKey }),
+    ...(request.cacheKey === undefined ? {} : { prompt_cache_key: request.cacheKey.slice(0, 64) }),
     store: false,
     stream: true,
     input: onlyFollowedReasoning(input),

@@ -19,6 +19,7 @@ export type Rule =
   | 'bad-state'
   | 'before-init'
   | 'broken-text'
+  | 'closed-late'
   | 'control-answer'
   | 'empty-replace'
   | 'idle-timeout'
@@ -69,7 +70,7 @@ export class PhoneTask {
   readonly sessionId: string
   /** The frame as it was sent, for a redelivery. */
   readonly request: string
-  readonly endpoint: number
+  endpoint: number
   readonly frames: SeenFrame[] = []
   /** Texts of status updates: they never go away again. */
   readonly statusTexts: string[] = []
@@ -106,6 +107,14 @@ export class PhoneTask {
     this.#idle?.cancel()
     if (this.state !== 'running') return
     this.#idle = this.#clock.after(this.#idleLimitMs, () => (this.state = 'timed-out'))
+  }
+
+  /** No agent was there at first; now there is one. */
+  deliverLate(endpoint: number): void {
+    if (this.state !== 'undelivered') return
+    this.endpoint = endpoint
+    this.state = 'running'
+    this.touch()
   }
 
   end(state: Exclude<PhoneTaskState, 'running'>): void {

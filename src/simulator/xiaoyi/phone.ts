@@ -175,6 +175,11 @@ export class VirtualPhone {
         return false
     }
     if (task.canceledAt === undefined) return true
+    if (result?.['final'] === true) {
+      // It ends the spinner all the same, only after the person was told that it had ended.
+      this.violate('closed-late', 'the task was closed after its cancel had been answered', task.taskId)
+      return true
+    }
     this.violate('after-cancel', 'the task had been cancelled', task.taskId)
     return false
   }

@@ -1,7 +1,9 @@
 import type { Clock } from '../../base/clock.ts'
+import { errnoOf } from '../../base/files.ts'
 import type { HttpListener, HttpServers, UpgradeDecision, UpgradeRequest } from '../../base/http.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject, JsonValue } from '../../base/json.ts'
+import { GatewayError } from '../../core/errors.ts'
 import { SELF_SIGNED } from './certificate.ts'
 import { Connections } from './connections.ts'
 import type { NewFile } from './file-server.ts'
@@ -18,7 +20,7 @@ import { cancelRequest, clearRequest, messageRequest, textPart, variablesPart, w
 import type { Switches } from './switches.ts'
 import { REAL_SERVICE } from './switches.ts'
 
-export interface SimulatorOptions {
+export interface XiaoyiSimulatorOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly servers: HttpServers
@@ -48,8 +50,8 @@ export class XiaoyiSimulator {
   readonly push: PushEndpoint
   /** Every handshake and how it was answered. */
   readonly handshakes: { readonly endpoint: number; readonly status: number; readonly at: number }[] = []
-  readonly #options: SimulatorOptions
-  #listeners: HttpListener[] = []
+  readonly #options: XiaoyiSimulatorOptions
+  readonly #listeners: HttpListener[] = []
   /** Survives restarts of the app. */
   #sessionId: string
   /** New with every launch of the app. */
@@ -58,7 +60,7 @@ export class XiaoyiSimulator {
   #sequence = 0
   #heldRequest: (() => void) | undefined
 
-  constructor(options: SimulatorOptions) {
+  constructor(options: XiaoyiSimulatorOptions) {
     const { agent, clock, ids } = options
     this.#options = options
     this.switches = { ...REAL_SERVICE, ...options.switches }
@@ -71,20 +73,14 @@ export class XiaoyiSimulator {
     this.#pushId = ids.hex(16)
   }
 
+  /** All endpoints or none: one that cannot be opened closes the others. */
   async listen(): Promise<void> {
-    this.#listeners = await Promise.all(
-      this.#options.endpoints.map(({ host, port, tls }, index) =>
-        this.#options.servers.listen({
-          host,
-          port,
-          maxBodyBytes: 4 * 1024 * 1024,
-          maxFrameBytes: 4 * 1024 * 1024,
-          ...(tls === true ? { tls: SELF_SIGNED } : {}),
-          handle: (request) => this.#handle(request),
-          upgrade: (request) => this.#upgrade(index, request),
-        }),
-      ),
-    )
+    try {
+      for (const index of this.#options.endpoints.keys()) this.#listeners.push(await this.#listenOn(index))
+    } catch (error) {
+      await this.close()
+      throw error
+    }
   }
 
   /** What goes into `wsUrl1`, `wsUrl2`. */
@@ -132,6 +128,8 @@ export class XiaoyiSimulator {
 
   /** The service delivers a message it has delivered before. */
   redeliver(task: PhoneTask, via?: number): void {
+    const [target] = this.#targets(via)
+    if (target !== undefined) task.deliverLate(target.endpoint)
     this.#send(task.request, via)
   }
 
@@ -236,6 +234,24 @@ export class XiaoyiSimulator {
     return `${this.#options.ids.uuid()}&${this.#sequence}&8a39&0`
   }
 
+  async #listenOn(index: number): Promise<HttpListener> {
+    const { host = '127.0.0.1', port = 0, tls } = this.#options.endpoints[index] ?? {}
+    try {
+      return await this.#options.servers.listen({
+        host,
+        port,
+        maxBodyBytes: 4 * 1024 * 1024,
+        maxFrameBytes: 4 * 1024 * 1024,
+        ...(tls === true ? { tls: SELF_SIGNED } : {}),
+        handle: (request) => this.#handle(request),
+        upgrade: (request) => this.#upgrade(index, request),
+      })
+    } catch (error) {
+      if (errnoOf(error) !== 'EADDRINUSE') throw error
+      throw new GatewayError('PORT_IN_USE', `port ${port} on ${host} is already in use; choose another`, { host, port })
+    }
+  }
+
   #upgrade(endpoint: number, request: UpgradeRequest): UpgradeDecision {
     const { agent, clock } = this.#options
     const status = request.url.pathname === WS_PATH ? refusalOf(request, agent, this.switches, clock.now()) : 404
@@ -258,7 +274,7 @@ export class XiaoyiSimulator {
 }
 
 /** Listening when it resolves. */
-export async function createXiaoyiSimulator(options: SimulatorOptions): Promise<XiaoyiSimulator> {
+export async function createXiaoyiSimulator(options: XiaoyiSimulatorOptions): Promise<XiaoyiSimulator> {
   const simulator = new XiaoyiSimulator(options)
   await simulator.listen()
   return simulator

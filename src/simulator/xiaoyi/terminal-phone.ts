@@ -63,11 +63,7 @@ class TerminalPhone {
   }
 
   greet(): void {
-    const [first, second] = this.#simulator.urls
-    this.#print(`XiaoYi simulator. Point the gateway at it with:
-  "channels": { "xiaoyi": { "enabled": true, "ak": "…", "sk": "…", "agentId": "…",
-    "wsUrl1": ${JSON.stringify(first ?? '')}, "wsUrl2": ${JSON.stringify(second ?? '')} } }
-Type /help for commands.`)
+    this.#print('Type a message; /help lists the commands.')
   }
 
   /** False ends the phone. */

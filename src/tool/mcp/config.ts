@@ -47,29 +47,3 @@ export const MCP_DEFAULTS = {
 export function secretsOf(config: McpServerConfig): readonly string[] {
   return Object.values('url' in config ? (config.headers ?? {}) : (config.env ?? {}))
 }
-
-/** A server as the configuration file has it: all keys side by side, one of `command` and `url` present. */
-export interface McpServerEntry {
-  readonly enabled: boolean
-  readonly command?: string
-  readonly args: readonly string[]
-  readonly env: Readonly<Record<string, string>>
-  readonly cwd?: string
-  readonly url?: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly tools?: readonly string[]
-  readonly timeout_ms?: number
-}
-
-/** Those that are enabled. */
-export function toMcpServers(
-  entries: Readonly<Record<string, McpServerEntry>>,
-): Readonly<Record<string, McpServerConfig>> {
-  const servers: Record<string, McpServerConfig> = {}
-  for (const [name, { enabled, command, args, env, cwd, url, headers, ...limits }] of Object.entries(entries)) {
-    if (!enabled) continue
-    if (url !== undefined) servers[name] = { url, headers, ...limits }
-    else if (command !== undefined) servers[name] = { command, args, env, ...(cwd !== undefined && { cwd }), ...limits }
-  }
-  return servers
-}

@@ -157,6 +157,7 @@ function stdioTransport(
       program: config.command,
       arguments: config.args ?? [],
       directory: config.cwd ?? ports.workspace,
+      createDirectory: config.cwd === undefined,
       environment: { ...ports.commands.baseEnvironment(), ...config.env },
     },
     maxMessageBytes: MCP_DEFAULTS.maxMessageBytes,

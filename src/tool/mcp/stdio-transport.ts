@@ -42,7 +42,7 @@ export class StdioTransport implements Transport {
     })
     this.#running = running
     void running.ended.then((end) => {
-      if (end.kind === 'failed') this.onerror?.(new Error(`the program could not be started (${end.errno})`))
+      if (end.kind === 'failed') this.onerror?.(new Error(describeFailure(end.errno)))
       void this.close()
     })
   }
@@ -112,6 +112,11 @@ export class StdioTransport implements Transport {
     this.onerror?.(new Error(problem))
     this.#closing = this.#end(false)
   }
+}
+
+function describeFailure(errno: string): string {
+  if (errno === 'ENOENT') return 'the program, or the folder it is to run in, does not exist'
+  return `the program could not be started (${errno})`
 }
 
 function isMessage(value: unknown): value is JSONRPCMessage {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ImageResizer, noResizer } from '../../../src/base/image-resizer.ts'
 import type { Attachment } from '../../../src/core/inbound.ts'
 import { NO_USAGE, type ImageBlock, type Message } from '../../../src/core/message.ts'
-import { applyHistoryImages, planHistoryImages, withHistoryImages } from '../../../src/media/history-images.ts'
+import { findMissingImages, withHistoryImages } from '../../../src/media/history-images.ts'
 import { imageLimitsOf } from '../../../src/media/image-limits.ts'
 import { imageSizeOf } from '../../../src/media/image-size.ts'
 import type { ImageSources } from '../../../src/media/load-images.ts'
@@ -220,9 +220,9 @@ describe('pictures of a prompt', () => {
       timestamp: 1,
     }
 
-    it('are put back for the last three turns, once each, and become markers before', () => {
+    it('are missed in the last three turns, each once, where the message does not hold them', () => {
       const messages = [
-        user([{ type: 'text', text: 'one /a.png' }, image]),
+        user('one /a.png'),
         toolResult,
         answer,
         user('two /a.png /b.png'),
@@ -230,21 +230,15 @@ describe('pictures of a prompt', () => {
         user('three /b.png'),
         user('still three /c.png'),
         answer,
-        user('four /p.png'),
+        user([{ type: 'text', text: 'four /d.png' }, image]),
+        user('still four /p.png'),
         answer,
       ]
-      const plan = planHistoryImages(messages, [{ raw: '/p.png', path: '/p.png' }])
-      expect(plan.firstKept).toBe(3)
-      expect(plan.toLoad.map(({ index, references }) => [index, references.map((r) => r.path)])).toEqual([
+      const missing = findMissingImages(messages, [{ raw: '/p.png', path: '/p.png' }])
+      expect(missing.map(({ index, references }) => [index, references.map((r) => r.path)])).toEqual([
         [3, ['/a.png', '/b.png']],
         [6, ['/c.png']],
       ])
-      const applied = applyHistoryImages(messages, plan, new Map([[3, [image]]]))
-      const marker = { type: 'text', text: '[image of an earlier turn, no longer shown]' }
-      expect(applied[0]).toMatchObject({ content: [{ type: 'text', text: 'one /a.png' }, marker] })
-      expect(applied[1]).toMatchObject({ content: [marker] })
-      expect(applied[3]).toMatchObject({ content: [{ type: 'text', text: 'two /a.png /b.png' }, image] })
-      expect(applied.slice(4)).toEqual(messages.slice(4))
     })
 
     it('are loaded within the limit of the request, newest first', async () => {
@@ -265,14 +259,23 @@ describe('pictures of a prompt', () => {
       expect(counts(await show(1, 1))).toEqual([0, 0, 0, 0])
     })
 
-    it('become markers for a model that takes none', async () => {
+    it('are added to their own message and change no other', async () => {
+      const messages = [user('./small.png'), answer, toolResult, answer]
       const shown = await withHistoryImages(
-        [user([image]), toolResult],
-        { accepted: undefined, promptReferences: [], promptImages: 0 },
+        messages,
+        { accepted: limits, promptReferences: [], promptImages: 0 },
         sources,
         never,
       )
-      expect(JSON.stringify(shown)).not.toContain('AAAA')
+      expect(shown[0]).toMatchObject({ content: [{ type: 'text', text: './small.png' }, { mimeType: 'image/png' }] })
+      expect(shown.slice(1)).toEqual(messages.slice(1))
+      expect(messages[0]).toEqual(user('./small.png'))
+    })
+
+    it('are not looked for when the model takes none', async () => {
+      const messages = [user('./small.png'), answer]
+      const options = { accepted: undefined, promptReferences: [], promptImages: 0 }
+      expect(await withHistoryImages(messages, options, sources, never)).toEqual(messages)
     })
   })
 })

@@ -294,10 +294,8 @@ describe('Google requests', () => {
     expect(encode(API, 'gemini-2.5-pro', history)['contents']).toEqual([
       { role: 'user', parts: [{ text: '?' }] },
       { role: 'model', parts: [{ functionCall: { id: 'x', name: 'odd_name', args: { a: 1 } } }] },
-      {
-        role: 'user',
-        parts: [{ functionResponse: { id: 'x', name: 'odd_name', response: { output: '1' } } }, { text: '!' }],
-      },
+      { role: 'user', parts: [{ functionResponse: { id: 'x', name: 'odd_name', response: { output: '1' } } }] },
+      { role: 'user', parts: [{ text: '!' }] },
     ])
   })
 
@@ -319,16 +317,13 @@ describe('Google requests', () => {
     expect(signatures).toEqual(['skip_thought_signature_validator', undefined, 'c2ln'])
   })
 
-  it('put images into the response from Gemini 3 on, and behind the responses before', () => {
+  it('put images into the response from Gemini 3 on, and into a turn behind the responses before', () => {
     const history = [user('?'), answer(API, 'm', [call('a', 'shot'), call('b')]), imageResult('a'), result('b', '1')]
     const modern = encode(API, 'gemini-3-flash-preview', history)['contents'][2]['parts']
     expect(modern[0]['functionResponse']['parts'][0]).toHaveProperty('inlineData')
-    const old = encode(API, 'gemini-2.5-flash', history)['contents'][2]['parts']
-    expect(old.map((part: Body) => Object.keys(part)[0])).toEqual([
-      'functionResponse',
-      'functionResponse',
-      'inlineData',
-    ])
+    const old = encode(API, 'gemini-2.5-flash', history)['contents'].slice(2)
+    const kinds = old.map((content: Body) => content['parts'].map((part: Body) => Object.keys(part)[0]))
+    expect(kinds).toEqual([['functionResponse', 'functionResponse'], ['inlineData']])
   })
 
   it.each([

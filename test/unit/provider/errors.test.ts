@@ -204,6 +204,13 @@ describe('the key', () => {
     },
   )
 
+  it('includes what a user put into headers of their own', async () => {
+    const http = new StreamHttp({ status: 400, body: '{"error":{"message":"bad token tk-header-secret"}}' })
+    const { error } = await collect(setUp('completions', http, { headers: { 'x-token': 'tk-header-secret' } }))
+    expect(inspect(error, { depth: 10 })).not.toContain('tk-header-secret')
+    expect(http.requests[0]?.headers['x-token']).toBe('tk-header-secret')
+  })
+
   it('is not in a network error either', async () => {
     const http = new StreamHttp({ failure: new HttpFailure('connect', 'refused', 'ECONNREFUSED') })
     const { error } = await collect(setUp('google', http, { retry: { maxAttempts: 1 } }))

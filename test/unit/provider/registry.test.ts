@@ -60,6 +60,22 @@ describe('providers', () => {
     expect(() => providers({ mine: { baseUrl: 'file:///etc/passwd' } })).toThrow(/not an http or https address/)
   })
 
+  it('ask a known provider to think in its own way, whether its type was written down or not', () => {
+    for (const config of [{}, { type: 'openai-compatible' }] as const) {
+      const { provider } = providers({ deepseek: config }).resolve('deepseek/deepseek-v4-pro')
+      const messages = [{ role: 'user' as const, content: '?', timestamp: 0 }]
+      const request = {
+        model: 'deepseek-v4-pro',
+        system: '',
+        messages,
+        tools: [],
+        maxOutputTokens: 9,
+        thinkingLevel: 'high',
+      }
+      expect(JSON.parse(provider.encode(request).body)).toMatchObject({ thinking: { type: 'enabled' } })
+    }
+  })
+
   it('take built providers, whose name alone stands for their model', () => {
     const { provider, model, ref } = providers({}).resolve('demo')
     expect([provider, model, ref]).toEqual([demo, 'demo', 'demo/demo'])

@@ -124,6 +124,20 @@ describe('retries', () => {
   })
 })
 
+describe('a server that keeps the connection open behind a finished answer', () => {
+  it.each([
+    ['anthropic', 'anthropic-text'],
+    ['completions', 'completions-text'],
+    ['responses', 'responses-text'],
+    ['google', 'google-text'],
+  ] as const)('does not keep anybody waiting: %s', async (family, name) => {
+    const http = new StreamHttp({ body: fixture(name), ending: 'hang' })
+    const { message, error } = await collect(setUp(family, http))
+    expect(error).toBeUndefined()
+    expect(message?.stopReason).toBe('stop')
+  })
+})
+
 describe('retry-after', () => {
   const now = Date.UTC(2026, 10, 15, 12, 0, 0)
 

@@ -35,7 +35,7 @@ describe('an MCP server over stdio', () => {
     if (alive.length > 0) throw new Error('a server outlived its close')
   })
 
-  async function open(behaviour: string, more: Partial<McpServerConfig> = {}): Promise<void> {
+  async function open(behaviour: string, more: Partial<McpServerConfig> = {}, workspace = directory): Promise<void> {
     const config = {
       command: process.execPath,
       args: [program, behaviour, join(directory, 'pids')],
@@ -50,7 +50,7 @@ describe('an MCP server over stdio', () => {
         commands: nodeCommands,
         http: new ScriptedHttp({}),
         ids: new SeededIds(),
-        workspace: directory,
+        workspace,
         version: '0',
       },
     )
@@ -132,7 +132,15 @@ describe('an MCP server over stdio', () => {
 
   it('that cannot be started says so in its status', async () => {
     await open('good', { command: '/no/such/program' })
-    expect(servers.status()[0]?.problem).toBe('the program could not be started (ENOENT)')
+    expect(servers.status()[0]?.problem).toBe('the program, or the folder it is to run in, does not exist')
+  })
+
+  it('finds the workspace made for it, but not a folder of its own that is missing', async () => {
+    await open('good', {}, join(directory, 'not', 'yet'))
+    expect(servers.status()[0]?.state).toBe('ready')
+    await servers.close()
+    await open('good', { cwd: join(directory, 'typo') })
+    expect(servers.status()[0]?.problem).toContain('does not exist')
   })
 
   it('that hangs in a call ends the call, not the turn', async () => {

@@ -1,0 +1,73 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { FAULTS, type Fault } from './history-faults.ts'
+
+/**
+ * `npm run mutate:history [-- NAME]`: puts each known fault back into a copy of the source and runs the history tests,
+ * then a short fuzz, against it. A fault that nothing notices fails the run.
+ */
+const root = resolve(import.meta.dirname, '..')
+const copy = mkdtempSync(join(tmpdir(), 'clew-faults-'))
+const chosen = FAULTS.filter((fault) => process.argv[2] === undefined || fault.name.includes(process.argv[2]))
+
+try {
+  for (const part of [
+    'src',
+    'test/support',
+    'test/unit/history',
+    'test/unit/core',
+    'test/unit/simulator',
+    'test/property',
+    'test/golden',
+    'scripts',
+    'docs',
+  ]) {
+    cpSync(join(root, part), join(copy, part), { recursive: true })
+  }
+  for (const file of ['package.json', 'tsconfig.json', 'vitest.config.ts', 'LICENSE'])
+    cpSync(join(root, file), join(copy, file))
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
+  if (judge() !== 'nothing' || judge('src/simulator/') !== 'nothing')
+    throw new Error('the tests fail without any fault')
+  const missed = chosen.filter((fault) => !isCaught(fault))
+  console.log(`${chosen.length} faults, ${chosen.length - missed.length} caught`)
+  process.exitCode = missed.length === 0 ? 0 : 1
+} finally {
+  rmSync(copy, { recursive: true, force: true })
+}
+
+function isCaught({ name, source, file, find, replace }: Fault): boolean {
+  const path = join(copy, file)
+  const sound = readFileSync(path, 'utf8')
+  if (sound.split(find).length !== 2) throw new Error(`${name}: the text to replace is not in ${file} exactly once`)
+  writeFileSync(
+    path,
+    sound.replace(find, () => replace),
+  )
+  const by = judge(file)
+  writeFileSync(path, sound)
+  console.log(`${by === 'nothing' ? 'MISSED' : `caught by ${by}`.padEnd(22)}  ${name}  (${source})`)
+  return by !== 'nothing'
+}
+
+function judge(file = ''): 'rule tests' | 'unit tests' | 'golden files' | 'properties' | 'fuzz' | 'nothing' {
+  const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+  if (file.startsWith('src/simulator/')) {
+    const checkers = ['anthropic', 'google', 'mistral', 'openai-completions', 'openai-responses']
+    const files = checkers.map((name) => `test/unit/simulator/${name}-rules`)
+    return passes([vitest, 'run', ...files, '--bail', '1']) ? 'nothing' : 'rule tests'
+  }
+  if (!passes([vitest, 'run', 'test/unit/history', 'test/unit/core/tokens.test.ts', '--bail', '1'])) return 'unit tests'
+  if (!passes([vitest, 'run', 'test/golden', '--bail', '1'])) return 'golden files'
+  if (!passes([vitest, 'run', 'test/property/history.test.ts', '--bail', '1'])) return 'properties'
+  const tsx = join(root, 'node_modules/tsx/dist/cli.mjs')
+  return passes([tsx, 'scripts/fuzz-history.ts', '--cases', '3000']) ? 'nothing' : 'fuzz'
+}
+
+function passes(command: readonly string[]): boolean {
+  return (
+    spawnSync(process.execPath, command, { cwd: copy, stdio: 'ignore', env: { ...process.env, CI: '1' } }).status === 0
+  )
+}

@@ -1,0 +1,51 @@
+import type { EntryDraft, MessageEntry } from '../core/entry.ts'
+import { withHistoryImages } from '../media/history-images.ts'
+import { imageLimitsOf } from '../media/image-limits.ts'
+import type { ImageSources } from '../media/load-images.ts'
+import { loadPromptImages, mediaMarker, withPromptImages } from '../media/prompt-images.ts'
+import type { Pictures } from '../session/converse.ts'
+import type { TurnModel } from '../turn/parts.ts'
+import type { HomePaths } from './home.ts'
+import type { Platform } from './platform.ts'
+
+/**
+ * Pictures are read when they are needed first and then kept in the transcript: a request of last year can be rebuilt
+ * after the file is gone. What messages of the last three turns name and do not hold is put back as an edit beside them.
+ */
+export function createPictures({ files, resizer }: Platform, { workspace, media }: HomePaths): Pictures {
+  const sources: ImageSources = { files, resizer, roots: [workspace, media], workspace }
+  const limitsOf = (model: TurnModel) => (model.acceptsImages ? imageLimitsOf(model.provider.api) : undefined)
+  return {
+    async contentOf(text, { attachments }, model, signal) {
+      const found = await loadPromptImages({ text, attachments }, limitsOf(model), sources, signal)
+      const texts = attachments.map((attachment) =>
+        attachment.text === undefined
+          ? mediaMarker(attachment)
+          : `[file ${attachment.name}]\n${attachment.text}\n[end of ${attachment.name}]`,
+      )
+      return withPromptImages([text, ...texts].filter((part) => part !== '').join('\n\n'), found)
+    },
+    async addMissing(transcript, model, signal) {
+      const accepted = limitsOf(model)
+      if (accepted === undefined) return
+      const { entries } = await transcript.context()
+      const edited = new Set(entries.flatMap((entry) => (entry.type === 'context_edit' ? [entry.targetId] : [])))
+      const candidates = entries.filter(
+        (entry): entry is MessageEntry => entry.type === 'message' && !edited.has(entry.id),
+      )
+      const messages = candidates.map(({ message }) => message)
+      const shown = await withHistoryImages(
+        messages,
+        { accepted, promptReferences: [], promptImages: 0 },
+        sources,
+        signal,
+      )
+      const edits = candidates.flatMap(({ id, message }, index): EntryDraft[] => {
+        const better = shown[index]
+        if (better === undefined || better === message || better.role !== 'user') return []
+        return [{ type: 'context_edit', targetId: id, replacement: { content: better.content } }]
+      })
+      if (edits.length > 0) await transcript.append(edits)
+    },
+  }
+}

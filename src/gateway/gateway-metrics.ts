@@ -1,0 +1,61 @@
+import { SECONDS_BUCKETS, type Metrics } from '../base/metrics.ts'
+import type { DeliveryState } from './run-table.ts'
+
+export interface GatewayMetrics {
+  messageAccepted(channel: string): void
+  turnEnded(outcome: string, seconds: number): void
+}
+
+/** What the gauges are read from when somebody asks. */
+export interface GatewayGauges {
+  sessions(): number
+  activity(): { readonly running: number; readonly queued: number }
+  replies(): Readonly<Record<DeliveryState, number>>
+}
+
+const OUTCOMES = ['complete', 'error', 'cancelled', 'interrupted'] as const
+
+/** The gateway's own numbers on `/metrics`. Labels come from closed sets: no client can make up a series. */
+export function createGatewayMetrics(
+  metrics: Metrics,
+  channels: readonly string[],
+  gauges: GatewayGauges,
+): GatewayMetrics {
+  const accepted = metrics.counter({
+    name: 'clew_messages_accepted_total',
+    help: 'Messages made durable, redeliveries not counted.',
+    labels: { channel: channels },
+  })
+  const turns = metrics.counter({
+    name: 'clew_turns_total',
+    help: 'Turns by how they ended.',
+    labels: { outcome: OUTCOMES },
+  })
+  const seconds = metrics.histogram({
+    name: 'clew_turn_seconds',
+    help: 'From the start of a turn to its end.',
+    buckets: SECONDS_BUCKETS,
+  })
+  const sessions = metrics.gauge({ name: 'clew_sessions', help: 'Sessions in the index.' })
+  const running = metrics.gauge({ name: 'clew_turns_running', help: 'Turns running now.' })
+  const queued = metrics.gauge({ name: 'clew_messages_queued', help: 'Messages waiting for their turn.' })
+  const replies = metrics.gauge({
+    name: 'clew_replies',
+    help: 'Remembered messages by the state of their reply; "unknown" was sent and not confirmed.',
+    labels: { state: ['open', 'waiting', 'unknown', 'delivered'] },
+  })
+  metrics.onCollect(() => {
+    sessions.set(gauges.sessions())
+    const activity = gauges.activity()
+    running.set(activity.running)
+    queued.set(activity.queued)
+    for (const [state, count] of Object.entries(gauges.replies())) replies.set(count, { state })
+  })
+  return {
+    messageAccepted: (channel) => accepted.increase(1, { channel }),
+    turnEnded: (outcome, took) => {
+      turns.increase(1, { outcome })
+      seconds.observe(took)
+    },
+  }
+}

@@ -1,0 +1,14 @@
+import type { ClosableHttpClient } from './undici-http-client.ts'
+
+/** Loads the real client with the first request: a gateway that asks nobody starts without it. */
+export function createLazyHttpClient(): ClosableHttpClient {
+  let loading: Promise<ClosableHttpClient> | undefined
+  const load = (): Promise<ClosableHttpClient> => {
+    loading ??= import('./undici-http-client.ts').then(({ createHttpClient }) => createHttpClient())
+    return loading
+  }
+  return {
+    request: async (request, signal) => (await load()).request(request, signal),
+    close: async () => (await loading)?.close(),
+  }
+}
