@@ -173,7 +173,9 @@ export class ClewClient {
     this.#setState('connecting')
     const socket = new this.#Socket(this.#address())
     this.#socket = socket
-    socket.onopen = () => this.#onOpen()
+    socket.onopen = () => {
+      if (this.#socket === socket && this.#state !== 'closed') this.#onOpen()
+    }
     socket.onmessage = ({ data }: { readonly data: unknown }) => {
       if (typeof data === 'string' && this.#socket === socket) this.#onFrame(parseFrame(data))
     }

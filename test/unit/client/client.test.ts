@@ -114,6 +114,7 @@ describe('a lost connection', () => {
     dialled[0]?.socket?.cut()
     const unsent = me.ask('two', { id: '2', session: 's' })
     await pass(1_000)
+    await pass(50)
     expect([await accepted.text(), await unsent.text()]).toEqual(['answer to one', 'answer to two'])
     expect(states).toEqual(['open', 'waiting', 'connecting', 'open'])
     expect(core.delivery.counts()).toEqual({ open: 0, waiting: 0, unknown: 0, delivered: 2 })
