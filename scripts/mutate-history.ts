@@ -18,6 +18,7 @@ try {
     'test/support',
     'test/unit/history',
     'test/unit/core',
+    'test/unit/simulator',
     'test/property',
     'test/golden',
     'scripts',
@@ -28,7 +29,8 @@ try {
   for (const file of ['package.json', 'tsconfig.json', 'vitest.config.ts', 'LICENSE'])
     cpSync(join(root, file), join(copy, file))
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
-  if (judge() !== 'nothing') throw new Error('the tests fail without any fault')
+  if (judge() !== 'nothing' || judge('src/simulator/') !== 'nothing')
+    throw new Error('the tests fail without any fault')
   const missed = chosen.filter((fault) => !isCaught(fault))
   console.log(`${chosen.length} faults, ${chosen.length - missed.length} caught`)
   process.exitCode = missed.length === 0 ? 0 : 1
@@ -44,14 +46,19 @@ function isCaught({ name, source, file, find, replace }: Fault): boolean {
     path,
     sound.replace(find, () => replace),
   )
-  const by = judge()
+  const by = judge(file)
   writeFileSync(path, sound)
   console.log(`${by === 'nothing' ? 'MISSED' : `caught by ${by}`.padEnd(22)}  ${name}  (${source})`)
   return by !== 'nothing'
 }
 
-function judge(): 'unit tests' | 'golden files' | 'properties' | 'fuzz' | 'nothing' {
+function judge(file = ''): 'rule tests' | 'unit tests' | 'golden files' | 'properties' | 'fuzz' | 'nothing' {
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+  if (file.startsWith('src/simulator/')) {
+    const checkers = ['anthropic', 'google', 'mistral', 'openai-completions', 'openai-responses']
+    const files = checkers.map((name) => `test/unit/simulator/${name}-rules`)
+    return passes([vitest, 'run', ...files, '--bail', '1']) ? 'nothing' : 'rule tests'
+  }
   if (!passes([vitest, 'run', 'test/unit/history', 'test/unit/core/tokens.test.ts', '--bail', '1'])) return 'unit tests'
   if (!passes([vitest, 'run', 'test/golden', '--bail', '1'])) return 'golden files'
   if (!passes([vitest, 'run', 'test/property/history.test.ts', '--bail', '1'])) return 'properties'

@@ -45,6 +45,7 @@ function toCells(line, before) {
   const cells = []
   let style = before
   let column = 0
+  // oxlint-disable-next-line no-control-regex -- the escape character is what begins an attribute
   for (const piece of line.split(/(\u001B\[[\d;]*m)/u)) {
     if (piece.startsWith('\u001B[')) style = restyle(style, piece.slice(2, -1))
     else {

@@ -48,6 +48,7 @@ function createProgram(): Command {
 
   addSessions(program)
   addConfig(program)
+  addTranscript(program)
   addLists(program)
   addSimulate(program)
   return program
@@ -146,6 +147,29 @@ function addConfig(program: Command): void {
     .action(async () => (await import('./commands/config.ts')).printSchema())
 }
 
+function addTranscript(program: Command): void {
+  const transcript = program.command('transcript').description('check and repair transcript files')
+  const load = () => import('./commands/transcript.ts')
+  transcript
+    .command('check')
+    .argument('<file>', 'a .jsonl transcript')
+    .description('say what is damaged and what a repair would do; changes nothing')
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew transcript check ~/.openclaw/sessions/sess_1.jsonl'))
+    .action(async (file: string, _options, command: Command) =>
+      (await load()).checkFile(file, command.optsWithGlobals()),
+    )
+  transcript
+    .command('repair')
+    .argument('<file>', 'a .jsonl transcript')
+    .description('mend the file; what is removed is kept beside it')
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew transcript repair ~/.openclaw/sessions/sess_1.jsonl'))
+    .action(async (file: string, _options, command: Command) =>
+      (await load()).repairFile(file, command.optsWithGlobals()),
+    )
+}
+
 function addLists(program: Command): void {
   program
     .command('tools')
@@ -197,6 +221,12 @@ function addSimulate(program: Command): void {
     .option('--agent-id <id>', 'agent to expect', 'simulated-agent')
     .addHelpText('after', examples('clew simulate xiaoyi', 'clew simulate xiaoyi --tls --links 1'))
     .action(async (options: XiaoyiOptions) => (await load()).simulateXiaoyi(options))
+  simulate
+    .command('hub')
+    .description('a webhook hub, to try dialling one')
+    .option('--port <n>', 'port', wholeNumber(0, 65_535), 8_787)
+    .addHelpText('after', examples('clew simulate hub'))
+    .action(async (options: { readonly port: number }) => (await load()).simulateHub(options.port))
   simulate
     .command('provider')
     .argument('<name>', 'anthropic, openai, openai-completions, openai-compatible, google or mistral')

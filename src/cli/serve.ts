@@ -37,14 +37,9 @@ export async function serve(house: House, platform: Platform): Promise<Serving> 
     maxFrameBytes: config.limits.frame_bytes * FAR_OVER,
     ...handlers,
   })
-  const links = await openLinks(house, platform, listener.port)
-  await house.open(links.channels)
-  links.start()
-  await writeContact(platform.files, paths.contact, {
-    process: platform.processes.self,
-    host,
-    port: listener.port,
-    protocol: PROTOCOL,
+  const links = await openIntake(house, platform, listener.port).catch(async (error: unknown) => {
+    await listener.close()
+    throw error
   })
   return {
     port: listener.port,
@@ -57,6 +52,22 @@ export async function serve(house: House, platform: Platform): Promise<Serving> 
       await listener.close()
     },
   }
+}
+
+/** Recovery, channels, then the file by which commands find us: who reads it may connect. */
+async function openIntake(house: House, platform: Platform, port: number): Promise<Links> {
+  const { config, paths } = house
+  const links = await openLinks(house, platform, port)
+  await house.open(links.channels)
+  links.start()
+  const contact = { process: platform.processes.self, host: config.listen.host, port, protocol: PROTOCOL }
+  try {
+    await writeContact(platform.files, paths.contact, contact)
+  } catch (error) {
+    await links.close()
+    throw error
+  }
+  return links
 }
 
 type ListenRequest = Parameters<Platform['httpServers']['listen']>[0]

@@ -12,8 +12,8 @@ import { openFileStore, type FileTranscriptStore } from '../transcript/file-stor
 import type { HookContext } from '../hook/hook.ts'
 import type { HookRunner } from '../hook/runner.ts'
 import { writeHooks } from './write-hooks.ts'
-import { lockOf, type WriteLock } from '../transcript/lock.ts'
 import { TranscriptTopic } from '../transcript/topic.ts'
+import { lockHome } from './home-lock.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
 
@@ -40,28 +40,32 @@ export interface StorageOptions {
 const MAX_ARCHIVED_PER_SESSION = 100
 
 export async function openStorage(platform: Platform, options: StorageOptions): Promise<Storage> {
-  const { files } = platform
   const { paths } = options
-  try {
-    await makeDurableDirectory(files, paths.home)
-  } catch (error) {
-    throw homeError(error, paths.home)
-  }
-  const lock = await lockHome(platform, paths)
+  const release = await claimHome(platform, paths)
   try {
     const storage = await openLocked(platform, options)
     return {
       ...storage,
       async close() {
+        await storage.control.settled()
         await storage.sessionsFile.close()
         await storage.transcripts.close()
         await storage.journal.close()
-        await releaseHome(lock)
+        await release()
       },
     }
   } catch (error) {
-    await releaseHome(lock)
+    await release()
     throw homeError(error, paths.home)
+  }
+}
+
+async function claimHome(platform: Platform, { home, lock }: HomePaths): Promise<() => Promise<void>> {
+  try {
+    await makeDurableDirectory(platform.files, home)
+    return await lockHome(platform, home, lock)
+  } catch (error) {
+    throw homeError(error, home)
   }
 }
 
@@ -112,6 +116,7 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
     journal,
     directory,
     transcripts,
+    log,
     maxArchivedPerSession: MAX_ARCHIVED_PER_SESSION,
     onLeaving: (key, sessionId, reason) => tellLeaving(options.hooks, { session: key, sessionId }, reason),
   })
@@ -123,36 +128,6 @@ async function tellLeaving(hooks: HookRunner, context: HookContext, reason: 'res
   const { signal } = new AbortController()
   await hooks.beforeReset({ reason }, context, signal)
   await hooks.sessionEnd({ reason }, context, signal)
-}
-
-/** One gateway per home. The lock names its process, so one that was killed leaves nothing behind that counts. */
-async function lockHome({ files, clock, ids, processes, log }: Platform, paths: HomePaths): Promise<WriteLock> {
-  const lock = lockOf(paths.lock, {
-    files,
-    clock,
-    ids,
-    processes,
-    log,
-    timeoutMs: 0,
-    staleMs: Number.POSITIVE_INFINITY,
-    lingerMs: 0,
-  })
-  try {
-    await lock.enter(new AbortController().signal)
-    return lock
-  } catch (error) {
-    if (!(error instanceof GatewayError) || error.code !== 'SESSION_LOCKED') throw error
-    const pid = error.facts['ownerPid']
-    throw new GatewayError(
-      'HOME_IN_USE',
-      `another gateway (pid ${typeof pid === 'number' ? pid : 'unknown'}) already runs in ${paths.home}; stop it, or use another --home`,
-      { pid },
-    )
-  }
-}
-
-async function releaseHome(lock: WriteLock): Promise<void> {
-  await lock.leave()
 }
 
 function homeError(error: unknown, home: string): unknown {

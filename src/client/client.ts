@@ -7,9 +7,9 @@ export interface WebSocketLike {
   send(text: string): void
   close(code?: number, reason?: string): void
   onopen: ((event: never) => void) | null
-  onclose: ((event: { readonly code: number; readonly reason: string }) => void) | null
+  onclose: ((event: never) => void) | null
   onerror: ((event: never) => void) | null
-  onmessage: ((event: { readonly data: unknown }) => void) | null
+  onmessage: ((event: never) => void) | null
 }
 
 export type WebSocketConstructor = new (url: string) => WebSocketLike
@@ -173,8 +173,10 @@ export class ClewClient {
     this.#setState('connecting')
     const socket = new this.#Socket(this.#address())
     this.#socket = socket
-    socket.onopen = () => this.#onOpen()
-    socket.onmessage = ({ data }) => {
+    socket.onopen = () => {
+      if (this.#socket === socket && this.#state !== 'closed') this.#onOpen()
+    }
+    socket.onmessage = ({ data }: { readonly data: unknown }) => {
       if (typeof data === 'string' && this.#socket === socket) this.#onFrame(parseFrame(data))
     }
     // The close event that follows carries the news.

@@ -198,12 +198,11 @@ export class Delivery implements JournalTopic {
   async answer(run: RunId, content: ReplyContent): Promise<void> {
     const open = this.#runs.get(run)
     if (open === undefined || open.state !== 'open') return
-    await this.#beforeFirstTry(run, async () => {
+    await this.#sendFirst(run, async () => {
       const account = accountOf(open.message)
       const seq = await this.nextSeq(account)
       await this.#commit([...this.#forgetOutbox(account), { do: 'answer', run, seq, content }])
     })
-    void this.#send(run, { redelivered: false })
     for (const to of this.#copies.get(run) ?? []) this.#sendCopy(run, to)
     this.#copies.delete(run)
   }
@@ -302,16 +301,21 @@ export class Delivery implements JournalTopic {
     const id = run.message.run
     if (this.#firstTry.has(id)) return
     const wasSent = run.state !== 'waiting'
-    if (!wasSent) await this.#beforeFirstTry(id, () => this.#commit([{ do: 'state', run: id, state: 'unknown' }]))
-    await this.#send(id, { redelivered: wasSent, requested })
+    if (wasSent) return this.#send(id, { redelivered: true, requested })
+    const { written } = await this.#sendFirst(id, () => this.#commit([{ do: 'state', run: id, state: 'unknown' }]))
+    await written
   }
 
-  /** Whoever else would like to send it meanwhile leaves it to us: two would both believe to be the first. */
-  async #beforeFirstTry(run: RunId, prepare: () => Promise<void>): Promise<void> {
+  /**
+   * The first attempt, once what must precede it is durable. Whoever else would like to send it meanwhile leaves it to
+   * us: two would both believe to be the first. Resolves when the attempt has begun.
+   */
+  async #sendFirst(run: RunId, prepare: () => Promise<void>): Promise<{ readonly written: Promise<void> }> {
     const release = this.#claim(run)
     this.#firstTry.add(run)
     try {
       await prepare()
+      return { written: this.#send(run, { redelivered: false }) }
     } finally {
       this.#firstTry.delete(run)
       release()

@@ -1,5 +1,3 @@
-import { estimateTokens } from '../core/tokens.ts'
-
 /** Sizes a request may have. Every number is an option; `createBudget` gives the defaults. */
 export interface HistoryBudget {
   readonly contextWindow: number
@@ -65,11 +63,6 @@ export function createBudget(options: Partial<HistoryBudget> & { readonly contex
     pruning: DEFAULT_PRUNING,
     ...options,
   }
-}
-
-/** `fixedTokens` of a request: what goes with every history. */
-export function estimateFixedTokens(system: string, tools: readonly object[]): number {
-  return estimateTokens(system) + tools.reduce<number>((sum, tool) => sum + estimateTokens(JSON.stringify(tool)), 0)
 }
 
 /** `min(400 000, 30 % of the window × 4)`, the original's dynamic limit for one result. */

@@ -77,13 +77,14 @@ export function planCleanup(entries: readonly Entry[], options: CleanupOptions):
   return { kind: 'clean', record, stats, ...(choice.reason === undefined ? {} : { reason: choice.reason }) }
 }
 
-/** The steps that `/cleanup` cleans: finished, with something in the middle, and not cleaned yet. */
+/** The steps that `/cleanup` cleans: over, with something in the middle, and not cleaned yet. */
 export function uncleanedSteps(entries: readonly Entry[]): readonly string[] {
   const cleaned = new Set(activeCleanups(entries).map(({ record }) => record.stepId))
-  return deriveSteps(entries).flatMap((step) => {
-    if (cleaned.has(step.id)) return []
-    const outcome = step.finalResponse === undefined ? 'interrupted' : 'completed'
-    return chooseHidden(step, outcome).hidden.length > 0 ? [step.id] : []
+  return deriveSteps(entries).flatMap((step, at, steps) => {
+    // The last one without an answer may still be at work.
+    const isOver = step.finalResponse !== undefined || at < steps.length - 1
+    if (!isOver || cleaned.has(step.id)) return []
+    return chooseHidden(step, 'completed').hidden.length > 0 ? [step.id] : []
   })
 }
 
@@ -103,7 +104,8 @@ function chooseHidden(step: TranscriptStep, outcome: Outcome['kind']): Choice {
     return { rounds, hidden: hiddenOf(step, rounds) }
   }
   const rounds = step.rounds.slice(0, -1).filter(isFailedRound)
-  return { rounds, hidden: hiddenOf(step, rounds), reason: `no final answer (${outcome}): failed rounds only` }
+  const ended = outcome === 'completed' ? 'interrupted' : outcome
+  return { rounds, hidden: hiddenOf(step, rounds), reason: `no final answer (${ended}): failed rounds only` }
 }
 
 function hiddenOf(step: TranscriptStep, rounds: readonly Round[]): readonly EntryId[] {

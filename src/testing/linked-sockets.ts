@@ -119,7 +119,7 @@ export class LinkedSocket implements Socket {
 
   listen(handlers: SocketHandlers): void {
     this.#handlers = handlers
-    if (this.#early.length > 0) queueMicrotask(() => this.#early.splice(0).forEach((parcel) => this.#receive(parcel)))
+    if (this.#early.length > 0) queueMicrotask(() => this.#early.splice(0).forEach((parcel) => this.#handle(parcel)))
   }
 
   #post(parcel: Parcel): void {
@@ -151,10 +151,13 @@ export class LinkedSocket implements Socket {
 
   #receive(parcel: Parcel): void {
     if (this.#state === 'closed') return
-    if (this.#handlers === undefined) {
-      this.#early.push(parcel)
-      return
-    }
+    // Behind what came before there was a listener, and is about to be handed to it.
+    if (this.#handlers === undefined || this.#early.length > 0) this.#early.push(parcel)
+    else this.#handle(parcel)
+  }
+
+  #handle(parcel: Parcel): void {
+    if (this.#state === 'closed' || this.#handlers === undefined) return
     if (parcel.kind === 'text') {
       if (this.isOpen) this.#handlers.onText(parcel.text)
     } else if (parcel.kind === 'pong') this.#handlers.onPong()

@@ -117,7 +117,8 @@ const STEPS: Record<RepairNote['kind'], string> = {
   header: 'write a new header; the old one cannot be read',
   corrupt: 'leave out lines that are no JSON; they stay in the backup',
   'not-utf8': 'replace bytes that are not UTF-8 by U+FFFD, or leave the line out when it is no JSON either',
-  'wrong-shape': 'keep what is JSON but not the entry it says it is, outside the context',
+  'wrong-shape':
+    'keep lines that are not what they say inside custom entries, outside the context; leave out JSON that is no object',
   'too-long': 'carry lines over the size limit over as they are; they are not shown to the model',
   cycle: 'cut circles of parents at the earliest line',
   'duplicate-id': 'give the second of two entries with one id a new one',

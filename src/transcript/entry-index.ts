@@ -16,6 +16,8 @@ export interface IndexedLine {
   readonly parentId: string | null | undefined
 }
 
+/** Of real sessions. */
+const USUAL_LINE_BYTES = 1000
 const NO_PARENT = -1
 /** Neither found nor null yet. */
 const UNRESOLVED = -2
@@ -25,13 +27,13 @@ const UNRESOLVED = -2
  * is mended here, never in the file: see `resolve`.
  */
 export class EntryIndex {
-  readonly ids = new IdTable()
+  readonly ids: IdTable
   #count = 0
-  #offsets = new Float64Array(1024)
-  #lengths = new Uint32Array(1024)
-  #lines = new Uint32Array(1024)
-  #kinds = new Uint8Array(1024)
-  #parents = new Int32Array(1024)
+  #offsets: Float64Array
+  #lengths: Uint32Array
+  #lines: Uint32Array
+  #kinds: Uint8Array
+  #parents: Int32Array
   /** Entries no longer there: unreadable bodies, second copies. */
   #dead = new Set<number>()
   #wanted = new Map<number, string | undefined>()
@@ -42,6 +44,17 @@ export class EntryIndex {
   #leftOut: { readonly offset: number; readonly length: number }[] = []
   #notes: RepairNote[] = []
   #resolved: RepairNote[] = []
+
+  constructor(fileBytes = 0) {
+    let capacity = 1024
+    while (capacity < fileBytes / USUAL_LINE_BYTES) capacity *= 2
+    this.ids = new IdTable(capacity)
+    this.#offsets = new Float64Array(capacity)
+    this.#lengths = new Uint32Array(capacity)
+    this.#lines = new Uint32Array(capacity)
+    this.#kinds = new Uint8Array(capacity)
+    this.#parents = new Int32Array(capacity)
+  }
 
   get count(): number {
     return this.#count
@@ -112,6 +125,12 @@ export class EntryIndex {
 
   note(note: RepairNote): void {
     this.#notes.push(note)
+  }
+
+  /** For lines that are looked at again and again. */
+  noteOnce(note: RepairNote): void {
+    const isKnown = this.#notes.some(({ kind, line }) => kind === note.kind && line === note.line)
+    if (!isKnown) this.#notes.push(note)
   }
 
   /** A line that cannot be read still says where its children belong, if its head can be read. */

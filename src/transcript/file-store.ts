@@ -119,7 +119,10 @@ export class FileTranscriptStore implements TranscriptStore {
     await this.#letGo(sessionId)
     if ((await files.stat(path)) === undefined) return
     await this.#forgetRecords(sessionId)
-    await files.rename(path, `${path}.archived-${clock.now()}`)
+    // Two resets within a millisecond must not share a name.
+    let at = clock.now()
+    while ((await files.stat(`${path}.archived-${at}`)) !== undefined) at++
+    await files.rename(path, `${path}.archived-${at}`)
     await files.syncDirectory(this.#directory)
   }
 
@@ -147,7 +150,8 @@ export class FileTranscriptStore implements TranscriptStore {
     for (const name of await this.#archivesOf(sessionId)) await files.remove(name)
     await files.removeDirectory(`${path.slice(0, -'.jsonl'.length)}.blobs`)
     const base = path.slice(this.#directory.length + 1)
-    const isItsFile = (name: string): boolean => name === base || /^\.(bak-|v[12]\.bak$)/.test(name.slice(base.length))
+    const isItsFile = (name: string): boolean =>
+      name === base || /^\.(bak-|tmp-|v[12]\.bak$)/.test(name.slice(base.length))
     for (const name of await files.list(this.#directory)) {
       if (name.startsWith(base) && isItsFile(name)) await files.remove(`${this.#directory}/${name}`)
     }

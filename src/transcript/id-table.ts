@@ -18,7 +18,8 @@ export class IdTable {
   #others = new Map<string, number>()
   #otherNames: string[] = []
 
-  constructor(capacity = 1024) {
+  /** `capacity` is a power of two; a good guess saves moving everything while it grows. */
+  constructor(capacity: number) {
     this.#kinds = new Uint8Array(capacity)
     this.#high = new Uint32Array(capacity)
     this.#low = new Uint32Array(capacity)
@@ -87,7 +88,7 @@ export class IdTable {
   /** The slot that holds the key, or the free one where it would go. */
   #slotOf(kind: number, high: number, low: number): number {
     const mask = this.#slots.length - 1
-    let slot = (Math.imul(low ^ Math.imul(high, 0x85ebca6b), 0x9e3779b1) >>> 7) & mask
+    let slot = mix(low ^ Math.imul(high, 0x9e3779b1)) & mask
     for (;;) {
       const at = (this.#slots[slot] ?? 0) - 1
       if (at < 0) return slot
@@ -124,6 +125,14 @@ export class IdTable {
       this.#slots[this.#slotOf(this.#kinds[at] ?? 0, this.#high[at] ?? 0, this.#low[at] ?? 0)] = stored
     }
   }
+}
+
+/** The finish of MurmurHash3: ids that count upwards spread as well as random ones. */
+function mix(value: number): number {
+  let hash = value
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return hash ^ (hash >>> 16)
 }
 
 /** Eight lower-case hexadecimal digits as a number, or -1. */

@@ -62,21 +62,26 @@ export function hasKnownShape(raw: Record<string, unknown>): boolean {
   return typeof raw['type'] === 'string' && KNOWN_TYPES.get(raw['type'])?.(raw) === true
 }
 
-export function isKnownType(type: unknown): boolean {
-  return typeof type === 'string' && KNOWN_TYPES.has(type)
+/** `custom` entry that holds a line which is not what it says it is; pi would stumble over the line itself. */
+export const MISSHAPEN = 'clew.misshapen'
+
+/** Of no type, or of a known one without its fields. */
+export function isMisshapen(raw: Record<string, unknown>): boolean {
+  return typeof raw['type'] !== 'string' || (KNOWN_TYPES.has(raw['type']) && !hasKnownShape(raw))
 }
 
 /**
- * A parsed line under the place it has in the tree, which after damage need not be the one written in it. What we do
- * not know, or cannot use, travels on as `unknown` with everything it held.
+ * A parsed line under the place it has in the tree, which after damage need not be the one written in it. Types we
+ * do not know travel on as `unknown` with everything they held, misshapen lines inside a `custom` entry.
  */
 export function toEntry(raw: Record<string, unknown>, id: EntryId, parentId: EntryId | null): Entry {
   const timestamp = typeof raw['timestamp'] === 'string' ? raw['timestamp'] : ''
-  if (!hasKnownShape(raw)) {
-    return freezeEntry({ type: 'unknown', id, parentId, timestamp, raw: raw as JsonObject })
-  }
-  const same = raw['id'] === id && raw['parentId'] === parentId && raw['timestamp'] === timestamp
-  return freezeEntry((same ? raw : { ...raw, id, parentId, timestamp }) as unknown as Entry)
+  const isSame = raw['id'] === id && raw['parentId'] === parentId && raw['timestamp'] === timestamp
+  const placed = isSame ? raw : { ...raw, id, parentId, timestamp }
+  if (hasKnownShape(raw)) return freezeEntry(placed as unknown as Entry)
+  if (isMisshapen(raw))
+    return freezeEntry({ type: 'custom', id, parentId, timestamp, customType: MISSHAPEN, data: raw })
+  return freezeEntry({ type: 'unknown', id, parentId, timestamp, raw: placed as JsonObject })
 }
 
 /** Frozen where callers reach by habit: the entry, its message, the message's content. */

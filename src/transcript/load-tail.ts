@@ -5,7 +5,7 @@ import type { Entry, SessionHeader } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 import { EMPTY_PATH, levelSetBy, modelSetBy, type ActivePath } from './context.ts'
 import { ENTRY_KINDS, readHead, type EntryKind, type LineHead } from './head.ts'
-import { FORMAT_VERSION, hasKnownShape, isHeader, isKnownType, toEntry, toHeader } from './line.ts'
+import { FORMAT_VERSION, isHeader, isMisshapen, toEntry, toHeader } from './line.ts'
 import { pointedLeaf, type Loaded, type LoadOptions } from './load.ts'
 import { toBuffer } from './scan.ts'
 
@@ -232,5 +232,5 @@ function isPlain(raw: Record<string, unknown>): raw is PlainRaw {
   if (typeof type !== 'string' || type === 'session' || typeof timestamp !== 'string') return false
   if (typeof id !== 'string' || id === '' || id === parentId) return false
   if (typeof parentId !== 'string' && parentId !== null) return false
-  return !isKnownType(type) || hasKnownShape(raw)
+  return !isMisshapen(raw)
 }

@@ -5,7 +5,7 @@ import type { Log } from '../base/log.ts'
 import type { Processes } from '../base/processes.ts'
 import { encodeLine } from './line.ts'
 import type { Loaded } from './load.ts'
-import { dropOldBackups, rewriteTranscript } from './rewrite.ts'
+import { dropLeftovers, rewriteTranscript } from './rewrite.ts'
 import { scanFile, toBuffer } from './scan.ts'
 import type { RepairNote } from './store.ts'
 
@@ -31,7 +31,7 @@ export async function makeSound(
 ): Promise<{ readonly isRewritten: boolean; readonly backupPath: string }> {
   const { files, path, loaded, maxBackups } = options
   const backupPath = loaded.isSound ? await setTornTailAside(options) : await rewriteWhole(options)
-  await dropOldBackups(files, path, maxBackups)
+  await dropLeftovers(files, path, maxBackups)
   return { isRewritten: !loaded.isSound, backupPath }
 }
 

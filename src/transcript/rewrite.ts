@@ -104,10 +104,11 @@ async function soundLine(source: FileHandle, index: EntryIndex, at: number, vers
   const raw = parseJson(bytes.toString('utf8'))
   if (!isRecord(raw)) return Buffer.alloc(0)
   const migrated = migrateRaw(raw, version, index)
-  const isSame =
-    migrated === raw && raw['id'] === index.idAt(at) && raw['parentId'] === index.parentIdAt(at) && isUtf8(bytes)
-  if (isSame) return Buffer.concat([bytes, Buffer.from('\n')])
-  return Buffer.from(encodeEntry(toEntry(migrated, index.idAt(at), index.parentIdAt(at))))
+  const entry = toEntry(migrated, index.idAt(at), index.parentIdAt(at))
+  const shown: unknown = entry.type === 'unknown' ? entry.raw : entry
+  // The parsed line itself came back: it has its place, its shape and its version.
+  if (shown === raw && isUtf8(bytes)) return Buffer.concat([bytes, Buffer.from('\n')])
+  return Buffer.from(encodeEntry(entry))
 }
 
 class ChunkWriter {
@@ -133,13 +134,17 @@ class ChunkWriter {
   }
 }
 
-/** `<file>.bak-<pid>-<time>`; the oldest go when there are more than `keep`. */
-export async function dropOldBackups(files: Files, path: string, keep: number): Promise<void> {
+/**
+ * Backups are `<file>.bak-<pid>-<time>`; the oldest go when there are more than `keep`. With them go new files that a
+ * crash kept from becoming anything. Call with the session's lock held.
+ */
+export async function dropLeftovers(files: Files, path: string, keep: number): Promise<void> {
   const directory = directoryOf(path)
-  const prefix = `${path.slice(directory.length + 1)}.bak-`
-  const names = (await files.list(directory)).filter((name) => name.startsWith(prefix))
-  const oldestFirst = names.sort((a, b) => timeIn(a) - timeIn(b))
-  for (const name of oldestFirst.slice(0, -keep)) await files.remove(`${directory}/${name}`)
+  const base = path.slice(directory.length + 1)
+  const names = await files.list(directory)
+  const unfinished = names.filter((name) => name.startsWith(`${base}.tmp-`))
+  const backups = names.filter((name) => name.startsWith(`${base}.bak-`)).sort((a, b) => timeIn(a) - timeIn(b))
+  for (const name of [...unfinished, ...backups.slice(0, -keep)]) await files.remove(`${directory}/${name}`)
 }
 
 function timeIn(name: string): number {

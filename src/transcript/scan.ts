@@ -5,7 +5,7 @@ import type { SessionHeader } from '../core/entry.ts'
 import { EntryIndex } from './entry-index.ts'
 import { kindOf, readHead } from './head.ts'
 import { HeadScanner } from './head-scanner.ts'
-import { hasKnownShape, isHeader, isKnownType, toHeader } from './line.ts'
+import { isHeader, isMisshapen, toHeader } from './line.ts'
 
 export interface ScanOptions {
   readonly maxLineBytes: number
@@ -32,8 +32,8 @@ const HEAD_BYTES = 1024
 
 /** Reads a whole file once, looking at the beginning of each line, and builds its index. */
 export async function scanFile(handle: FileHandle, options: ScanOptions): Promise<Scan> {
-  const scanner = new Scanner(options)
   const { size } = await handle.stat()
+  const scanner = new Scanner(options, size)
   const reader = new BlockReader(handle)
   let position = 0
   let blockBytes = BLOCK_BYTES
@@ -77,7 +77,7 @@ class BlockReader {
 }
 
 class Scanner {
-  readonly index = new EntryIndex()
+  readonly index: EntryIndex
   readonly #options: ScanOptions
   readonly #head = new HeadScanner()
   #header: SessionHeader | undefined
@@ -85,8 +85,9 @@ class Scanner {
   #tornBytes = 0
   #endsWithNewline = true
 
-  constructor(options: ScanOptions) {
+  constructor(options: ScanOptions, fileBytes: number) {
     this.#options = options
+    this.index = new EntryIndex(fileBytes)
   }
 
   /** Takes the whole lines of a block, and at the end of the file the rest; returns how many bytes that were. */
@@ -144,9 +145,7 @@ class Scanner {
       if (isHeader(raw)) this.#header ??= toHeader(raw)
       return
     }
-    if (typeof raw['type'] !== 'string' || (isKnownType(raw['type']) && !hasKnownShape(raw))) {
-      this.index.note({ kind: 'wrong-shape', line, bytes: length })
-    }
+    if (isMisshapen(raw)) this.index.note({ kind: 'wrong-shape', line, bytes: length })
     const { id, parentId } = raw
     this.index.add({
       offset,

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { FileHandle } from '../base/files.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import type { Entry } from '../core/entry.ts'
@@ -5,7 +6,7 @@ import type { EntryId } from '../core/ids.ts'
 import { EMPTY_PATH, levelSetBy, modelSetBy, type ActivePath } from './context.ts'
 import type { EntryIndex } from './entry-index.ts'
 import { ENTRY_KINDS } from './head.ts'
-import { toEntry } from './line.ts'
+import { isMisshapen, toEntry } from './line.ts'
 import { migrateRaw } from './migrate.ts'
 import { toBuffer } from './scan.ts'
 
@@ -147,11 +148,15 @@ export class TreeReader {
   #parse(at: number, bytes: Buffer, start: number): Entry | undefined {
     const index = this.#index
     const from = index.offsetAt(at) - start
-    const raw = parseJson(bytes.toString('utf8', from, from + index.lengthAt(at)))
+    const text = bytes.subarray(from, from + index.lengthAt(at))
+    const raw = parseJson(text.toString('utf8'))
     if (!isRecord(raw)) {
-      if (!index.isDead(at)) index.kill(at, { kind: 'corrupt', line: index.lineAt(at), bytes: index.lengthAt(at) })
+      if (!index.isDead(at)) index.kill(at, { kind: 'corrupt', line: index.lineAt(at), bytes: text.length })
       return undefined
     }
+    // The scan trusted the head of this line; now its body can be judged.
+    if (!isUtf8(text)) index.noteOnce({ kind: 'not-utf8', line: index.lineAt(at), bytes: text.length })
+    if (isMisshapen(raw)) index.noteOnce({ kind: 'wrong-shape', line: index.lineAt(at), bytes: text.length })
     return toEntry(migrateRaw(raw, this.#version, index), index.idAt(at), index.parentIdAt(at))
   }
 }

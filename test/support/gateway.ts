@@ -95,7 +95,10 @@ export class MemoryGateway {
       house,
       options,
       processes,
-      serving: await serve(house, platform),
+      serving: await serve(house, platform).catch(async (error: unknown) => {
+        await house.close()
+        throw error
+      }),
     })
   }
 

@@ -15,18 +15,18 @@ import { Arrivals } from './arrivals.ts'
 import type { MessageRequest, XiaoyiRequest } from './codec.ts'
 import { decodeRequest, INVALID_PARAMS, pushIdOf } from './codec.ts'
 import { Controls } from './controls.ts'
-import type { TextName } from './errors.ts'
 import { phoneText, reasonFor, toWireError } from './errors.ts'
 import { createMediaFetch } from './fetch-media.ts'
 import type { ReplyAddress, WireError } from './frames.ts'
 import { encodeArtifact, encodeError, encodeStatus } from './frames.ts'
 import type { Link } from './link.ts'
+import { LateAnswers } from './late-answers.ts'
 import { Links } from './links.ts'
 import type { Content, FetchMedia } from './media.ts'
 import { readContent } from './media.ts'
 import { Pins } from './pins.ts'
-import { sendPush } from './push.ts'
-import { Remembered } from './remembered.ts'
+import type { PushMessage } from './push.ts'
+import { routeOf, SessionNames } from './session-names.ts'
 import type { XiaoyiSettings } from './settings.ts'
 import { XiaoyiState } from './state.ts'
 import type { Task } from './task.ts'
@@ -64,8 +64,8 @@ export class XiaoyiChannel implements Channel {
   readonly #tasks: Tasks
   readonly #arrivals: Arrivals
   readonly #controls: Controls
-  /** Session id → link that spoke for it last. */
-  readonly #bindings: Remembered<number>
+  readonly #names: SessionNames
+  readonly #late: LateAnswers
   readonly #closing = new AbortController()
   #intake: Intake | undefined
   #draining = false
@@ -86,7 +86,13 @@ export class XiaoyiChannel implements Channel {
     this.#settings = settings
     this.#state = state
     this.#pins = new Pins(state, log)
-    this.#bindings = new Remembered(settings.limits.maxRemembered)
+    this.#late = new LateAnswers({ ...parts, state })
+    this.#names = new SessionNames({
+      state,
+      maxRemembered: settings.limits.maxRemembered,
+      keyFor: (route) => parts.keyFor(route),
+      save: () => this.#saveState(),
+    })
     this.#links = new Links(
       { ...parts, checkFingerprint: (link, seen) => this.#pins.check(link.url, seen) },
       { onText: (link, text) => this.#read(link, text), onRoutes: () => this.#routesChanged() },
@@ -95,9 +101,9 @@ export class XiaoyiChannel implements Channel {
       clock,
       ids,
       settings,
-      route: (preferred, sessionId) => this.#links.route(preferred, this.#bindings.get(sessionId)),
+      route: (preferred, sessionId) => this.#links.route(preferred, this.#names.linkOf(sessionId)),
       indexOf: (url) => this.#links.indexOf(url),
-      onLimit: (task) => void this.#closeEarly(task, settings.push === undefined ? 'limit' : 'limitPush'),
+      onLimit: (task) => void this.#late.closeEarly(task, 'limit', this.#tasks),
     })
     this.#arrivals = new Arrivals({
       clock,
@@ -112,7 +118,7 @@ export class XiaoyiChannel implements Channel {
       settings,
       arrivals: this.#arrivals,
       tasks: this.#tasks,
-      resolve: (sessionId) => this.#resolve(sessionId),
+      resolve: (sessionId) => this.#names.resolve(sessionId),
       control: (command) => this.#startedIntake().control(command),
       onCleared: (request, sessionId) => this.#cleared(request.id, sessionId),
     })
@@ -124,12 +130,12 @@ export class XiaoyiChannel implements Channel {
   }
 
   observe(event: SessionEvent, message: AcceptedMessage): void {
-    if (this.#state.closedRuns.has(event.run)) return
+    if (this.#late.isLate(event.run)) return
     this.#openTask(message.run, message.replyTo)?.observe(event.event)
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {
-    if (this.#state.closedRuns.has(reply.run)) return this.#pushInstead(reply)
+    if (this.#late.isLate(reply.run)) return this.#late.deliver(reply, this.#closing.signal)
     const task = this.#tasks.open(reply.run, reply.replyTo)
     // Nothing can follow a terminal frame; without an address there is nobody to tell.
     if (task === undefined) return 'delivered'
@@ -165,10 +171,9 @@ export class XiaoyiChannel implements Channel {
     this.#draining = true
     this.#closing.abort(new GatewayError('SHUTTING_DOWN', 'the channel is closing'))
     await this.#arrivals.abort(() => true)
-    const sentence = this.#settings.push === undefined ? 'restarting' : 'restartingPush'
     // A task that only waits in the queue stays open on the phone: its answer comes after the restart.
     const begun = this.#tasks.all().filter((task) => task.isOpen && task.hasStarted)
-    await Promise.all(begun.map((task) => this.#closeEarly(task, sentence)))
+    await Promise.all(begun.map((task) => this.#late.closeEarly(task, 'restarting', this.#tasks)))
     for (const task of this.#tasks.all()) task.abandon()
     await this.#links.stop()
   }
@@ -181,15 +186,8 @@ export class XiaoyiChannel implements Channel {
   }
 
   /** Notifies the person behind a session. Throws `XIAOYI_PUSH_FAILED` when that is not possible. */
-  async push(sessionId: string, text: string, state: 'completed' | 'canceled' | 'failed', signal: AbortSignal) {
-    const pushId = this.#state.pushIds.get(sessionId)
-    const { push } = this.#settings
-    if (push === undefined || pushId === undefined) {
-      throw new GatewayError('XIAOYI_PUSH_FAILED', 'no push address is known for this session', {
-        configured: push !== undefined,
-      })
-    }
-    await sendPush({ pushId, sessionId, text, state }, { ...this.#parts, settings: push }, signal)
+  push(message: Omit<PushMessage, 'pushId'>, signal: AbortSignal): Promise<void> {
+    return this.#late.push(message, signal)
   }
 
   #read(link: Link, raw: string): void {
@@ -207,10 +205,10 @@ export class XiaoyiChannel implements Channel {
       case 'message':
         return this.#takeMessage(link, request)
       case 'event':
-        return this.#learn(link, request, pushIdOf(request.parts))
+        return this.#names.learn(request, link.index, pushIdOf(request.parts))
       case 'clear':
       case 'cancel':
-        this.#bindings.set(request.sessionId, link.index)
+        this.#names.learn({ sessionId: request.sessionId }, link.index)
         return void this.#controls.answer(request).then((frame) => this.#links.post(link.index, frame))
       case 'rejected':
         return this.#reject(link, request)
@@ -228,7 +226,7 @@ export class XiaoyiChannel implements Channel {
   }
 
   #takeMessage(link: Link, request: MessageRequest): void {
-    this.#learn(link, request, pushIdOf(request.parts))
+    this.#names.learn(request, link.index, pushIdOf(request.parts))
     const arrival = { request, link: link.index, sessionId: request.sessionId }
     if (this.#closing.signal.aborted) return this.#endUnaccepted(arrival, 'SHUTTING_DOWN')
     const taken = this.#arrivals.take(arrival)
@@ -284,36 +282,6 @@ export class XiaoyiChannel implements Channel {
     return task
   }
 
-  /** Ends the task on the phone before its answer is there; the answer itself goes out as a notification, if at all. */
-  async #closeEarly(task: Task, sentence: TextName): Promise<void> {
-    this.#state.closedRuns.set(task.run, task.address.sessionId)
-    // Durable first: after a crash in between the phone waits a little longer, instead of getting two endings.
-    await this.#state.save().catch((error: unknown) => this.#logStateFailure(error))
-    const fate = await task.finishPolitely(phoneText(sentence, this.#settings.language))
-    if (fate !== 'waiting') return this.#tasks.end(task)
-    // Nothing went out: its answer can still be its one ending.
-    this.#state.closedRuns.delete(task.run)
-    await this.#state.save().catch((error: unknown) => this.#logStateFailure(error))
-  }
-
-  async #pushInstead(reply: Reply): Promise<DeliveryFate> {
-    const sessionId = this.#state.closedRuns.get(reply.run) ?? ''
-    const { content } = reply
-    const canPush = this.#settings.push !== undefined && this.#state.pushIds.has(sessionId)
-    if (!canPush) this.#parts.log.warn('a late XiaoYi answer stays in the transcript: no push', { run: reply.run })
-    if (canPush && content.kind === 'complete') {
-      try {
-        await this.push(sessionId, content.text, 'completed', this.#closing.signal)
-      } catch (error) {
-        this.#parts.log.warn('a late XiaoYi answer could not be pushed', { code: toGatewayError(error).code })
-        return 'waiting'
-      }
-    }
-    this.#state.closedRuns.delete(reply.run)
-    this.#saveState()
-    return 'delivered'
-  }
-
   #abortArrival(arrival: Arrival): void {
     if (this.#closing.signal.aborted) return this.#endUnaccepted(arrival, 'SHUTTING_DOWN')
     const canceled = { state: 'canceled', final: true } as const
@@ -352,34 +320,8 @@ export class XiaoyiChannel implements Channel {
     })
   }
 
-  /** Every frame binds its session to its link; some also tell another name of it, or where to push. */
-  #learn(
-    link: Link,
-    request: { readonly sessionId: string; readonly topSessionId?: string },
-    pushId: string | undefined,
-  ): void {
-    const { sessionId, topSessionId } = request
-    const { aliases, pushIds } = this.#state
-    this.#bindings.set(sessionId, link.index)
-    let changed = false
-    if (topSessionId !== undefined && topSessionId !== sessionId && aliases.get(topSessionId) !== sessionId) {
-      aliases.set(topSessionId, sessionId)
-      changed = true
-    }
-    if (pushId !== undefined && pushIds.get(sessionId) !== pushId) {
-      pushIds.set(sessionId, pushId)
-      changed = true
-    }
-    if (changed) this.#saveState()
-  }
-
-  #resolve(sessionId: string): { sessionId: string; key: string } {
-    const named = this.#state.aliases.get(sessionId) ?? sessionId
-    return { sessionId: named, key: this.#parts.keyFor(routeOf(named)) }
-  }
-
   #cleared(id: string, sessionId: string): void {
-    this.#bindings.delete(sessionId)
+    this.#names.unbind(sessionId)
     this.#parts.onClear?.({ sessionId, id })
   }
 
@@ -406,16 +348,10 @@ export class XiaoyiChannel implements Channel {
   }
 
   #saveState(): void {
-    this.#state.save().catch((error: unknown) => this.#logStateFailure(error))
+    this.#state.save().catch((error: unknown) => {
+      this.#parts.log.error('the XiaoYi state could not be saved', { code: toGatewayError(error).code })
+    })
   }
-
-  #logStateFailure(error: unknown): void {
-    this.#parts.log.error('the XiaoYi state could not be saved', { code: toGatewayError(error).code })
-  }
-}
-
-function routeOf(sessionId: string): RouteFields {
-  return { peerKind: 'dm', peerId: sessionId, preserveCase: true }
 }
 
 function addressOf(request: MessageRequest): ReplyAddress {

@@ -4,6 +4,7 @@ import { nodeFiles } from '../../platform/node-files.ts'
 import { nodeHttpServers } from '../../platform/node-http-server.ts'
 import { systemClock } from '../../platform/system-clock.ts'
 import { systemIds } from '../../platform/system-ids.ts'
+import { runHub } from '../../simulator/hub/run.ts'
 import { isSimulatedProvider, runProviderSimulator, SIMULATED_PROVIDERS } from '../../simulator/provider/run.ts'
 import { createXiaoyiSimulator } from '../../simulator/xiaoyi/simulator.ts'
 import { runTerminalPhone } from '../../simulator/xiaoyi/terminal-phone.ts'
@@ -26,6 +27,11 @@ export async function simulateProvider(name: string, { port, key }: ProviderOpti
   const write = (line: string): void => printLines([line])
   const given = { ...(port === undefined ? {} : { port }), ...(key === undefined ? {} : { apiKey: key }) }
   await runProviderSimulator({ name, ...ports, ...given, write }, stopSignal())
+}
+
+/** Two sockets with one uid see each other's frames. */
+export async function simulateHub(port: number): Promise<void> {
+  await runHub({ ...ports, host: '127.0.0.1', port, write: (line) => printLines([line]) }, stopSignal())
 }
 
 export interface XiaoyiOptions {

@@ -45,7 +45,7 @@ export class Connections {
 
   /** Connections that can take a request. */
   ready(endpoint?: number): readonly ServiceConnection[] {
-    return this.open(endpoint).filter(({ initialised, silent }) => initialised && !silent)
+    return this.open(endpoint).filter(({ initialised, silent, socket }) => initialised && !silent && socket.isOpen)
   }
 
   add(endpoint: number, socket: Socket): void {
@@ -87,7 +87,10 @@ export class Connections {
 
   /** The network is gone: no closing handshake. */
   cut(endpoint?: number): void {
-    for (const { socket } of this.open(endpoint)) socket.terminate()
+    for (const connection of this.open(endpoint)) {
+      this.#open.delete(connection)
+      connection.socket.terminate()
+    }
   }
 
   /** Still connected, no longer there: nothing is read, so not even pings are answered. */

@@ -1,7 +1,9 @@
 import type { Clock } from '../../base/clock.ts'
+import { errnoOf } from '../../base/files.ts'
 import type { HttpListener, HttpServers, UpgradeDecision, UpgradeRequest } from '../../base/http.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject, JsonValue } from '../../base/json.ts'
+import { GatewayError } from '../../core/errors.ts'
 import { SELF_SIGNED } from './certificate.ts'
 import { Connections } from './connections.ts'
 import type { NewFile } from './file-server.ts'
@@ -49,7 +51,7 @@ export class XiaoyiSimulator {
   /** Every handshake and how it was answered. */
   readonly handshakes: { readonly endpoint: number; readonly status: number; readonly at: number }[] = []
   readonly #options: XiaoyiSimulatorOptions
-  #listeners: HttpListener[] = []
+  readonly #listeners: HttpListener[] = []
   /** Survives restarts of the app. */
   #sessionId: string
   /** New with every launch of the app. */
@@ -71,20 +73,14 @@ export class XiaoyiSimulator {
     this.#pushId = ids.hex(16)
   }
 
+  /** All endpoints or none: one that cannot be opened closes the others. */
   async listen(): Promise<void> {
-    this.#listeners = await Promise.all(
-      this.#options.endpoints.map(({ host, port, tls }, index) =>
-        this.#options.servers.listen({
-          host,
-          port,
-          maxBodyBytes: 4 * 1024 * 1024,
-          maxFrameBytes: 4 * 1024 * 1024,
-          ...(tls === true ? { tls: SELF_SIGNED } : {}),
-          handle: (request) => this.#handle(request),
-          upgrade: (request) => this.#upgrade(index, request),
-        }),
-      ),
-    )
+    try {
+      for (const index of this.#options.endpoints.keys()) this.#listeners.push(await this.#listenOn(index))
+    } catch (error) {
+      await this.close()
+      throw error
+    }
   }
 
   /** What goes into `wsUrl1`, `wsUrl2`. */
@@ -236,6 +232,24 @@ export class XiaoyiSimulator {
   #nextId(): string {
     this.#sequence++
     return `${this.#options.ids.uuid()}&${this.#sequence}&8a39&0`
+  }
+
+  async #listenOn(index: number): Promise<HttpListener> {
+    const { host = '127.0.0.1', port = 0, tls } = this.#options.endpoints[index] ?? {}
+    try {
+      return await this.#options.servers.listen({
+        host,
+        port,
+        maxBodyBytes: 4 * 1024 * 1024,
+        maxFrameBytes: 4 * 1024 * 1024,
+        ...(tls === true ? { tls: SELF_SIGNED } : {}),
+        handle: (request) => this.#handle(request),
+        upgrade: (request) => this.#upgrade(index, request),
+      })
+    } catch (error) {
+      if (errnoOf(error) !== 'EADDRINUSE') throw error
+      throw new GatewayError('PORT_IN_USE', `port ${port} on ${host} is already in use; choose another`, { host, port })
+    }
   }
 
   #upgrade(endpoint: number, request: UpgradeRequest): UpgradeDecision {

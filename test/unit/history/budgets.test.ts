@@ -232,13 +232,25 @@ describe('a history larger than the window', () => {
     expect(sketch(prepared)).toMatch(/\[\d+ earlier messages are left out here/)
     expect(prepared.tokens.wanted).toBeGreaterThan(prepared.tokens.count)
   })
-  it('never leaves a call without its results', () => {
-    const rounds = Array.from({ length: 30 }, (_, at) => round(`c${at}`, 'word '.repeat(60))).flat()
-    const prepared = prepare(entriesOf(user('go'), ...rounds), { budget: { contextWindow: 3_000 } })
-    expect(
-      prepared.report.changes.some((change) => change.step === 'invariants' || change.reason === 'missing tool result'),
-    ).toBe(false)
-  })
+  it.each([
+    ['results', 60, 1],
+    ['answers', 1, 60],
+  ])(
+    'never leaves a call without its results, nor results without their call, however large the %s are',
+    (_, out, said) => {
+      const rounds = Array.from({ length: 30 }, (__, at) => [
+        assistant([text('word '.repeat(said)), call(`c${at}`)]),
+        result(`c${at}`, 'word '.repeat(out)),
+      ]).flat()
+      for (const contextWindow of [700, 750, 800, 850, 900]) {
+        const prepared = prepare(entriesOf(user('go'), ...rounds), { budget: { contextWindow } })
+        const reasons = prepared.report.changes.map((change) => change.reason)
+        expect(reasons).not.toContain('missing tool result')
+        expect(reasons).not.toContain('result without a call becomes context')
+        expect(reasons).toContain('longer than the context window')
+      }
+    },
+  )
   it('does not move its boundary with every message', () => {
     const long = Array.from({ length: 40 }, (_, at) => [
       user(`question ${at} ${'word '.repeat(100)}`),

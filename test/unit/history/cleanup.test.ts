@@ -213,6 +213,10 @@ describe('after cleanups', () => {
     const entries = entriesOf(...step('s1', 'a'), ...step('s2', 'b'))
     expect(uncleanedSteps(entries)).toEqual(['s1', 's2'])
     expect(uncleanedSteps(applied(entries, plan(entries)))).toEqual(['s2'])
+    const unfinished = entriesOf(...step('s1', 'a').slice(0, -1))
+    expect(uncleanedSteps(unfinished)).toEqual([])
+    expect(uncleanedSteps(entriesOf(...step('s1', 'a').slice(0, -1), ...step('s2', 'b')))).toEqual(['s1', 's2'])
+    expect(plan(unfinished)).toMatchObject({ reason: 'no final answer (interrupted): failed rounds only' })
   })
   it('ten tool-heavy steps keep less than half of their tokens', () => {
     let entries = entriesOf(...Array.from({ length: 10 }, (_, at) => step(`s${at}`, `task${at}`)).flat())

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Socket } from '../../../src/base/sockets.ts'
 import { handshakeHeaders } from '../../../src/channel/xiaoyi/sign.ts'
+import { createXiaoyiSimulator } from '../../../src/simulator/xiaoyi/simulator.ts'
 import { settle } from '../../../src/testing/manual-clock.ts'
+import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 import type { World } from '../../support/xiaoyi-world.ts'
 import { AGENT, inWorld } from '../../support/xiaoyi-world.ts'
 
@@ -65,6 +67,15 @@ test('frames before init are a violation', () =>
     ['before-init', 'not-json'],
   ))
 
+test('a port in use is named, and nothing stays open', () =>
+  inWorld(OFF, async ({ network, clock }) => {
+    const endpoints = [9005, 9001].map((port) => ({ host: '127.0.0.1', port }))
+    const options = { clock, ids: new SeededIds(1), servers: network, agent: AGENT, endpoints }
+    await expect(createXiaoyiSimulator(options)).rejects.toMatchObject({ code: 'PORT_IN_USE', facts: { port: 9001 } })
+    const again = await createXiaoyiSimulator({ ...options, endpoints: endpoints.slice(0, 1) })
+    await again.close()
+  }))
+
 test('file links are signed and expire', () =>
   inWorld(OFF, async ({ simulator, network, clock }) => {
     const url = simulator.addFile({ name: '报告.txt', bytes: Buffer.from('hello'), mimeType: 'text/plain' })
@@ -83,15 +94,17 @@ test('file links are signed and expire', () =>
 test('the push endpoint wants signed requests with a trace id', () =>
   inWorld({ push: true }, async ({ simulator, channel, clock }) => {
     const never = new AbortController().signal
-    await expect(channel.push('nobody', 'text', 'completed', never)).rejects.toMatchObject({
+    await expect(channel.push({ sessionId: 'nobody', text: 'text', state: 'completed' }, never)).rejects.toMatchObject({
       code: 'XIAOYI_PUSH_FAILED',
     })
     simulator.say('hello')
     await clock.advance(100)
-    await channel.push(simulator.sessionId, `${'长'.repeat(80)}\nmore`, 'completed', never)
+    await channel.push({ sessionId: simulator.sessionId, text: `${'长'.repeat(80)}\nmore`, state: 'completed' }, never)
     expect(Array.from(simulator.push.received[0]?.title ?? '')).toHaveLength(57)
     simulator.switches.pushCode = '99911113'
-    await expect(channel.push(simulator.sessionId, 'text', 'completed', never)).rejects.toMatchObject({
+    await expect(
+      channel.push({ sessionId: simulator.sessionId, text: 'text', state: 'completed' }, never),
+    ).rejects.toMatchObject({
       facts: { code: '99911113' },
     })
     expect(simulator.push.received).toHaveLength(1)

@@ -1,0 +1,87 @@
+import type { Clock } from '../../base/clock.ts'
+import type { HttpClient } from '../../base/http.ts'
+import type { Ids } from '../../base/ids.ts'
+import type { Log } from '../../base/log.ts'
+import type { RunId } from '../../core/ids.ts'
+import type { DeliveryFate, Reply } from '../../core/inbound.ts'
+import { GatewayError, toGatewayError } from '../../core/errors.ts'
+import type { TextName } from './errors.ts'
+import { phoneText } from './errors.ts'
+import type { PushMessage } from './push.ts'
+import { sendPush } from './push.ts'
+import type { XiaoyiSettings } from './settings.ts'
+import type { XiaoyiState } from './state.ts'
+import type { Task } from './task.ts'
+import type { Tasks } from './tasks.ts'
+
+export interface LateAnswersParts {
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly http: HttpClient
+  readonly settings: XiaoyiSettings
+  readonly state: XiaoyiState
+}
+
+/** Tasks that end on the phone before their answer is there; the answer then goes out as a notification, if at all. */
+export class LateAnswers {
+  readonly #parts: LateAnswersParts
+
+  constructor(parts: LateAnswersParts) {
+    this.#parts = parts
+  }
+
+  /** Whether the phone has already been told that this run's answer will not come here. */
+  isLate(run: RunId): boolean {
+    return this.#parts.state.closedRuns.has(run)
+  }
+
+  async closeEarly(task: Task, why: 'limit' | 'restarting', tasks: Tasks): Promise<void> {
+    const { state, settings } = this.#parts
+    const sentence: TextName = settings.push === undefined ? why : `${why}Push`
+    state.closedRuns.set(task.run, task.address.sessionId)
+    // Durable first: after a crash in between the phone waits a little longer, instead of getting two endings.
+    await this.#save()
+    const fate = await task.finishPolitely(phoneText(sentence, settings.language))
+    if (fate !== 'waiting') return tasks.end(task)
+    // Nothing went out: its answer can still be its one ending.
+    state.closedRuns.delete(task.run)
+    await this.#save()
+  }
+
+  async deliver({ run, content }: Reply, signal: AbortSignal): Promise<DeliveryFate> {
+    const { state, settings, log } = this.#parts
+    const sessionId = state.closedRuns.get(run) ?? ''
+    const canPush = settings.push !== undefined && state.pushIds.has(sessionId)
+    if (!canPush) log.warn('a late XiaoYi answer stays in the transcript: no push', { run })
+    if (canPush && content.kind === 'complete') {
+      try {
+        await this.push({ sessionId, text: content.text, state: 'completed' }, signal)
+      } catch (error) {
+        log.warn('a late XiaoYi answer could not be pushed', { code: toGatewayError(error).code })
+        return 'waiting'
+      }
+    }
+    state.closedRuns.delete(run)
+    await this.#save()
+    return 'delivered'
+  }
+
+  async push(message: Omit<PushMessage, 'pushId'>, signal: AbortSignal): Promise<void> {
+    const { state, settings } = this.#parts
+    const { push } = settings
+    const pushId = state.pushIds.get(message.sessionId)
+    if (push === undefined || pushId === undefined) {
+      throw new GatewayError('XIAOYI_PUSH_FAILED', 'no push address is known for this session', {
+        configured: push !== undefined,
+      })
+    }
+    await sendPush({ ...message, pushId }, { ...this.#parts, settings: push }, signal)
+  }
+
+  async #save(): Promise<void> {
+    await this.#parts.state.save().catch((error: unknown) => {
+      this.#parts.log.error('the XiaoYi state could not be saved', { code: toGatewayError(error).code })
+    })
+  }
+}

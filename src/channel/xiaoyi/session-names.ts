@@ -1,0 +1,63 @@
+import type { RouteFields } from '../../core/inbound.ts'
+import { Remembered } from './remembered.ts'
+import type { XiaoyiState } from './state.ts'
+
+export interface SessionNamesParts {
+  readonly state: XiaoyiState
+  readonly maxRemembered: number
+  keyFor(route: RouteFields): string
+  /** Something was learnt that a restart must not forget. */
+  save(): void
+}
+
+/** What a frame tells about its session beside its content. */
+export interface Told {
+  readonly sessionId: string
+  readonly topSessionId?: string
+}
+
+/** Which conversation an id means, over which link it spoke last, and where its person can be notified. */
+export class SessionNames {
+  readonly #parts: SessionNamesParts
+  readonly #links: Remembered<number>
+
+  constructor(parts: SessionNamesParts) {
+    this.#parts = parts
+    this.#links = new Remembered(parts.maxRemembered)
+  }
+
+  /** Every frame binds its session to its link; some also tell another name of it, or where to push. */
+  learn({ sessionId, topSessionId }: Told, link: number, pushId?: string): void {
+    const { aliases, pushIds } = this.#parts.state
+    this.#links.set(sessionId, link)
+    let isNew = false
+    if (topSessionId !== undefined && topSessionId !== sessionId && aliases.get(topSessionId) !== sessionId) {
+      aliases.set(topSessionId, sessionId)
+      isNew = true
+    }
+    if (pushId !== undefined && pushIds.get(sessionId) !== pushId) {
+      pushIds.set(sessionId, pushId)
+      isNew = true
+    }
+    if (isNew) this.#parts.save()
+  }
+
+  linkOf(sessionId: string): number | undefined {
+    return this.#links.get(sessionId)
+  }
+
+  /** A cleared conversation has no link until it speaks again. */
+  unbind(sessionId: string): void {
+    this.#links.delete(sessionId)
+  }
+
+  /** Commands may name the id of this launch of the app instead of the conversation. */
+  resolve(named: string): { readonly sessionId: string; readonly key: string } {
+    const sessionId = this.#parts.state.aliases.get(named) ?? named
+    return { sessionId, key: this.#parts.keyFor(routeOf(sessionId)) }
+  }
+}
+
+export function routeOf(sessionId: string): RouteFields {
+  return { peerKind: 'dm', peerId: sessionId, preserveCase: true }
+}

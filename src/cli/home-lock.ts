@@ -1,0 +1,95 @@
+import { errnoOf, readWhole, type Files } from '../base/files.ts'
+import { isRecord, parseJson } from '../base/json.ts'
+import type { ProcessIdentity } from '../base/processes.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { Platform } from './platform.ts'
+
+type LockPorts = Pick<Platform, 'files' | 'clock' | 'ids' | 'processes' | 'log'>
+
+/** A lock whose owner died between creating and filling it says nothing; this old it belongs to nobody. */
+const EMPTY_LOCK_MS = 3_000
+const ATTEMPTS = 5
+
+/**
+ * One gateway per home, also inside one process. The lock names its process by pid and start time, so one that was
+ * killed leaves nothing behind that counts. Resolves with the release; fails at once with `HOME_IN_USE`.
+ */
+export async function lockHome(ports: LockPorts, home: string, path: string): Promise<() => Promise<void>> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const release = await tryCreate(ports, path)
+    if (release !== undefined) return release
+    const owner = await livingOwner(ports, path)
+    if (owner !== undefined) throw inUse(home, owner)
+    await takeAway(ports, path)
+  }
+  throw inUse(home, undefined)
+}
+
+async function tryCreate(
+  { files, processes, ids }: LockPorts,
+  path: string,
+): Promise<(() => Promise<void>) | undefined> {
+  const handle = await files.open(path, 'create').catch((error: unknown) => {
+    if (errnoOf(error) === 'EEXIST') return undefined
+    throw error
+  })
+  if (handle === undefined) return undefined
+  try {
+    await handle.write(`${JSON.stringify({ ...processes.self, token: ids.hex(16) })}\n`)
+    const { identity } = await handle.stat()
+    const forgetExit = processes.onExit(path, identity)
+    return async () => {
+      forgetExit()
+      if ((await files.stat(path))?.identity === identity) await files.remove(path)
+    }
+  } catch (error) {
+    await files.remove(path).catch(() => undefined)
+    throw error
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Undefined when the lock may be taken away. */
+async function livingOwner(
+  { files, clock, processes }: LockPorts,
+  path: string,
+): Promise<ProcessIdentity | 'unknown' | undefined> {
+  const stat = await files.stat(path)
+  if (stat === undefined) return undefined
+  const owner = await readOwner(files, path)
+  if (owner !== undefined) return processes.isAlive(owner) ? owner : undefined
+  return clock.now() - stat.modifiedAt > EMPTY_LOCK_MS ? undefined : 'unknown'
+}
+
+async function readOwner(files: Files, path: string): Promise<ProcessIdentity | undefined> {
+  const bytes = await readWhole(files, path, 64 * 1024)
+  const owner = bytes === undefined ? undefined : parseJson(new TextDecoder().decode(bytes))
+  if (!isRecord(owner)) return undefined
+  const { pid, startedAt, host } = owner
+  if (typeof pid !== 'number' || typeof startedAt !== 'string' || typeof host !== 'string') return undefined
+  return { pid, startedAt, host }
+}
+
+/** By renaming, which only one of several starters can win. */
+async function takeAway({ files, ids, log }: LockPorts, path: string): Promise<void> {
+  const aside = `${path}.stale-${ids.hex(8)}`
+  try {
+    await files.rename(path, aside)
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return
+    throw error
+  }
+  await files.remove(aside)
+  log.info('took over the home of a gateway that ended without saying so')
+}
+
+function inUse(home: string, owner: ProcessIdentity | 'unknown' | undefined): GatewayError {
+  const who = typeof owner === 'object' ? ` (pid ${owner.pid})` : ''
+  const facts = typeof owner === 'object' ? { pid: owner.pid } : {}
+  return new GatewayError(
+    'HOME_IN_USE',
+    `another gateway${who} already runs in ${home}; stop it, or use another --home`,
+    facts,
+  )
+}

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest'
+import { ManualClock } from '../../src/testing/manual-clock.ts'
+import { MemoryFiles } from '../../src/testing/memory-files.ts'
+import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
+import { MemoryGateway } from '../support/gateway.ts'
+
+describe('a start that cannot succeed', () => {
+  it('on a full disk says so and leaves no lock behind', async () => {
+    const files = new MemoryFiles()
+    await files.makeDirectory('/home/clew')
+    files.limitSpace(0)
+    await expect(MemoryGateway.open({ files })).rejects.toMatchObject({
+      code: 'STORAGE_FULL',
+      message: expect.stringContaining('/home/clew'),
+    })
+    expect(await files.list('/home/clew')).not.toContain('gateway.lock')
+    files.limitSpace(10_000_000)
+    const gateway = await MemoryGateway.open({ files })
+    await gateway.stop()
+  })
+
+  it.each(['EACCES', 'EIO'] as const)('because of %s at any disk operation never half-starts', async (fault) => {
+    const probe = new MemoryFiles()
+    const gateway = await MemoryGateway.open({ files: probe })
+    const operations = probe.operations
+    await gateway.stop()
+    for (let at = 0; at < operations; at++) {
+      const files = new MemoryFiles()
+      files.injectFault(at, fault)
+      const outcome = await MemoryGateway.open({ files }).then(
+        (started) => started.stop().then(() => 'started'),
+        (error: unknown) => error,
+      )
+      if (outcome !== 'started') expect(outcome).toBeInstanceOf(Error)
+      const again = await MemoryGateway.open({
+        files,
+        processes: new ScriptedProcesses({ pid: 1 }),
+        clock: new ManualClock(Date.UTC(2026, 1, 1)),
+      })
+      await again.stop()
+    }
+  })
+
+  it('in a home that another gateway uses names it', async () => {
+    const files = new MemoryFiles()
+    const first = await MemoryGateway.open({ files })
+    const processes = new ScriptedProcesses({ pid: 2 })
+    await expect(MemoryGateway.open({ files, processes, config: { listen: { port: 8099 } } })).rejects.toMatchObject({
+      code: 'HOME_IN_USE',
+      message: expect.stringContaining('pid 1'),
+    })
+    await first.stop()
+  })
+
+  it('with an unknown model, tool or provider fails before anything is opened', async () => {
+    for (const config of [{ model: 'nobody/nothing' }, { agent: { tools: ['teleport'] } }]) {
+      const files = new MemoryFiles()
+      await expect(MemoryGateway.open({ files, config })).rejects.toMatchObject({
+        code: expect.stringMatching(/MODEL_UNKNOWN|CONFIG_INVALID/u),
+      })
+      expect(await files.list('/home/clew')).toEqual(['bridge.json'])
+    }
+  })
+})
+
+describe('a disk that fills up while the gateway runs', () => {
+  it('refuses the next message with a code, loses nothing, and goes on when there is room', async () => {
+    const gateway = await MemoryGateway.open()
+    const client = await gateway.connect('?uid=u')
+    await client.ask({ id: '1', content: 'hello', session: 's' })
+    gateway.files.limitSpace(0)
+    expect(await client.ask({ id: '2', content: 'hello again', session: 's' })).toMatchObject({
+      type: 'error',
+      code: 'STORAGE_FULL',
+      messageId: '2',
+    })
+    gateway.files.limitSpace(10_000_000)
+    expect(await client.ask({ id: '3', content: 'What did I say?', session: 's' })).toMatchObject({
+      type: 'complete',
+      content: expect.stringContaining('hello'),
+    })
+    await gateway.stop()
+  })
+})

@@ -1,0 +1,49 @@
+import { expect, it } from 'vitest'
+import { ManualClock } from '../../src/testing/manual-clock.ts'
+import { MemoryFiles } from '../../src/testing/memory-files.ts'
+import { FrameFuzzer } from '../support/frame-fuzzer.ts'
+import { CoreClient, GatewayCore } from '../support/gateway-core.ts'
+
+const FRAMES = Number(process.env['CLEW_FUZZ_FRAMES'] ?? 20_000)
+const SEED = Number(process.env['CLEW_SEED'] ?? 20261115)
+const ROUND = 500
+/** A fresh disk from time to time: memory files keep every byte ever written. */
+const ROUNDS_PER_HOME = 40
+
+it(
+  `stays healthy under ${FRAMES} random and mutated frames, and others are answered (seed ${SEED})`,
+  async () => {
+    const fuzzer = new FrameFuzzer(SEED)
+    let sent = 0
+    while (sent < FRAMES) {
+      const clock = new ManualClock()
+      const core = await GatewayCore.open({
+        clock,
+        files: new MemoryFiles({ now: () => clock.now() }),
+        seed: SEED,
+        limits: { rememberedMessages: 1_000 },
+        gatewayLimits: { queuedPerSession: 50, queuedTotal: 500, concurrentTurns: 64 },
+      })
+      const neighbour = new CoreClient(core, { uid: 'neighbour' })
+      for (let round = 0; round < ROUNDS_PER_HOME && sent < FRAMES; round++) {
+        const attackers = ['a', 'b', undefined].map((uid) => new CoreClient(core, uid === undefined ? {} : { uid }))
+        for (let index = 0; index < ROUND; index++, sent++) await attackers[index % 3]?.send(fuzzer.next())
+        await neighbour.send({ id: `n${sent}`, content: 'hello', session: `neighbour-${sent}` })
+        await clock.advance(400)
+        expect(neighbour.terminal().at(-1)).toMatchObject({ type: 'complete', messageId: `n${sent}` })
+        for (const attacker of attackers) {
+          expect(attacker.closed).toBeUndefined()
+          expect(attacker.frames.some(({ code }) => code === 'INTERNAL')).toBe(false)
+          attacker.socket.terminate()
+        }
+        await clock.advance(1)
+      }
+      expect(core.delivery.counts().open).toBe(0)
+      expect(core.gateway.sessionObjects).toBe(0)
+      expect(core.gateway.activity()).toEqual({ running: 0, queued: 0, waitingForTurn: 0 })
+      await core.close()
+      expect(clock.pending).toBe(0)
+    }
+  },
+  60_000 + FRAMES * 10,
+)
