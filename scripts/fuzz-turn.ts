@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { actions } from '../test/support/turn-fuzz/actions.ts'
+import { actions, modes } from '../test/support/turn-fuzz/actions.ts'
 import { TurnFuzz } from '../test/support/turn-fuzz/run.ts'
 
 /**
@@ -11,8 +11,8 @@ const seed = Number(argument('--seed') ?? 1)
 let played = 0
 
 await fc.assert(
-  fc.asyncProperty(actions, async (list) => {
-    const fuzz = await TurnFuzz.open()
+  fc.asyncProperty(modes, actions, async (mode, list) => {
+    const fuzz = await TurnFuzz.open(mode)
     try {
       await fuzz.play(list)
       played += list.length

@@ -31,6 +31,8 @@ export interface WorldOptions {
   readonly config?: Record<string, unknown>
   /** Answers what no `enqueue` answers; the answering model of the simulator when absent. */
   readonly script?: Script
+  /** Asked before the queue: undefined leaves the request to it. */
+  readonly first?: (seen: SeenRequest) => ScriptedReply | undefined
   readonly programs?: (command: CommandLine) => ScriptedRun
   readonly hooks?: readonly HookSource[]
   readonly ports?: Partial<Platform>
@@ -139,7 +141,7 @@ export class ModelWorld {
 
   async #serve(name: ModelName, network: MemoryNetwork, clock: ManualClock): Promise<Record<string, unknown>> {
     const { api, type, model } = MODELS[name]
-    const { script, contextTokens, settings = {} } = this.#options
+    const { first, script, contextTokens, settings = {} } = this.#options
     const simulator = createProviderSimulator({
       api,
       clock,
@@ -150,7 +152,7 @@ export class ModelWorld {
       verifySignatures: this.#lives === 0,
       script: (seen) => {
         this.#keep(seen)
-        return this.#queue.shift() ?? script?.(seen) ?? answerOf(seen.conversation)
+        return first?.(seen) ?? this.#queue.shift() ?? script?.(seen) ?? answerOf(seen.conversation)
       },
       onEnd: (seen) => this.#keep(seen),
       ...(contextTokens === undefined ? {} : { contextTokens }),

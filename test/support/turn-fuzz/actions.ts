@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { AnswerBlock, ScriptedReply } from '../../../src/simulator/index.ts'
+import type { AnswerBlock, ScriptedReply, SeenRequest } from '../../../src/simulator/index.ts'
 import type { Fault } from '../../../src/testing/memory-files.ts'
 
 /** What one round of a scripted answer does. */
@@ -16,6 +16,8 @@ export interface Task {
 
 export type Action =
   | { readonly kind: 'ask'; readonly task: Task }
+  /** Several messages at once. */
+  | { readonly kind: 'burst'; readonly tasks: readonly Task[]; readonly apartMs: number }
   | { readonly kind: 'stop'; readonly task: Task; readonly afterMs: number }
   | {
       readonly kind: 'crash'
@@ -51,6 +53,14 @@ const task: fc.Arbitrary<Task> = fc.record({
 export const actions: fc.Arbitrary<readonly Action[]> = fc.array(
   fc.oneof(
     { weight: 4, arbitrary: fc.record({ kind: fc.constant('ask' as const), task }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        kind: fc.constant('burst' as const),
+        tasks: fc.array(task, { minLength: 2, maxLength: 3 }),
+        apartMs: fc.integer({ min: 0, max: 400 }),
+      }),
+    },
     {
       weight: 2,
       arbitrary: fc.record({ kind: fc.constant('stop' as const), task, afterMs: fc.integer({ min: 0, max: 3_000 }) }),
@@ -140,3 +150,11 @@ function endingOf(ending: Ending, name: string): readonly ScriptedReply[] {
       return Array.from({ length: 6 }, () => ({ blocks: blocksOf('succeed', name) }))
   }
 }
+
+/** Asked for a summary of older turns: every other request of these tests offers tools. */
+export function summaryFor({ conversation }: SeenRequest): ScriptedReply | undefined {
+  return conversation.tools.length === 0 ? { blocks: [{ type: 'text', text: 'Much was done.' }] } : undefined
+}
+
+export type Mode = 'queue' | 'steer' | 'interrupt'
+export const modes: fc.Arbitrary<Mode> = fc.constantFrom('queue', 'steer', 'interrupt')

@@ -1,7 +1,7 @@
 import { answerOf, type SeenRequest } from '../../../src/simulator/index.ts'
 import type { Frame, TestClient } from '../gateway.ts'
 import { MODELS, ModelWorld, openCalls } from '../model-world.ts'
-import { type Action, repliesFor, type Task } from './actions.ts'
+import { type Action, type Mode, repliesFor, summaryFor, type Task } from './actions.ts'
 
 /** One message of ours and what became of it. */
 interface Sent {
@@ -25,23 +25,28 @@ export class TurnFuzz {
   #client: TestClient
   #next = 0
   #cleanups = 0
+  #compactions = 0
 
   private constructor(world: ModelWorld, client: TestClient) {
     this.world = world
     this.#client = client
   }
 
-  static async open(): Promise<TurnFuzz> {
+  static async open(mode: Mode): Promise<TurnFuzz> {
     const world = await ModelWorld.open({
       models: ['anthropic', 'google', 'mistral'],
+      // The one with little room summarises in the middle of its steps.
+      settings: { mistral: { models: { [MODELS.mistral.model]: { contextWindow: 8_000, maxOutputTokens: 1_000 } } } },
+      first: summaryFor,
       script: ({ conversation }: SeenRequest) => answerOf({ ...conversation, tools: [] }),
       programs: ({ program }) =>
         program === 'good'
-          ? { stdout: 'all is well\n'.repeat(30), takesMs: 200 }
+          ? { stdout: 'all is well\n'.repeat(250), takesMs: 200 }
           : { code: 2, stderr: `${'at line 7\n'.repeat(30)}Error: E-77`, takesMs: 200 },
       config: {
         model: `anthropic/${MODELS.anthropic.model}`,
         task: { max_rounds: 6 },
+        queue: { mode },
         compaction: { keepRecentTokens: 300 },
         agent: { thinking: 'low', exec: { allow: ['good', 'bad'] }, tools: ['files', 'calculator', 'time'] },
       },
@@ -51,6 +56,11 @@ export class TurnFuzz {
 
   get cleanups(): number {
     return this.#cleanups
+  }
+
+  /** Checks made while a summary was in view. */
+  get compactions(): number {
+    return this.#compactions
   }
 
   async play(actions: readonly Action[]): Promise<void> {
@@ -68,6 +78,13 @@ export class TurnFuzz {
     switch (action.kind) {
       case 'ask':
         await this.#send(action.task)
+        return this.#settle()
+      case 'burst':
+        this.world.forgetQueue()
+        for (const task of action.tasks) {
+          await this.#send(task, false)
+          await this.world.clock.advance(action.apartMs)
+        }
         return this.#settle()
       case 'stop':
         await this.#send(action.task)
@@ -107,10 +124,10 @@ export class TurnFuzz {
     await this.#settle()
   }
 
-  async #send(task: Task): Promise<void> {
+  async #send(task: Task, alone = true): Promise<void> {
     const name = `task${this.#next}`
     // Replies of a turn that was stopped or crashed must not answer the next one.
-    this.world.forgetQueue()
+    if (alone) this.world.forgetQueue()
     this.world.enqueue(...repliesFor(task, name))
     const content = `please do ${name} carefully`
     if (task.ending === 'overflow') this.#inView = undefined
@@ -167,9 +184,12 @@ export class TurnFuzz {
     }
     const stored = await this.#everythingStored()
     for (const text of this.#kept) if (!stored.includes(JSON.stringify(text).slice(1, -1))) fail(`lost: ${text}`)
-    const open = openCalls(await this.#presentEntries())
+    const entries = await this.#presentEntries()
+    const open = openCalls(entries)
     if (open.length > 0) fail(`open calls ${open.join()}`)
-    this.#checkView(fail)
+    const isSummarised = entries.some(({ type }) => type === 'compaction')
+    if (isSummarised) this.#compactions++
+    else this.#checkView(fail)
   }
 
   /** A turn that began has its instruction in a transcript; a stopped one may not have begun. */
