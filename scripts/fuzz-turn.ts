@@ -1,6 +1,4 @@
-import fc from 'fast-check'
-import { actions, modes } from '../test/support/turn-fuzz/actions.ts'
-import { TurnFuzz } from '../test/support/turn-fuzz/run.ts'
+import { playRandomTurns } from '../test/support/turn-fuzz/run.ts'
 
 /**
  * `npm run fuzz:turn [-- --runs N --seed S]`: random turns with failures, stops, crashes, cleanups, restores,
@@ -8,21 +6,10 @@ import { TurnFuzz } from '../test/support/turn-fuzz/run.ts'
  */
 const runs = Number(argument('--runs') ?? 2_000)
 const seed = Number(argument('--seed') ?? 1)
-let played = 0
-
-await fc.assert(
-  fc.asyncProperty(modes, actions, async (mode, list) => {
-    const fuzz = await TurnFuzz.open(mode)
-    try {
-      await fuzz.play(list)
-      played += list.length
-    } finally {
-      await fuzz.world.stop()
-    }
-  }),
-  { seed, numRuns: runs },
+const { actions, cleanups, compactions } = await playRandomTurns({ seed, numRuns: runs })
+console.log(
+  `${runs} runs from seed ${seed}: ${actions} actions, ${cleanups} cleanups, ${compactions} checks after a compaction, every promise held`,
 )
-console.log(`${runs} runs from seed ${seed}, ${played} actions: every promise held`)
 
 function argument(name: string): string | undefined {
   const at = process.argv.indexOf(name)

@@ -111,7 +111,7 @@ describe('a step that a crash interrupts', () => {
       }
     }
     expect(unsure).toBeGreaterThan(0)
-    console.log(
+    console.info(
       `crash points of a two-round step: ${operations} operations, ${operations * 3} crashes, ${unsure} unsure calls`,
     )
   })

@@ -42,7 +42,7 @@ describe('the seed’s case: a wrong program is written, fails and is fixed', ()
     expect(data).toMatchObject({ cleaned_messages: 4, remaining_messages: 2, estimated })
     expect(data.tokens_before - data.tokens_remaining).toBe(data.tokens_saved)
     const saved = percent(data.tokens_saved, data.tokens_before)
-    console.log(`seed case, ${model}: ${data.tokens_before} → ${data.tokens_remaining} tokens, ${saved} % saved`)
+    console.info(`seed case, ${model}: ${data.tokens_before} → ${data.tokens_remaining} tokens, ${saved} % saved`)
     expect(saved).toBeGreaterThanOrEqual(37.7)
     const tree = cleanupTree({ ...data }).split('\n')
     expect(tree).toHaveLength(6)
@@ -115,7 +115,7 @@ function moduleText(step: number, sign: string): string {
   const functions = Array.from(
     { length: 6 },
     (_, at) =>
-      `def part_${step}_${at}(rows):\n    """Sum of column ${at}."""\n    result = 0\n    for row in rows:\n        result = result ${sign} row[${at}]\n    return result\n`,
+      `def part_${step}_${at}(rows):\n    """Sum of column ${at}."""\n    result = 0\n    for row in rows:\n        result = result ${sign} row[${at}]\n    return result`,
   )
   return [...functions, `def total_${step}(rows):\n    return sum(part(rows) for part in PARTS)\n`].join('\n\n')
 }
@@ -172,7 +172,7 @@ describe('ten steps full of tools', () => {
       const total = (world: ModelWorld): number =>
         world.requests.reduce((sum, { bodyText }) => sum + bodyText.length, 0)
       const sent = percent(total(whole) - total(cleaned), total(whole))
-      console.log(
+      console.info(
         `ten steps, ${model}: last context ${before} → ${after} tokens, ${saved} % less; sent in all ${sent} % less bytes`,
       )
       expect(saved).toBeGreaterThanOrEqual(50)

@@ -8,7 +8,7 @@ import {
   type SimulatedApi,
 } from '../../src/simulator/index.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
-import { MemoryFiles } from '../../src/testing/memory-files.ts'
+import type { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
 import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'

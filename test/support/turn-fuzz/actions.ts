@@ -92,7 +92,7 @@ export const actions: fc.Arbitrary<readonly Action[]> = fc.array(
     },
   ),
   { minLength: 3, maxLength: 9 },
-) as fc.Arbitrary<readonly Action[]>
+)
 
 /** The replies of the model to one task. Every final text names the task, so that it can be found again. */
 export function repliesFor({ rounds, ending }: Task, name: string): readonly ScriptedReply[] {
@@ -158,3 +158,10 @@ export function summaryFor({ conversation }: SeenRequest): ScriptedReply | undef
 
 export type Mode = 'queue' | 'steer' | 'interrupt'
 export const modes: fc.Arbitrary<Mode> = fc.constantFrom('queue', 'steer', 'interrupt')
+
+/** What a run went through. */
+export interface Played {
+  readonly actions: number
+  readonly cleanups: number
+  readonly compactions: number
+}

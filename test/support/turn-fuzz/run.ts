@@ -1,7 +1,8 @@
+import fc from 'fast-check'
 import { answerOf, type SeenRequest } from '../../../src/simulator/index.ts'
 import type { Frame, TestClient } from '../gateway.ts'
 import { MODELS, ModelWorld, openCalls } from '../model-world.ts'
-import { type Action, type Mode, repliesFor, summaryFor, type Task } from './actions.ts'
+import { type Action, actions, type Mode, modes, type Played, repliesFor, summaryFor, type Task } from './actions.ts'
 
 /** One message of ours and what became of it. */
 interface Sent {
@@ -234,4 +235,24 @@ export class TurnFuzz {
     const archived = names.map((name) => files.text(`/home/clew/sessions/${name}`) ?? '')
     return [present, ...archived].join('\n')
   }
+}
+
+/** Fails with the shortest list of actions found; adds up what was played. */
+export async function playRandomTurns(options: { readonly seed: number; readonly numRuns: number }): Promise<Played> {
+  const played = { actions: 0, cleanups: 0, compactions: 0 }
+  await fc.assert(
+    fc.asyncProperty(modes, actions, async (mode, list) => {
+      const fuzz = await TurnFuzz.open(mode)
+      try {
+        await fuzz.play(list)
+        played.actions += list.length
+        played.cleanups += fuzz.cleanups
+        played.compactions += fuzz.compactions
+      } finally {
+        await fuzz.world.stop()
+      }
+    }),
+    options,
+  )
+  return played
 }
