@@ -25,7 +25,8 @@ export async function cleanStep(
   const { transcript, settings, models, counter } = parts
   const { entries } = await transcript.context()
   // Most steps are a question and an answer: they cost neither a vocabulary nor two prepared histories.
-  if (!uncleanedSteps(entries).includes(stepId)) return undefined
+  const rounds = deriveSteps(entries).find(({ id }) => id === stepId)?.rounds.length ?? 0
+  if (rounds < 2) return undefined
   const [model] = models
   const setup =
     latestSetup(entries) ??
