@@ -13,6 +13,8 @@ export interface HomePaths {
   /** Where a running gateway says how it can be reached. */
   readonly contact: string
   readonly uid: string
+  /** What `~` means in a path that a user writes. */
+  readonly userHome: string
 }
 
 /** `--home`, else `CLEW_HOME`, else the directory an existing bridge uses. */
@@ -30,5 +32,6 @@ export function homePaths(option: string | undefined, env: Readonly<Record<strin
     lock: join(home, 'gateway.lock'),
     contact: join(home, 'gateway.json'),
     uid: join(home, 'uid'),
+    userHome: homedir(),
   }
 }

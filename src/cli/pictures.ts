@@ -13,8 +13,8 @@ import type { Platform } from './platform.ts'
  * Pictures are read when they are needed first and then kept in the transcript: a request of last year can be rebuilt
  * after the file is gone. What messages of the last three turns name and do not hold is put back as an edit beside them.
  */
-export function createPictures({ files, resizer }: Platform, { workspace, media }: HomePaths): Pictures {
-  const sources: ImageSources = { files, resizer, roots: [workspace, media], workspace }
+export function createPictures({ files, resizer }: Platform, { workspace, media, userHome }: HomePaths): Pictures {
+  const sources: ImageSources = { files, resizer, roots: [workspace, media], workspace, userHome }
   const limitsOf = (model: TurnModel) => (model.acceptsImages ? imageLimitsOf(model.provider.api) : undefined)
   return {
     async contentOf(text, { attachments }, model, signal) {

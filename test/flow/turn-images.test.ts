@@ -51,6 +51,14 @@ describe('pictures of a message', () => {
     expect(world.violations()).toEqual([])
   })
 
+  it('in the user’s own folder are outside the allowed ones too, and said to be', async () => {
+    const world = await openWorld()
+    await say(await world.connect(), 'look at ~/pictures/cat.png')
+    expect(images(world)).toEqual([0])
+    expect(body(world)).not.toContain('another system')
+    expect(body(world)).toContain('images not attached: cat.png')
+  })
+
   it('outside the allowed folders reach nobody; the model is told', async () => {
     const world = await openWorld()
     world.files.plant('/etc/secret.png', PIXEL)
