@@ -19,6 +19,13 @@ export interface Round {
   readonly round: number
   readonly tools: readonly ToolSpec[]
   readonly systemPrompt: string
+  /** The same object in every round of a turn. */
+  readonly summaries: SummaryAttempts
+}
+
+/** A summary that failed once is not paid for again in every round; an overflow still asks for one. */
+export interface SummaryAttempts {
+  failed: boolean
 }
 
 /** The model could not answer. What it had said before is kept: it may already have been shown. */
@@ -89,7 +96,8 @@ async function callOne(
 ): Promise<AssistantMessage> {
   let options: RequestOptions = { tools: round.tools, systemPrompt: round.systemPrompt, projection: 'normal' }
   let overflow: OverflowState = { compactions: 0, truncated: false, compactionFailed: false, hasLargeResults: false }
-  let request = await compactWhenDue(await prepareRequest(model, options, parts), options, parts, signal)
+  const prepared = await prepareRequest(model, options, parts)
+  let request = await compactWhenDue(prepared, options, round.summaries, parts, signal)
   for (;;) {
     try {
       return await send(request, round, parts, signal)
@@ -115,11 +123,14 @@ async function callOne(
 async function compactWhenDue(
   request: PreparedRequest,
   options: RequestOptions,
+  attempts: SummaryAttempts,
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<PreparedRequest> {
-  if (!shouldCompact(request.history.tokens, request.input.budget, parts.settings.compaction)) return request
+  const isDue = shouldCompact(request.history.tokens, request.input.budget, parts.settings.compaction)
+  if (!isDue || attempts.failed) return request
   const { kind } = await compact(request.model, request.input, 'the history exceeds its share', parts, signal)
+  attempts.failed = kind === 'failed'
   return kind === 'compacted' ? prepareRequest(request.model, options, parts) : request
 }
 

@@ -69,6 +69,7 @@ async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, sig
   const own = await createOwnTools(parts)
   let state = await beginStep(instruction, parts)
   let text = ''
+  const summaries = { failed: false }
   try {
     while (state.kind !== 'answered') {
       const round: Round = {
@@ -76,6 +77,7 @@ async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, sig
         round: state.round,
         tools: offeredTools(own.specs, parts),
         systemPrompt,
+        summaries,
       }
       if (state.kind === 'open-calls') {
         await closeInterruptedCalls(state.calls, round, own.run, parts, signal)

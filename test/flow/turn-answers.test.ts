@@ -201,6 +201,28 @@ describe('steering over a compaction and a crash', () => {
   })
 })
 
+describe('a summary that cannot be made', () => {
+  it('is not tried again in every round of the turn', async () => {
+    let summaries = 0
+    const world = await openWorld({
+      models: ['mistral'],
+      settings: { mistral: { models: { 'mistral-large-latest': { contextWindow: 8_000, maxOutputTokens: 1_000 } } } },
+      config: { compaction: { keepRecentTokens: 300 }, agent: { tools: ['calculator'] } },
+      first: ({ conversation }) => {
+        if (conversation.tools.length > 0) return undefined
+        summaries++
+        return { refuse: 'content-filter' }
+      },
+    })
+    const client = await world.connect()
+    const thought: AnswerBlock = { type: 'text', text: 'I think about numbers. '.repeat(200) }
+    for (let i = 0; i < 8; i++) world.enqueue(calls(thought, call('calculator', { expression: `${i} + 1` })))
+    world.enqueue(text('done'))
+    expect(await say(client, 'compute')).toMatchObject({ type: 'complete', content: 'done' })
+    expect(summaries).toBe(1)
+  })
+})
+
 describe('the choice of a model', () => {
   it('that the configuration no longer has does not lock the conversation', async () => {
     const world = await openWorld({ models: ['anthropic', 'mistral'] })
