@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest'
-import { MemoryGateway } from '../support/gateway.ts'
+import { MemoryGateway, type Frame, type TestClient } from '../support/gateway.ts'
 
 /** The promises of the README that no other test holds to the letter. */
 let open: MemoryGateway[] = []
@@ -16,9 +16,41 @@ async function crash(gateway: MemoryGateway): Promise<MemoryGateway> {
   return again
 }
 
+/** Sends a frame and cuts the power in the very moment a frame of this type arrives. */
+async function crashAt(type: string, gateway: MemoryGateway, client: TestClient, sent: Frame): Promise<MemoryGateway> {
+  let restarted: Promise<MemoryGateway> | undefined
+  client.onFrame = (frame) => {
+    if (frame['type'] === type) restarted ??= gateway.restart()
+  }
+  await client.send(sent)
+  await gateway.clock.runUntil(() => restarted !== undefined)
+  if (restarted === undefined) throw new Error('no such frame came')
+  const again = await restarted
+  open.push(again)
+  return again
+}
+
 afterEach(async () => {
   for (const gateway of open) if (!gateway.files.isCrashed) await gateway.stop()
   open = []
+})
+
+it('a message that was acknowledged is answered when the power fails in the same moment', async () => {
+  const gateway = await openGateway()
+  const client = await gateway.connect('?uid=ann')
+  const again = await crashAt('accepted', gateway, client, { id: '1', content: 'hello', session: 's', ack: true })
+  const [answer] = await (await again.connect('?uid=ann')).waitFor(1)
+  expect(answer).toMatchObject({ type: 'complete', messageId: '1', runId: client.frames[0]?.['runId'] })
+})
+
+it('a reply that was sent is known after the power failed in the same moment: it comes again marked, not anew', async () => {
+  const gateway = await openGateway()
+  const client = await gateway.connect('?uid=ann')
+  const again = await crashAt('complete', gateway, client, { id: '1', content: 'hello', session: 's' })
+  const returned = await again.connect('?uid=ann')
+  await again.clock.advance(10_000)
+  expect(returned.frames).toEqual([{ ...client.frames[0], redelivered: true }])
+  expect(await again.api('/api/sessions/s')).toMatchObject({ requests: 1 })
 })
 
 it('messages that wait in one session are answered in the order they were sent, also after a crash', async () => {
@@ -42,8 +74,8 @@ it('a reset that was confirmed holds when the power fails in the same moment', a
   const client = await gateway.connect('?uid=ann')
   await client.ask({ id: '1', content: 'hello', session: 's' })
   const before = await client.ask({ type: 'session.get', key: 's' })
-  expect(await client.ask({ type: 'session.reset', key: 's' })).toMatchObject({ data: { success: true } })
-  const returned = await (await crash(gateway)).connect('?uid=ann')
+  const again = await crashAt('session.reset', gateway, client, { type: 'session.reset', key: 's' })
+  const returned = await again.connect('?uid=ann')
   const after = await returned.ask({ type: 'session.get', key: 's' })
   expect(sessionIdOf(after)).not.toBe(sessionIdOf(before))
   const answer = await returned.ask({ id: '2', content: 'What did I say?', session: 's' })
@@ -54,8 +86,7 @@ it('a delete that was confirmed holds when the power fails in the same moment', 
   const gateway = await openGateway()
   const client = await gateway.connect('?uid=ann')
   await client.ask({ id: '1', content: 'hello', session: 's' })
-  expect(await client.ask({ type: 'session.delete', key: 's' })).toMatchObject({ data: { success: true } })
-  const again = await crash(gateway)
+  const again = await crashAt('session.delete', gateway, client, { type: 'session.delete', key: 's' })
   const returned = await again.connect('?uid=ann')
   expect(await returned.ask({ type: 'session.get', key: 's' })).toMatchObject({ data: { code: 'SESSION_NOT_FOUND' } })
   expect(await again.files.list('/home/clew/sessions')).toEqual([])
