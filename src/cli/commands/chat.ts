@@ -1,5 +1,5 @@
 import { createInterface, type Interface } from 'node:readline'
-import { ClewClient, ClewError, type Answer, type WebSocketConstructor } from '../../client/index.ts'
+import { ClewClient, ClewError, type Answer } from '../../client/index.ts'
 import { WebSocket } from '../../platform/web.ts'
 import { Screen } from '../chat/screen.ts'
 import { requireContact, type CommonOptions } from '../connect.ts'
@@ -19,7 +19,7 @@ export async function chat(options: ChatOptions): Promise<void> {
   const client = new ClewClient({
     url: `${contactUrl(contact, 'ws')}/ws`,
     ...(token === undefined ? {} : { token }),
-    WebSocket: WebSocket as unknown as WebSocketConstructor,
+    WebSocket,
     onStateChange: (state) => {
       if (state === 'waiting') screen.line('the connection is gone; trying again')
     },
