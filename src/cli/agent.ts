@@ -1,5 +1,7 @@
+import type { Log } from '../base/log.ts'
 import type { Config, ProviderConfig } from '../config/config.ts'
 import { secretsOf } from '../config/explain.ts'
+import { GatewayError } from '../core/errors.ts'
 import type { SessionRecord } from '../core/inbound.ts'
 import type { SessionKey } from '../core/ids.ts'
 import { createTokenCounter } from '../core/token-counter.ts'
@@ -75,8 +77,9 @@ export async function openAgent(
     resolveModel,
     modelsFor(record) {
       const own = ownModel(record)
+      const chosen = own === undefined ? undefined : knownModel(own, resolveModel, log)
       const models =
-        own === undefined ? configured : [resolveModel(own), ...configured.filter(({ name }) => name !== own)]
+        chosen === undefined ? configured : [chosen, ...configured.filter(({ name }) => name !== chosen.name)]
       return models as [TurnModel, ...TurnModel[]]
     },
     settingsFor: (key, autoCleanup) => toSettings(key, autoCleanup, config),
@@ -94,6 +97,17 @@ async function openHooks(
   const loaded =
     config.hooks.length === 0 ? [] : await loadHookModules(config.hooks, { modules, configDirectory: paths.home })
   return createHookRunner({ sources: [...own, ...loaded], clock, log })
+}
+
+/** A session may have chosen a model that the configuration no longer has: it goes on with the configured ones. */
+function knownModel(name: string, resolve: (name: string) => TurnModel, log: Log): TurnModel | undefined {
+  try {
+    return resolve(name)
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.code !== 'MODEL_UNKNOWN') throw error
+    log.warn('a session’s own model is not configured any more; the configured one answers', { code: error.code })
+    return undefined
+  }
 }
 
 /** The seed's fields for a session's own model. */

@@ -1,4 +1,5 @@
-import type { EntryDraft, MessageEntry } from '../core/entry.ts'
+import type { ContextEditEntry, EntryDraft, MessageEntry } from '../core/entry.ts'
+import type { Message, UserMessage } from '../core/message.ts'
 import { withHistoryImages } from '../media/history-images.ts'
 import { imageLimitsOf } from '../media/image-limits.ts'
 import type { ImageSources } from '../media/load-images.ts'
@@ -29,23 +30,31 @@ export function createPictures({ files, resizer }: Platform, { workspace, media 
       const accepted = limitsOf(model)
       if (accepted === undefined) return
       const { entries } = await transcript.context()
-      const edited = new Set(entries.flatMap((entry) => (entry.type === 'context_edit' ? [entry.targetId] : [])))
-      const candidates = entries.filter(
-        (entry): entry is MessageEntry => entry.type === 'message' && !edited.has(entry.id),
+      const edits = new Map(
+        entries.flatMap((entry) => (entry.type === 'context_edit' ? [[entry.targetId, entry]] : [])),
       )
-      const messages = candidates.map(({ message }) => message)
+      const candidates = entries.filter((entry): entry is MessageEntry => entry.type === 'message')
+      // Messages that were edited count as what they are now: their turns and their pictures are there.
+      const messages = candidates.map(({ id, message }) => withEdit(message, edits.get(id)))
       const shown = await withHistoryImages(
         messages,
         { accepted, promptReferences: [], promptImages: 0 },
         sources,
         signal,
       )
-      const edits = candidates.flatMap(({ id, message }, index): EntryDraft[] => {
+      const added = candidates.flatMap(({ id }, index): EntryDraft[] => {
         const better = shown[index]
-        if (better === undefined || better === message || better.role !== 'user') return []
+        const isHidden = edits.get(id)?.replacement === null
+        if (isHidden || better === undefined || better === messages[index] || better.role !== 'user') return []
         return [{ type: 'context_edit', targetId: id, replacement: { content: better.content } }]
       })
-      if (edits.length > 0) await transcript.append(edits)
+      if (added.length > 0) await transcript.append(added)
     },
   }
+}
+
+function withEdit(message: Message, edit: ContextEditEntry | undefined): Message {
+  if (message.role !== 'user' || edit === undefined || edit.replacement === null) return message
+  // Ours are edits of user messages with the blocks of one.
+  return { ...message, content: edit.replacement.content as UserMessage['content'] }
 }

@@ -47,6 +47,7 @@ export async function openStorage(platform: Platform, options: StorageOptions): 
     return {
       ...storage,
       async close() {
+        await storage.control.settled()
         await storage.sessionsFile.close()
         await storage.transcripts.close()
         await storage.journal.close()
@@ -115,6 +116,7 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
     journal,
     directory,
     transcripts,
+    log,
     maxArchivedPerSession: MAX_ARCHIVED_PER_SESSION,
     onLeaving: (key, sessionId, reason) => tellLeaving(options.hooks, { session: key, sessionId }, reason),
   })

@@ -1,4 +1,5 @@
 import type { Journal, JournalRecord } from '../base/journal.ts'
+import type { Log } from '../base/log.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
 import type { SessionRecord } from '../core/inbound.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -9,6 +10,7 @@ export interface SessionControlParts {
   readonly journal: Journal
   readonly directory: SessionDirectory
   readonly transcripts: TranscriptStore
+  readonly log: Log
   readonly maxArchivedPerSession: number
   /** Before a conversation goes. Must not throw. */
   onLeaving(key: SessionKey, sessionId: SessionId, reason: 'reset' | 'delete'): Promise<void>
@@ -17,6 +19,8 @@ export interface SessionControlParts {
 /** Reset, delete and restore of a whole conversation. The caller has stopped its turns first. */
 export class SessionControl {
   readonly #parts: SessionControlParts
+  /** Files of conversations that are over, on their way to the archive. */
+  #tidying: Promise<void> = Promise.resolve()
 
   constructor(parts: SessionControlParts) {
     this.#parts = parts
@@ -38,8 +42,27 @@ export class SessionControl {
       archived: archived.slice(-maxArchivedPerSession),
     }
     await journal.commit([directory.change(key, next), ...alongside])
-    await transcripts.archive(record.sessionId)
-    for (const old of dropped) await transcripts.remove(old.sessionId)
+    // The reset holds from here on: nothing reads the old transcript any more. Moving its file can wait.
+    this.#tidy(async () => {
+      await transcripts.archive(record.sessionId)
+      for (const old of dropped) await transcripts.remove(old.sessionId)
+    })
+  }
+
+  /** Resolves when every file is where it belongs. */
+  async settled(): Promise<void> {
+    await this.#tidying
+  }
+
+  #tidy(task: () => Promise<void>): void {
+    this.#tidying = this.#tidying.then(task).catch((error: unknown) => {
+      this.#parts.log.warn(
+        'a transcript could not be archived; it stays under its old name and can still be restored',
+        {
+          reason: error instanceof Error ? error.name : 'unknown',
+        },
+      )
+    })
   }
 
   /** For good: row, transcript, archived transcripts, stored replies. Files first, so that an unfinished delete can be repeated. */
@@ -47,6 +70,7 @@ export class SessionControl {
     const { journal, directory, transcripts } = this.#parts
     const record = this.#recordOf(key)
     await this.#parts.onLeaving(key, record.sessionId, 'delete')
+    await this.settled()
     await transcripts.remove(record.sessionId)
     for (const { sessionId } of record.archived ?? []) await transcripts.remove(sessionId)
     await journal.commit([directory.remove(key), ...alongside()])
@@ -55,6 +79,7 @@ export class SessionControl {
   /** Brings an archived conversation back; the present one takes its place in the archive. */
   async restoreArchive(key: SessionKey, sessionId: SessionId): Promise<void> {
     const { journal, directory, transcripts } = this.#parts
+    await this.settled()
     const record = this.#recordOf(key)
     if (!(record.archived ?? []).some((old) => old.sessionId === sessionId)) {
       throw new GatewayError('SESSION_NOT_FOUND', 'this session has no archived conversation with that id', {

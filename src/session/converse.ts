@@ -66,7 +66,7 @@ export async function converse(
       slash.kind === 'command' &&
       (slash.name === 'cleanup' || slash.name === 'restore' || slash.name === 'compact')
     ) {
-      return { kind: 'complete', text: await runMaintenance(slash.name, turn, conversation.signal) }
+      return { kind: 'complete', text: await runMaintenance(slash.name, message.run, turn, conversation.signal) }
     }
     if (transcript.leafId === null)
       await parts.agent.hooks.sessionStart(
@@ -74,10 +74,10 @@ export async function converse(
         { session: message.key, sessionId: record.sessionId, run: message.run },
         conversation.signal,
       )
-    const text = slash.kind === 'message' ? slash.text : message.text
-    const content = await parts.agent.pictures.contentOf(text, message, turn.models[0], conversation.signal)
-    await parts.agent.pictures.addMissing(transcript, turn.models[0], conversation.signal)
-    return toReply(await runTurn({ run: message.run, content }, turn, conversation.signal))
+    const [model] = turn.models
+    const instruction = await toInstruction(message, parts.agent, model, conversation.signal)
+    await parts.agent.pictures.addMissing(transcript, model, conversation.signal)
+    return toReply(await runTurn(instruction, turn, conversation.signal))
   } finally {
     await transcript.close()
   }
@@ -93,11 +93,12 @@ function turnParts(
   const { key, run } = message
   const { sessionId } = record
   const { tools, hooks, counter, resolveModel } = agent
+  const models = agent.modelsFor(record)
   return {
     session: key,
     sessionId,
     transcript,
-    models: agent.modelsFor(record),
+    models,
     settings: agent.settingsFor(key, message.autoCleanup),
     tools,
     hooks,
@@ -105,15 +106,26 @@ function turnParts(
     resolveModel,
     clock,
     log,
-    spending: { check: () => usage.check(sessionId, spending), record: (paid) => usage.record(sessionId, paid) },
+    spending: {
+      check: () => usage.check(sessionId, spending),
+      record: (...paid) => usage.record(sessionId, ...paid),
+    },
     emit: (event) => conversation.emit({ session: key, sessionId, run, at: clock.now(), event }),
-    takeSteering: () => conversation.takeQueued().map(toSteering),
+    takeSteering: (signal) =>
+      Promise.all(conversation.takeQueued().map((queued) => toInstruction(queued, agent, models[0], signal))),
   }
 }
 
-function toSteering(message: AcceptedMessage): Instruction {
+/** A message as the model gets it: without the escape of a leading slash, with what it shows. */
+async function toInstruction(
+  message: AcceptedMessage,
+  { pictures }: AgentParts,
+  model: TurnModel,
+  signal: AbortSignal,
+): Promise<Instruction> {
   const slash = parseSlash(message.text)
-  return { run: message.run, content: slash.kind === 'message' ? slash.text : message.text }
+  const text = slash.kind === 'message' ? slash.text : message.text
+  return { run: message.run, content: await pictures.contentOf(text, message, model, signal) }
 }
 
 function toReply(outcome: Outcome): ReplyContent | undefined {

@@ -21,6 +21,7 @@ export interface Spent {
 
 const TOPIC = 'usage'
 const DAYS_KEPT = 400
+const SESSIONS_KEPT = 100_000
 const NOTHING: Spent = { tokens: 0, usd: 0, requests: 0 }
 
 /**
@@ -42,10 +43,11 @@ export class UsageLedger implements JournalTopic {
     const { session, day, spent } = data
     if (typeof session === 'string') {
       if (spent === null) this.#sessions.delete(session as SessionId)
-      else if (isSpent(spent)) this.#sessions.set(session as SessionId, spent)
+      else if (isSpent(spent)) this.#keepSession(session as SessionId, spent)
     }
     if (typeof day === 'string' && isSpent(spent)) {
-      this.#days.set(day, spent)
+      // The totals of a day only grow: an older commit of another session must not take back what is counted already.
+      this.#days.set(day, larger(this.ofDay(day), spent))
       if (this.#days.size > DAYS_KEPT) this.#days.delete([...this.#days.keys()].sort()[0] ?? '')
     }
   }
@@ -63,9 +65,11 @@ export class UsageLedger implements JournalTopic {
     return this.#days.get(day) ?? NOTHING
   }
 
-  /** To be committed with the answer. Turns of one session do not overlap; days are kept right by applying in commit order. */
-  record(key: SessionId, usage: Usage): readonly JournalRecord[] {
-    const paid: Spent = { tokens: usage.totalTokens, usd: usage.cost.total, requests: 1 }
+  /** To be committed with the answer. Turns of one session do not overlap, those of several sessions do. */
+  record(key: SessionId, ...usages: readonly Usage[]): readonly JournalRecord[] {
+    const paid = usages
+      .map(({ totalTokens, cost }) => ({ tokens: totalTokens, usd: cost.total, requests: 1 }))
+      .reduce(add, NOTHING)
     const day = this.#today()
     // The day's total is counted here, before the commit: two answers under way at once must not forget each other.
     const ofDay = add(this.ofDay(day), paid)
@@ -90,6 +94,14 @@ export class UsageLedger implements JournalTopic {
     refuseOver(today.usd, limits.daily_usd, 'today', 'US dollars', 'budget.daily_usd')
   }
 
+  /** Those not used for longest are forgotten first. */
+  #keepSession(session: SessionId, spent: Spent): void {
+    this.#sessions.delete(session)
+    this.#sessions.set(session, spent)
+    const [oldest] = this.#sessions.size > SESSIONS_KEPT ? this.#sessions.keys() : []
+    if (oldest !== undefined) this.#sessions.delete(oldest)
+  }
+
   #today(): string {
     return new Date(this.#clock.now()).toISOString().slice(0, 10)
   }
@@ -107,6 +119,14 @@ function refuseOver(spent: number, limit: number | undefined, scope: string, uni
 
 function add(a: Spent, b: Spent): Spent {
   return { tokens: a.tokens + b.tokens, usd: a.usd + b.usd, requests: a.requests + b.requests }
+}
+
+function larger(a: Spent, b: Spent): Spent {
+  return {
+    tokens: Math.max(a.tokens, b.tokens),
+    usd: Math.max(a.usd, b.usd),
+    requests: Math.max(a.requests, b.requests),
+  }
 }
 
 function isSpent(value: unknown): value is Spent {

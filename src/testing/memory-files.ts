@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import type { FileHandle, Files, FileStat, OpenMode } from '../base/files.ts'
 import { directoryOf } from '../base/files.ts'
 
@@ -220,8 +221,9 @@ export class MemoryFiles implements Files {
 
   async realPath(path: string): Promise<string> {
     this.#checkAlive()
-    if (!this.#names.has(path)) throw errno('ENOENT', path)
-    return path
+    const real = posix.normalize(path)
+    if (!this.#names.has(real)) throw errno('ENOENT', path)
+    return real
   }
 
   #handle(path: string, node: Node, mode: OpenMode): FileHandle {

@@ -25,6 +25,7 @@ import { appendRecord, goneRecord, type TranscriptTopic } from './topic.ts'
 import { TreeReader } from './tree-reader.ts'
 
 const SMALL_FILE_BYTES = 1024 * 1024
+const NEVER = new AbortController().signal
 
 /** What all file logs of one store share. */
 export interface FileLogContext {
@@ -58,6 +59,7 @@ export class FileLog implements EntryLog {
   #failed: GatewayError | undefined
   /** Lines that are durable in the journal and could not be written to the file yet. */
   #unwritten = ''
+  #unwrittenRecords: JournalRecord[] = []
   /** Ends when a commit under way has reached the file. */
   #inFlight: Promise<void> = Promise.resolve()
 
@@ -247,14 +249,14 @@ export class FileLog implements EntryLog {
     this.#inFlight = inFlight.promise
     try {
       await journal.commit([record, ...alongside])
-      await this.#writeCommitted(batch, prefix)
+      await this.#writeCommitted(batch, prefix, record)
     } finally {
       inFlight.resolve()
     }
   }
 
   /** The entries are acknowledged whatever happens here: the journal has them. */
-  async #writeCommitted(batch: readonly EncodedEntry[], prefix: string): Promise<void> {
+  async #writeCommitted(batch: readonly EncodedEntry[], prefix: string, record: JournalRecord): Promise<void> {
     const text = prefix + textOf(batch)
     try {
       if (!(await this.#lock.isHeld())) throw new Error('the lock was lost')
@@ -262,6 +264,7 @@ export class FileLog implements EntryLog {
       this.#indexBatch(batch, prefix)
     } catch (error) {
       this.#unwritten += text
+      this.#unwrittenRecords.push(record)
       this.#index = undefined
       this.#context.log.error('a transcript file is behind the journal until it can be written again', {
         sessionId: this.#sessionId,
@@ -352,6 +355,7 @@ export class FileLog implements EntryLog {
       await handle.close()
     }
     this.#unwritten = ''
+    this.#unwrittenRecords = []
     this.#identity = 'to be read again'
   }
 
@@ -435,6 +439,12 @@ export class FileLog implements EntryLog {
   }
 
   async close(): Promise<void> {
+    try {
+      await this.settle(NEVER)
+    } catch {
+      // The journal must not forget what only it has.
+      this.#context.journal?.topic.carry(this.#sessionId, this.#unwrittenRecords)
+    }
     await this.#closeHandle()
     await this.#lock.releaseNow()
   }

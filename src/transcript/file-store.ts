@@ -119,7 +119,10 @@ export class FileTranscriptStore implements TranscriptStore {
     await this.#letGo(sessionId)
     if ((await files.stat(path)) === undefined) return
     await this.#forgetRecords(sessionId)
-    await files.rename(path, `${path}.archived-${clock.now()}`)
+    // Two resets within a millisecond must not share a name.
+    let at = clock.now()
+    while ((await files.stat(`${path}.archived-${at}`)) !== undefined) at++
+    await files.rename(path, `${path}.archived-${at}`)
     await files.syncDirectory(this.#directory)
   }
 

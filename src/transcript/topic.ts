@@ -61,6 +61,12 @@ export class TranscriptTopic implements JournalTopic {
     this.#recovered.set(sessionId, batches)
   }
 
+  /** Live records whose file could not be written: from here on they are treated as if they had been recovered. */
+  carry(sessionId: SessionId, records: readonly JournalRecord[]): void {
+    const batches = records.flatMap(({ data }) => (isRecord(data) ? (toRecovered(data) ?? []) : []))
+    this.#recovered.set(sessionId, [...(this.#recovered.get(sessionId) ?? []), ...batches])
+  }
+
   recoveredOf(sessionId: SessionId): readonly RecoveredBatch[] | undefined {
     return this.#recovered.get(sessionId)
   }

@@ -1,7 +1,7 @@
 import type { EntryDraft } from '../core/entry.ts'
-import { GatewayError, type ErrorCode } from '../core/errors.ts'
+import { GatewayError, toGatewayError, type ErrorCode } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
-import { NO_USAGE, type AssistantMessage } from '../core/message.ts'
+import { NO_USAGE, textOf, type AssistantMessage, type Usage } from '../core/message.ts'
 import { causeOf } from '../core/turn-stopped.ts'
 import type { HistoryBudget } from '../history/budget.ts'
 import { shouldCompact } from '../history/compaction.ts'
@@ -12,6 +12,7 @@ import { compact } from './compact.ts'
 import { hookContext } from './hook-context.ts'
 import type { TurnModel, TurnParts } from './parts.ts'
 import { prepareRequest, type PreparedRequest, type RequestOptions } from './request.ts'
+import { unlessStopped } from './unless-stopped.ts'
 
 export interface Round {
   readonly run: RunId
@@ -25,12 +26,15 @@ export class ModelFailure extends Error {
   readonly error: GatewayError
   readonly partialText: string
   readonly request: PreparedRequest
-  constructor(error: GatewayError, partialText: string, request: PreparedRequest) {
+  /** An answer of no use is paid for all the same. */
+  readonly usage: Usage
+  constructor(error: GatewayError, partialText: string, request: PreparedRequest, usage = NO_USAGE) {
     super(error.message, { cause: error })
     this.name = 'ModelFailure'
     this.error = error
     this.partialText = partialText
     this.request = request
+    this.usage = usage
   }
 }
 
@@ -62,16 +66,13 @@ export async function callModel(round: Round, parts: TurnParts, signal: AbortSig
       if (!(thrown instanceof ModelFailure)) throw thrown
       const next = parts.models[index + 1]
       if (next === undefined || thrown.partialText !== '' || !WORTH_ANOTHER.has(thrown.error.code)) {
-        await appendCutAnswer(
-          thrown.request,
-          thrown.partialText,
-          `${thrown.error.code}: ${thrown.error.message}`,
-          'error',
-          round,
-          parts,
-        )
+        const { request, partialText, usage, error } = thrown
+        const errorMessage = `${error.code}: ${error.message}`
+        await appendCutAnswer(request, { text: partialText, errorMessage, stopReason: 'error', usage }, round, parts)
         throw thrown
       }
+      if (thrown.usage.totalTokens > 0)
+        await parts.transcript.append([], { alongside: parts.spending.record(thrown.usage) })
       await parts.emit({ type: 'model-retry', attempt: index + 1, delayMs: 0, code: thrown.error.code })
       parts.log.warn('another model steps in', { from: model.name, to: next.name, code: thrown.error.code })
     }
@@ -181,6 +182,24 @@ async function send(
     signal,
   )
   const startedAt = parts.clock.now()
+  const message = await readAnswer(request, round, parts, signal)
+  const durationMs = parts.clock.now() - startedAt
+  const event = { provider: provider.name, model, message, round: round.round, durationMs }
+  await unlessStopped(parts.hooks.llmOutput(event, context, signal), signal)
+  if (isEmpty(message)) throw new ModelFailure(emptyAnswer(message), '', request, message.usage)
+  return appendAnswer({ ...message, timestamp: parts.clock.now() }, request, round, parts)
+}
+
+type FinishedAnswer = Omit<AssistantMessage, 'timestamp'>
+
+/** Streams until the answer is whole. One that is cut short after it was shown is kept by whoever catches the failure. */
+async function readAnswer(
+  request: PreparedRequest,
+  round: Round,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<FinishedAnswer> {
+  const { provider } = request.model
   let shown = ''
   try {
     for await (const event of provider.stream(request.encoded, signal)) {
@@ -197,31 +216,40 @@ async function send(
           break
         case 'tool-call-start':
           break
-        case 'end': {
-          const durationMs = parts.clock.now() - startedAt
-          await parts.hooks.llmOutput(
-            { provider: provider.name, model, message: event.message, round: round.round, durationMs },
-            context,
-            signal,
-          )
-          return await appendAnswer({ ...event.message, timestamp: parts.clock.now() }, request, round, parts)
-        }
+        case 'end':
+          return event.message
       }
     }
   } catch (thrown) {
     if (signal.aborted) {
       // After a shutdown the step goes on as if this request had not been made.
-      if (causeOf(signal) !== 'shutdown') await appendCutAnswer(request, shown, 'stopped', 'aborted', round, parts)
+      if (causeOf(signal) !== 'shutdown')
+        await appendCutAnswer(request, { text: shown, errorMessage: 'stopped', stopReason: 'aborted' }, round, parts)
       throw signal.reason
     }
-    if (thrown instanceof GatewayError && thrown.code.startsWith('MODEL_'))
-      throw new ModelFailure(thrown, shown, request)
-    throw thrown
+    // What a provider of somebody else throws is its failure, not the end of the conversation.
+    if (!(thrown instanceof GatewayError))
+      parts.log.error('a provider failed in an unforeseen way', {
+        provider: provider.name,
+        reason: thrown instanceof Error ? thrown.name : typeof thrown,
+      })
+    throw new ModelFailure(toGatewayError(thrown), shown, request)
   }
-  throw new ModelFailure(
-    new GatewayError('MODEL_FAILED', 'the model ended its answer without finishing it'),
-    shown,
-    request,
+  const error = new GatewayError('MODEL_FAILED', 'the model ended its answer without finishing it')
+  throw new ModelFailure(error, shown, request)
+}
+
+/** Nothing to read and nothing to do: storing it as the final answer would leave the user with a blank reply. */
+function isEmpty({ content }: FinishedAnswer): boolean {
+  return content.every((block) => block.type !== 'toolCall') && textOf(content).trim() === ''
+}
+
+function emptyAnswer({ stopReason }: FinishedAnswer): GatewayError {
+  return new GatewayError(
+    'MODEL_ANSWER_INVALID',
+    stopReason === 'length'
+      ? 'the model used up its output tokens before it said anything (agent.max_output_tokens)'
+      : 'the model ended its turn without saying anything; say “continue” to go on',
   )
 }
 
@@ -240,35 +268,41 @@ async function appendAnswer(
   const entry = stored.at(-1)
   if (entry === undefined) throw new GatewayError('INTERNAL', 'the transcript stored nothing')
   await parts.emit({ type: 'round-end', round: round.round, entryId: entry.id, usage: message.usage })
-  // The guard may have taken invalid calls out: what is stored is what counts.
-  return entry.type === 'message' && entry.message.role === 'assistant' ? entry.message : message
+  // The guard may have taken invalid calls out, or a hook the whole answer: what is stored is what counts.
+  if (entry.type === 'message' && entry.message.role === 'assistant') return entry.message
+  return { ...message, content: message.content.filter((block) => block.type !== 'toolCall') }
+}
+
+interface CutAnswer {
+  readonly text: string
+  readonly errorMessage: string
+  readonly stopReason: 'error' | 'aborted'
+  readonly usage?: Usage
 }
 
 /** What a person may have read stays in the transcript, marked as cut; calls that were not finished do not. */
 async function appendCutAnswer(
   request: PreparedRequest,
-  shown: string,
-  errorMessage: string,
-  stopReason: 'error' | 'aborted',
+  { text, errorMessage, stopReason, usage = NO_USAGE }: CutAnswer,
   round: Round,
   parts: TurnParts,
 ): Promise<void> {
   const { provider, model } = request.model
   const message: AssistantMessage = {
     role: 'assistant',
-    content: shown === '' ? [] : [{ type: 'text', text: shown }],
+    content: text === '' ? [] : [{ type: 'text', text }],
     api: provider.api,
     provider: provider.name,
     model,
-    usage: NO_USAGE,
+    usage,
     stopReason,
     errorMessage,
     timestamp: parts.clock.now(),
   }
-  await parts.transcript.append([
-    requestDraft(request),
-    { type: 'message', message, stepId: round.run, round: round.round },
-  ])
+  await parts.transcript.append(
+    [requestDraft(request), { type: 'message', message, stepId: round.run, round: round.round }],
+    usage.totalTokens > 0 ? { alongside: parts.spending.record(usage) } : {},
+  )
 }
 
 function requestDraft({ record }: PreparedRequest): EntryDraft {

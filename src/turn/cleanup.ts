@@ -1,13 +1,17 @@
-import type { EntryDraft, MessageEntry } from '../core/entry.ts'
+import type { Entry, EntryDraft, MessageEntry } from '../core/entry.ts'
 import type { StepCleanupCompleted } from '../core/event.ts'
 import type { Outcome } from '../core/outcome.ts'
-import { planCleanup, uncleanedSteps, type CleanupStats } from '../history/cleanup.ts'
+import { isRecord } from '../base/json.ts'
+import type { RunId } from '../core/ids.ts'
+import { planCleanup, uncleanedSteps, type CleanupStats, type SkipReason } from '../history/cleanup.ts'
 import { CLEANUP_ENTRY_TYPE, latestCleanup, RESTORE_ENTRY_TYPE } from '../history/cleanup-records.ts'
 import type { Transcript } from '../transcript/store.ts'
+import { deriveSteps } from '../history/derive-steps.ts'
 import { hookContext } from './hook-context.ts'
 import type { TurnParts } from './parts.ts'
 import { historyInput } from './request.ts'
 import { createSetup, latestSetup } from './setup.ts'
+import { unlessStopped } from './unless-stopped.ts'
 
 /**
  * Takes a finished step's middle out of the model's view by appending a record. Nothing is deleted; `undoLatestCleanup`
@@ -40,7 +44,7 @@ export async function cleanStep(
     count: (messages) => counter.countMessages(messages, input.target),
   })
   if (plan.kind === 'skipped')
-    return plan.reason === 'nothing to hide' ? undefined : toEvent(stepId, plan.stats, plan.reason)
+    return UNREMARKABLE.has(plan.reason) ? undefined : toEvent(stepId, plan.stats, plan.reason)
   const mirrors = plan.record.hidden.map((targetId): EntryDraft => ({
     type: 'context_edit',
     targetId,
@@ -50,6 +54,13 @@ export async function cleanStep(
   await transcript.append([{ type: 'custom', customType: CLEANUP_ENTRY_TYPE, data: plan.record }, ...mirrors])
   return toEvent(stepId, plan.stats, plan.reason)
 }
+
+/** Nothing was there to be cleaned: no decision that anybody has to hear of. */
+const UNREMARKABLE: ReadonlySet<SkipReason> = new Set<SkipReason>([
+  'nothing to hide',
+  'already cleaned',
+  'unknown step',
+])
 
 /** After a step, when it is switched on: clean, tell everybody. */
 export async function cleanFinishedStep(
@@ -64,7 +75,7 @@ export async function cleanFinishedStep(
     if (event === undefined) return
     await parts.emit(event)
     const { type: _, ...facts } = event
-    await parts.hooks.stepCleanupCompleted(facts, hookContext(parts), signal)
+    await unlessStopped(parts.hooks.stepCleanupCompleted(facts, hookContext(parts), signal), signal)
   } catch (error) {
     parts.log.error('a cleanup failed; the conversation is not affected', {
       stepId,
@@ -73,12 +84,16 @@ export async function cleanFinishedStep(
   }
 }
 
-/** `/cleanup`: every finished step that was not cleaned yet. */
+/** `/cleanup`: every finished step that was not cleaned yet, however small the gain: somebody asked for it. */
 export async function cleanEverything(parts: TurnParts): Promise<readonly StepCleanupCompleted[]> {
   const { entries } = await parts.transcript.context()
   const events: StepCleanupCompleted[] = []
+  const { settings } = parts
+  const cleanup = { ...settings.cleanup, policy: 'always', minTokens: 0 } as const
+  const asked: TurnParts = { ...parts, settings: { ...settings, cleanup } }
+  const answered = new Set(deriveSteps(entries).flatMap((step) => (step.finalResponse === undefined ? [] : [step.id])))
   for (const stepId of uncleanedSteps(entries)) {
-    const event = await cleanStep(stepId, 'completed', parts)
+    const event = await cleanStep(stepId, answered.has(stepId) ? 'completed' : 'interrupted', asked)
     if (event === undefined || event.cleanedMessages === 0) continue
     events.push(event)
     await parts.emit(event)
@@ -86,18 +101,36 @@ export async function cleanEverything(parts: TurnParts): Promise<readonly StepCl
   return events
 }
 
-/** Brings the latest hidden rounds back into view. Undefined when nothing is hidden. */
-export async function undoLatestCleanup(transcript: Transcript): Promise<string | undefined> {
+/**
+ * Brings the latest hidden rounds back into view; undefined when nothing is hidden. A command that a restart runs again
+ * (`run`) undoes what it undid before, not one more.
+ */
+export async function undoLatestCleanup(transcript: Transcript, run?: RunId): Promise<string | undefined> {
   const { entries } = await transcript.context()
+  const done = run === undefined ? undefined : restoredBy(entries, run)
+  if (done !== undefined) return done
   const latest = latestCleanup(entries)
   if (latest === undefined) return undefined
+  const { stepId } = latest.record
   const hidden = new Set(latest.record.hidden)
   const originals = entries.filter((entry): entry is MessageEntry => entry.type === 'message' && hidden.has(entry.id))
   await transcript.append([
-    { type: 'custom', customType: RESTORE_ENTRY_TYPE, data: { cleanup: latest.id } },
+    {
+      type: 'custom',
+      customType: RESTORE_ENTRY_TYPE,
+      data: { cleanup: latest.id, stepId, ...(run === undefined ? {} : { run }) },
+    },
     ...originals.flatMap(mirrorOf),
   ])
-  return latest.record.stepId
+  return stepId
+}
+
+function restoredBy(entries: readonly Entry[], run: RunId): string | undefined {
+  for (const entry of entries) {
+    if (entry.type !== 'custom' || entry.customType !== RESTORE_ENTRY_TYPE || !isRecord(entry.data)) continue
+    if (entry.data['run'] === run && typeof entry.data['stepId'] === 'string') return entry.data['stepId']
+  }
+  return undefined
 }
 
 function mirrorOf({ id, message }: MessageEntry): readonly EntryDraft[] {

@@ -2,7 +2,7 @@ import { planCompaction, runCompaction } from '../history/compaction.ts'
 import type { HistoryInput } from '../history/prepare.ts'
 import type { SummaryPrompt } from '../history/summary-prompt.ts'
 import { GatewayError } from '../core/errors.ts'
-import { textOf } from '../core/message.ts'
+import { textOf, type Usage } from '../core/message.ts'
 import { hookContext } from './hook-context.ts'
 import type { TurnModel, TurnParts } from './parts.ts'
 
@@ -29,12 +29,16 @@ export async function compact(
     hookContext(parts),
     signal,
   )
-  const result = await runCompaction(plan, input, (prompt, stop) => summarize(model, prompt, parts, stop), signal)
+  const paid: Usage[] = []
+  const result = await runCompaction(plan, input, (prompt, stop) => summarize(model, prompt, paid, parts, stop), signal)
+  // A summary that is thrown away has been paid for too.
+  const alongside = paid.length === 0 ? [] : parts.spending.record(...paid)
   if (result.kind === 'cancelled') {
     parts.log.warn('a compaction was cancelled; the history stays as it is', { reason: result.reason })
+    await parts.transcript.append([], { alongside })
     return { kind: 'failed', reason: result.reason }
   }
-  await parts.transcript.append([result.draft])
+  await parts.transcript.append([result.draft], { alongside })
   const { tokensAfter } = result
   await parts.emit({ type: 'compaction-end', tokensBefore, tokensAfter })
   const summary = result.draft.type === 'compaction' ? result.draft.summary : ''
@@ -45,6 +49,7 @@ export async function compact(
 async function summarize(
   model: TurnModel,
   prompt: SummaryPrompt,
+  paid: Usage[],
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<string> {
@@ -58,7 +63,9 @@ async function summarize(
     thinkingLevel: 'off',
   })
   for await (const event of model.provider.stream(encoded, signal)) {
-    if (event.type === 'end') return textOf(event.message.content)
+    if (event.type !== 'end') continue
+    paid.push(event.message.usage)
+    return textOf(event.message.content)
   }
   throw new GatewayError('MODEL_FAILED', 'the model ended its summary without finishing it')
 }

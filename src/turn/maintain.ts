@@ -1,11 +1,14 @@
 import { cleanEverything, undoLatestCleanup } from './cleanup.ts'
 import { compact } from './compact.ts'
+import type { RunId } from '../core/ids.ts'
 import type { TurnParts } from './parts.ts'
+import { createOwnTools, offeredTools } from './own-tools.ts'
 import { prepareRequest } from './request.ts'
 
 /** `/cleanup`, `/restore` and `/compact`: they wait for their turn in the queue like a message. Each returns what to say. */
 export async function runMaintenance(
   command: 'cleanup' | 'restore' | 'compact',
+  run: RunId,
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<string> {
@@ -19,14 +22,15 @@ export async function runMaintenance(
         : `Cleaned ${messages} messages of ${events.length} steps; saved about ${saved} tokens. /restore brings the latest back.`
     }
     case 'restore': {
-      const stepId = await undoLatestCleanup(parts.transcript)
+      const stepId = await undoLatestCleanup(parts.transcript, run)
       return stepId === undefined ? 'There is no cleanup to undo.' : `The working steps of ${stepId} are in view again.`
     }
     case 'compact': {
       const [model] = parts.models
+      const { specs } = await createOwnTools(parts)
       const { input } = await prepareRequest(
         model,
-        { tools: parts.tools.specs(), systemPrompt: parts.settings.systemPrompt, projection: 'normal' },
+        { tools: offeredTools(specs, parts), systemPrompt: parts.settings.systemPrompt, projection: 'normal' },
         parts,
       )
       const result = await compact(model, input, 'asked for', parts, signal)

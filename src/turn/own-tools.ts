@@ -16,6 +16,12 @@ const RECALL_ROUNDS: ToolSpec = {
   },
 }
 
+/** Every tool of a request. A name of ours that a server also uses would make providers refuse the whole request. */
+export function offeredTools(own: readonly ToolSpec[], { tools }: Pick<TurnParts, 'tools'>): readonly ToolSpec[] {
+  const taken = new Set(own.map(({ name }) => name))
+  return [...own, ...tools.specs().filter(({ name }) => !taken.has(name))]
+}
+
 /** Tools that belong to the turn because they read its transcript: offered only when they have something to show. */
 export async function createOwnTools({
   transcript,

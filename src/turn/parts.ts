@@ -50,8 +50,8 @@ export interface Instruction {
 export interface Spending {
   /** Throws `BUDGET_REACHED` when the next request is not to be made. */
   check(): void
-  /** To be committed together with the answer that was paid for. */
-  record(usage: Usage): readonly JournalRecord[]
+  /** To be committed together with what was paid for. */
+  record(...usages: readonly Usage[]): readonly JournalRecord[]
 }
 
 export interface TurnParts {
@@ -70,6 +70,6 @@ export interface TurnParts {
   readonly emit: EmitTurnEvent
   /** A model by its name, for hooks that choose one. Throws `MODEL_UNKNOWN`. */
   resolveModel(name: string): TurnModel
-  /** Messages that came meanwhile and join this turn before its next round. */
-  takeSteering(): readonly Instruction[]
+  /** Messages that came meanwhile and join this turn before its next round, with what they show. */
+  takeSteering(signal: AbortSignal): Promise<readonly Instruction[]>
 }

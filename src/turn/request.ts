@@ -6,6 +6,7 @@ import { stickyEntryData, VIEW_ENTRY_TYPE } from '../history/decisions.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from '../history/prepare.ts'
 import { createRequestRecord, requestRecords, type RequestRecord } from '../history/request-record.ts'
 import type { EncodedRequest, ToolSpec } from '../provider/provider.ts'
+import type { Transcript } from '../transcript/store.ts'
 import type { TurnModel, TurnParts } from './parts.ts'
 import { createSetup, setupDrafts, type Setup } from './setup.ts'
 
@@ -61,7 +62,7 @@ export async function prepareRequest(
     thinkingLevel: setup.thinkingLevel,
     cacheKey: parts.sessionId,
   })
-  const n = (requestRecords(entries).at(-1)?.n ?? 0) + 1
+  const n = (await latestRequestNumber(entries, transcript)) + 1
   return {
     model,
     setup,
@@ -70,6 +71,14 @@ export async function prepareRequest(
     encoded,
     record: createRequestRecord({ n, input, prepared: history, body: encoded.body }),
   }
+}
+
+/** Numbers go on over a compaction that leaves no earlier request in view. */
+async function latestRequestNumber(entries: readonly Entry[], transcript: Transcript): Promise<number> {
+  const inView = requestRecords(entries).at(-1)?.n
+  if (inView !== undefined) return inView
+  if (!entries.some((entry) => entry.type === 'compaction')) return 0
+  return requestRecords(await transcript.branch()).at(-1)?.n ?? 0
 }
 
 export function historyInput(

@@ -1,14 +1,19 @@
 import type { ToolCallBlock, ToolResultMessage } from '../core/message.ts'
+import { causeOf } from '../core/turn-stopped.ts'
 import type { ToolResult } from '../tool/tool.ts'
 import type { NamedToolCall } from '../tool/run-tool.ts'
 import type { Round } from './call-model.ts'
 import { hookContext } from './hook-context.ts'
 import type { TurnParts } from './parts.ts'
+import { unlessStopped } from './unless-stopped.ts'
 
 /** Tools of the turn itself, which need its transcript; looked up before the configured ones. */
 export type OwnTools = ReadonlyMap<string, (call: NamedToolCall) => Promise<ToolResult>>
 
-/** Runs the calls of one answer; each result is stored before it is announced, in the order they finish. */
+/**
+ * Runs the calls of one answer; each result is stored before it is announced, in the order they finish. When the turn is
+ * stopped, every call without a result gets one that says so; after a shutdown they stay open for the next start.
+ */
 export async function runTools(
   calls: readonly ToolCallBlock[],
   round: Round,
@@ -16,18 +21,64 @@ export async function runTools(
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<void> {
+  const begun = new Set<number>()
+  const stored = new Set<number>()
+  try {
+    await runAll(calls, { begun, stored }, round, own, parts, signal)
+  } catch (thrown) {
+    if (signal.aborted && causeOf(signal) !== 'shutdown') {
+      for (const [index, call] of calls.entries())
+        if (!stored.has(index)) await appendResult(call, stoppedResult(begun.has(index)), round, parts)
+    }
+    throw thrown
+  }
+}
+
+function stoppedResult(begun: boolean): ToolResult {
+  return begun
+    ? failed('The turn was stopped while this call was running. It may or may not have taken effect.', 'interrupted')
+    : failed('Not run: the turn was stopped first.', 'notRun')
+}
+
+function failed(text: string, detail: string): ToolResult {
+  return { content: [{ type: 'text', text }], isError: true, details: { [detail]: true } }
+}
+
+/** Positions among the calls; ids need not be unique, whatever the provider promises. */
+interface Progress {
+  readonly begun: Set<number>
+  readonly stored: Set<number>
+}
+
+async function runAll(
+  calls: readonly ToolCallBlock[],
+  { begun, stored }: Progress,
+  round: Round,
+  own: OwnTools,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<void> {
   const { session, sessionId, tools, emit } = parts
   const named = calls.map((call) => ({ id: call.id, name: call.name, arguments: call.arguments, session, sessionId }))
-  const unreadable = new Map(
-    calls.flatMap((call) => (call.invalidArguments === undefined ? [] : [[call.id, UNREADABLE]])),
+  const written = new Map<NamedToolCall, string | undefined>(
+    named.map((call, index) => [call, calls[index]?.invalidArguments]),
   )
   await tools.runAll(
     named,
     {
-      onStart: (call) =>
-        emit({ type: 'tool-start', round: round.round, callId: call.id, tool: call.name, arguments: call.arguments }),
-      onResult: async ({ call, result, durationMs }) => {
+      onStart: async (call, index) => {
+        begun.add(index)
+        await emit({
+          type: 'tool-start',
+          round: round.round,
+          callId: call.id,
+          tool: call.name,
+          arguments: call.arguments,
+        })
+      },
+      onResult: async ({ call, index, result, durationMs }) => {
         await appendResult(call, result, round, parts)
+        stored.add(index)
         await emit({
           type: 'tool-end',
           round: round.round,
@@ -37,18 +88,21 @@ export async function runTools(
           durationMs,
         })
       },
-      run: async (call, stop) => unreadable.get(call.id) ?? runHooked(call, round, own, parts, stop),
+      run: (call, stop) => {
+        const broken = written.get(call)
+        return broken === undefined
+          ? runHooked(call, round, own, parts, stop)
+          : Promise.resolve(brokenArguments(broken))
+      },
     },
     signal,
   )
 }
 
-/** The model is told instead of the tool being run with arguments nobody wrote. */
-const UNREADABLE: ToolResult = {
-  content: [
-    { type: 'text', text: 'The arguments were not a JSON object, so nothing was run. Call it again with valid JSON.' },
-  ],
-  isError: true,
+/** Empty arguments would do for many tools, and they are not what the model meant. */
+function brokenArguments(written: string): ToolResult {
+  const text = `Not run: the arguments are not valid JSON (${written.length} characters; perhaps the answer was cut off). Call it again with complete arguments.`
+  return failed(text, 'invalidArguments')
 }
 
 async function runHooked(
@@ -61,17 +115,13 @@ async function runHooked(
   const context = hookContext(parts, round.run)
   const about = { toolName: call.name, toolCallId: call.id }
   const decision = await parts.hooks.beforeToolCall({ ...about, arguments: call.arguments }, context, signal)
-  if (decision.kind === 'block')
-    return { content: [{ type: 'text', text: decision.reason }], isError: true, details: { blocked: true } }
+  if (decision.kind === 'block') return failed(decision.reason, 'blocked')
   const allowed = { ...call, arguments: decision.arguments }
   const startedAt = parts.clock.now()
   const result = await (own.get(call.name)?.(allowed) ?? parts.tools.run(allowed, signal))
   const durationMs = parts.clock.now() - startedAt
-  await parts.hooks.afterToolCall(
-    { ...about, arguments: allowed.arguments, content: result.content, isError: result.isError, durationMs },
-    context,
-    signal,
-  )
+  const event = { ...about, arguments: allowed.arguments, content: result.content, isError: result.isError, durationMs }
+  await unlessStopped(parts.hooks.afterToolCall(event, context, signal), signal)
   return result
 }
 
@@ -91,12 +141,7 @@ export async function closeInterruptedCalls(
   for (const call of calls.filter((each) => !isRepeatable(each))) {
     const text =
       'The program was restarted while this call was running. It may or may not have taken effect: check before repeating it.'
-    await appendResult(
-      call,
-      { content: [{ type: 'text', text }], isError: true, details: { interrupted: true } },
-      round,
-      parts,
-    )
+    await appendResult(call, failed(text, 'interrupted'), round, parts)
   }
   await runTools(calls.filter(isRepeatable), round, own, parts, signal)
 }

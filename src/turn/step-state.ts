@@ -24,7 +24,7 @@ export function stepState(entries: readonly Entry[], run: RunId): StepState {
     const steered = messages.slice(at + 1).some(({ message }) => message.role === 'user')
     return steered
       ? { kind: 'next-round', round: round + 1 }
-      : { kind: 'answered', text: textOf(answer.content), rounds: round + 1 }
+      : { kind: 'answered', text: finalText(answer), rounds: round + 1 }
   }
   const open = withoutResult(calls, messages.slice(at + 1))
   return open.length === 0 ? { kind: 'next-round', round: round + 1 } : { kind: 'open-calls', round, calls: open }
@@ -44,9 +44,18 @@ function withoutResult(calls: readonly ToolCallBlock[], later: readonly MessageE
   })
 }
 
-/** Model answers of a step that are in view. */
+/** What the user reads: an answer that the output limit cut short says so. */
+export function finalText({ content, stopReason }: AssistantMessage): string {
+  const text = textOf(content)
+  return stopReason === 'length'
+    ? `${text}\n\n[The answer was cut off at the model’s output limit. Say “continue” to go on.]`
+    : text
+}
+
+/** How many rounds a step took; a compaction in the middle does not make them fewer. */
 export function stepRounds(entries: readonly Entry[], run: RunId): number {
-  return entries.filter(
-    (entry) => entry.type === 'message' && entry.stepId === run && entry.message.role === 'assistant',
-  ).length
+  const rounds = entries.flatMap((entry) =>
+    entry.type === 'message' && entry.stepId === run && entry.message.role === 'assistant' ? [entry.round ?? 0] : [],
+  )
+  return rounds.reduce((most, round) => Math.max(most, round + 1), 0)
 }

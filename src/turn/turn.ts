@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../base/clock.ts'
 import type { EntryDraft } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import { textOf, toolCallsOf, type AssistantMessage, type UserBlock } from '../core/message.ts'
@@ -8,9 +9,10 @@ import { cleanFinishedStep } from './cleanup.ts'
 import { hookContext } from './hook-context.ts'
 import { joinedDraft, stepJoinedBy } from './joined.ts'
 import type { Instruction, TurnModel, TurnParts } from './parts.ts'
-import { createOwnTools } from './own-tools.ts'
+import { createOwnTools, offeredTools } from './own-tools.ts'
 import { closeInterruptedCalls, runTools, type OwnTools } from './run-tools.ts'
-import { stepRounds, stepState, type StepState } from './step-state.ts'
+import { finalText, stepRounds, stepState, type StepState } from './step-state.ts'
+import { unlessStopped } from './unless-stopped.ts'
 
 /**
  * One user message, answered: instruction, then rounds of model and tools until an answer without calls. Everything is
@@ -20,7 +22,7 @@ export async function runTurn(instruction: Instruction, parts: TurnParts, signal
   const prepared = await askBeforeStart(instruction, parts, signal)
   await parts.emit({ type: 'turn-start', model: prepared.parts.models[0].name })
   const outcome = await runRounds(prepared, signal)
-  if (outcome.kind !== 'interrupted') await finishStep(instruction, outcome, prepared.parts)
+  if (outcome.kind !== 'interrupted') await finishStep(instruction, outcome, prepared.parts, signal)
   await parts.emit({ type: 'turn-end', outcome })
   return outcome
 }
@@ -72,7 +74,7 @@ async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, sig
       const round: Round = {
         run: instruction.run,
         round: state.round,
-        tools: [...own.specs, ...parts.tools.specs()],
+        tools: offeredTools(own.specs, parts),
         systemPrompt,
       }
       if (state.kind === 'open-calls') {
@@ -83,7 +85,7 @@ async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, sig
       if (state.round >= maxRounds)
         return { kind: 'round-limit', rounds: maxRounds, text: roundLimitText(text, maxRounds) }
       signal.throwIfAborted()
-      await appendSteering(parts, instruction)
+      await appendSteering(parts, instruction, signal)
       const answer = await callModel(round, parts, signal)
       text = textOf(answer.content)
       state = await afterAnswer(answer, round, own.run, parts, signal)
@@ -104,7 +106,7 @@ async function afterAnswer(
   signal: AbortSignal,
 ): Promise<Working> {
   const calls = toolCallsOf(answer)
-  if (calls.length === 0) return { kind: 'answered', text: textOf(answer.content), rounds: round.round + 1 }
+  if (calls.length === 0) return { kind: 'answered', text: finalText(answer), rounds: round.round + 1 }
   await runTools(calls, round, own, parts, signal)
   return { kind: 'next-round', round: round.round + 1 }
 }
@@ -122,8 +124,8 @@ async function beginStep(instruction: Instruction, parts: TurnParts): Promise<Wo
   return { kind: 'next-round', round: 0 }
 }
 
-async function appendSteering(parts: TurnParts, instruction: Instruction): Promise<void> {
-  const taken = parts.takeSteering()
+async function appendSteering(parts: TurnParts, instruction: Instruction, signal: AbortSignal): Promise<void> {
+  const taken = await parts.takeSteering(signal)
   if (taken.length === 0) return
   const { entries } = await parts.transcript.context()
   // After a crash they are taken from the queue once more; what they said is in the transcript already.
@@ -147,16 +149,40 @@ function userDraft(message: Instruction, step: Instruction, parts: TurnParts): E
   }
 }
 
+/** A stopped step is announced too, and whoever stopped it does not wait long for those who listen. */
+const LAST_WORDS_MS = 2_000
+
 /** Cleanup comes before the step is announced as done. A conversation that is about to be reset is not tidied first. */
-async function finishStep({ run }: Instruction, outcome: Outcome, parts: TurnParts): Promise<void> {
+async function finishStep({ run }: Instruction, outcome: Outcome, parts: TurnParts, turn: AbortSignal): Promise<void> {
   const isLeaving = outcome.kind === 'cancelled' && (outcome.by === 'reset' || outcome.by === 'delete')
   if (isLeaving) return
-  const { signal } = new AbortController()
-  await cleanFinishedStep(run, outcome, parts, signal)
-  const { entries } = await parts.transcript.context()
-  const rounds = stepRounds(entries, run)
-  await parts.emit({ type: 'step-completed', stepId: run, rounds })
-  await parts.hooks.stepCompleted({ stepId: run, rounds, outcome }, hookContext(parts, run), signal)
+  const patience = limitedPatience(turn, parts.clock)
+  try {
+    await cleanFinishedStep(run, outcome, parts, patience.signal)
+    const { entries } = await parts.transcript.context()
+    const rounds = stepRounds(entries, run)
+    await parts.emit({ type: 'step-completed', stepId: run, rounds })
+    const event = { stepId: run, rounds, outcome }
+    await unlessStopped(parts.hooks.stepCompleted(event, hookContext(parts, run), patience.signal), patience.signal)
+  } finally {
+    patience.end()
+  }
+}
+
+/** A signal that ends a little after the turn's own. */
+function limitedPatience(turn: AbortSignal, clock: Clock): { readonly signal: AbortSignal; end(): void } {
+  const controller = new AbortController()
+  let timer: Timer | undefined
+  const stop = (): void => {
+    timer = clock.after(LAST_WORDS_MS, () => controller.abort(turn.reason))
+  }
+  if (turn.aborted) stop()
+  else turn.addEventListener('abort', stop, { once: true })
+  const end = (): void => {
+    timer?.cancel()
+    turn.removeEventListener('abort', stop)
+  }
+  return { signal: controller.signal, end }
 }
 
 function roundLimitText(lastText: string, rounds: number): string {

@@ -89,6 +89,7 @@ export class GatewayCore {
       journal,
       directory,
       transcripts: noTranscripts,
+      log: silentLog,
       maxArchivedPerSession: 10,
       onLeaving: async () => undefined,
     })

@@ -4,6 +4,7 @@ import { openHouse, type House } from '../../src/cli/house.ts'
 import type { Platform } from '../../src/cli/platform.ts'
 import { serve, type Serving } from '../../src/cli/serve.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import type { HookSource } from '../../src/hook/register.ts'
 import type { Socket } from '../../src/base/sockets.ts'
 import { ManualClock, settle } from '../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
@@ -23,6 +24,9 @@ export interface GatewayOptions {
   readonly network?: MemoryNetwork
   readonly env?: Record<string, string>
   readonly processes?: ScriptedProcesses
+  /** Ports to use instead of the inert ones: programs, hook modules, an image resizer. */
+  readonly ports?: Partial<Platform>
+  readonly hooks?: readonly HookSource[]
 }
 
 const HOME = '/home/clew'
@@ -81,8 +85,9 @@ export class MemoryGateway {
       dialer: network,
       ...inertPorts,
       log: silentLog,
+      ...options.ports,
     }
-    const house = await openHouse(platform, { config, paths })
+    const house = await openHouse(platform, { config, paths, hooks: options.hooks ?? [] })
     return new MemoryGateway({
       files,
       clock,

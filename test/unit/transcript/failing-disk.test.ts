@@ -92,6 +92,38 @@ describe('a file that cannot be written while the journal can', () => {
   })
 })
 
+describe('a file that still cannot be written when its store closes', () => {
+  it('is completed from the journal by the next process', async () => {
+    const files = new StubbornFiles()
+    const house = await openHouse({ files, withJournal: true })
+    const transcript = await house.store.open(SESSION, never)
+    await transcript.append([userDraft('one')])
+    files.isStubborn = true
+    await transcript.append([userDraft('two')])
+    await house.close()
+    expect(files.text(PATH)).not.toContain('"two"')
+    files.isStubborn = false
+    const later = await openHouse({ files, withJournal: true, seed: 2 })
+    const reopened = await later.store.open(SESSION, never)
+    expect((await reopened.context()).messages).toMatchObject([{ content: 'one' }, { content: 'two' }])
+    await later.close()
+  })
+
+  /** Lets nobody write the session's file. */
+  class StubbornFiles extends MemoryFiles {
+    isStubborn = false
+    override async open(...args: Parameters<MemoryFiles['open']>): ReturnType<MemoryFiles['open']> {
+      const handle = await super.open(...args)
+      const refuse = async (): Promise<never> => {
+        throw Object.assign(new Error('no'), { code: 'EIO' })
+      }
+      return args[0] === PATH
+        ? { ...handle, write: (...write) => (this.isStubborn ? refuse() : handle.write(...write)) }
+        : handle
+    }
+  }
+})
+
 describe('records alongside an append', () => {
   class Replies implements JournalTopic {
     readonly name = 'replies'
