@@ -95,8 +95,9 @@ describe('limits', () => {
     await slow.send({ type: 'ack', seq: 0 })
     slow.socket.pause()
     await slow.send({ id: 'long', content: 'count to 2000', stream: true })
-    for (let index = 0; index < 30; index++) {
-      await slow.send({ id: `${index}`, content: 'count to 400' }).catch(() => undefined)
+    const server = gateway.network.connections().find(({ url }) => url.includes('uid=slow'))?.server
+    for (let index = 0; index < 30 && server?.isOpen === true; index++) {
+      await slow.send({ id: `${index}`, content: 'count to 400' })
       await gateway.clock.advance(3_000)
     }
     expect(slow.frames).toEqual([])
