@@ -59,7 +59,7 @@ it('a restart in the middle of everything answers every accepted message, in ord
   const answered = back.terminal().map(({ messageId }) => String(messageId))
   expect(answered.filter((id) => ['a', 'b', 'c'].includes(id))).toEqual(['a', 'b', 'c'])
   for (const { messageId } of back.terminal()) known.add(messageId)
-  expect([...known].sort()).toEqual(['a', 'b', 'c', 'help', 'other'])
+  expect(known).toEqual(new Set(['a', 'b', 'c', 'help', 'other']))
   await after.close()
 })
 
