@@ -96,7 +96,8 @@ export class LinkedSocket implements Socket {
     // Reading goes on, or the peer's answer to the close would never be seen.
     this.resume()
     const { clock, closeTimeoutMs = 30_000 } = this.#options
-    this.#closeTimer = clock?.after(closeTimeoutMs, () => this.#end(1006, ''))
+    // Giving up on the answer takes nothing back: what is in the peer's buffers, our close among it, is still read.
+    this.#closeTimer = clock?.after(closeTimeoutMs, () => this.#end(1006, '', 'keep-sent'))
   }
 
   terminate(): void {
@@ -179,12 +180,12 @@ export class LinkedSocket implements Socket {
     }
   }
 
-  #end(code: number, reason: string): void {
+  #end(code: number, reason: string, sent: 'keep-sent' | 'lose-sent' = 'lose-sent'): void {
     if (this.#state === 'closed') return
     this.#state = 'closed'
     this.#closeTimer?.cancel()
     // After a closing handshake what was sent before it still arrives; a broken connection takes everything with it.
-    if (code === 1006) {
+    if (code === 1006 && sent === 'lose-sent') {
       for (const timer of this.#timers) timer.cancel()
       this.#timers.clear()
       this.#outgoing.length = 0

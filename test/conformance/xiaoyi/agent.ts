@@ -18,7 +18,7 @@ export type AgentStep =
  * - `work N|A` is silent for N seconds, then says A.
  * - `fail A` says A, then fails.
  * - `silent` ends with an empty answer.
- * - `recall` answers with everything it was told before in this conversation, joined by commas.
+ * - `recall` answers with everything it was told before in this conversation, joined by commas, or `nothing`.
  * - anything else is repeated.
  */
 export async function* conformanceAgent(
@@ -66,7 +66,7 @@ export async function* conformanceAgent(
     case 'silent':
       return yield { kind: 'end', text: '' }
     case 'recall':
-      return yield { kind: 'end', text: earlier.join(',') }
+      return yield { kind: 'end', text: earlier.length === 0 ? 'nothing' : earlier.join(',') }
     default:
       yield { kind: 'text', round: 0, delta: text }
       return yield { kind: 'end', text }
