@@ -140,7 +140,9 @@ class FileJournal implements Journal {
       })
       damagedLines += read.damagedLines
       if (read.damagedLines > 0) this.#damaged.add(segment)
+      await syncFile(files, this.#path(segment, 'log'))
     }
+    await files.syncDirectory(directory)
     this.recovery = { records, damagedLines }
     if (damagedLines > 0) log.error('the journal has damaged lines; what they held is lost', { damagedLines })
     this.#segment = Math.max(snapshot, segments.at(-1) ?? 0)
@@ -363,6 +365,19 @@ class FileJournal implements Journal {
 }
 
 /** The numbers of the files with this ending, ascending. */
+/**
+ * A killed process leaves lines that were written and not synced. Having been applied they are facts that later commits
+ * build on, so a power cut must not be able to take them back.
+ */
+async function syncFile(files: Files, path: string): Promise<void> {
+  const handle = await files.open(path, 'update')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
 function numbered(names: readonly string[], ending: string): number[] {
   return names
     .filter((name) => name.endsWith(ending))

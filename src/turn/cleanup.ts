@@ -24,6 +24,8 @@ export async function cleanStep(
 ): Promise<StepCleanupCompleted | undefined> {
   const { transcript, settings, models, counter } = parts
   const { entries } = await transcript.context()
+  // Most steps are a question and an answer: they cost neither a vocabulary nor two prepared histories.
+  if (!uncleanedSteps(entries).includes(stepId)) return undefined
   const [model] = models
   const setup =
     latestSetup(entries) ??

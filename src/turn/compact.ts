@@ -4,6 +4,7 @@ import type { SummaryPrompt } from '../history/summary-prompt.ts'
 import { GatewayError } from '../core/errors.ts'
 import { textOf, type Usage } from '../core/message.ts'
 import { hookContext } from './hook-context.ts'
+import { joinsOfLatestStep } from './joined.ts'
 import type { TurnModel, TurnParts } from './parts.ts'
 
 export type Compaction =
@@ -38,7 +39,7 @@ export async function compact(
     await parts.transcript.append([], { alongside })
     return { kind: 'failed', reason: result.reason }
   }
-  await parts.transcript.append([result.draft], { alongside })
+  await parts.transcript.append([result.draft, ...joinsOfLatestStep(input.entries)], { alongside })
   const { tokensAfter } = result
   await parts.emit({ type: 'compaction-end', tokensBefore, tokensAfter })
   const summary = result.draft.type === 'compaction' ? result.draft.summary : ''

@@ -11,9 +11,19 @@ export function joinedDraft(run: RunId, stepId: string): EntryDraft {
 
 /** The step a message joined before a crash: its text is in the transcript, its answer is that step's answer. */
 export function stepJoinedBy(entries: readonly Entry[], run: RunId): RunId | undefined {
-  for (const entry of entries.toReversed()) {
-    if (entry.type !== 'custom' || entry.customType !== JOINED_ENTRY_TYPE || !isRecord(entry.data)) continue
-    if (entry.data['run'] === run && typeof entry.data['stepId'] === 'string') return entry.data['stepId'] as RunId
-  }
-  return undefined
+  return joinsIn(entries).findLast((join) => join.run === run)?.stepId
+}
+
+/** To be written again behind a summary that takes them out of view while their step still runs. */
+export function joinsOfLatestStep(entries: readonly Entry[]): readonly EntryDraft[] {
+  const latest = entries.findLast((entry) => entry.type === 'message' && entry.stepId !== undefined)?.stepId
+  return joinsIn(entries).flatMap(({ run, stepId }) => (stepId === latest ? [joinedDraft(run, stepId)] : []))
+}
+
+function joinsIn(entries: readonly Entry[]): readonly { readonly run: RunId; readonly stepId: RunId }[] {
+  return entries.flatMap((entry) => {
+    if (entry.type !== 'custom' || entry.customType !== JOINED_ENTRY_TYPE || !isRecord(entry.data)) return []
+    const { run, stepId } = entry.data
+    return typeof run === 'string' && typeof stepId === 'string' ? [{ run: run as RunId, stepId: stepId as RunId }] : []
+  })
 }

@@ -135,3 +135,20 @@ describe('the journal and a failing disk', () => {
     expect(await disk.list('/home/journal')).toContain('1.damaged')
   })
 })
+
+describe('the journal after a kill and then a power cut', () => {
+  it('does not lose what the start in between has already built on', async () => {
+    const files = new MemoryFiles()
+    const { journal } = await openOn(files)
+    await journal.commit([{ topic: 'a', data: ['first', 1] }])
+    // The line is written, its sync never happens: the process dies.
+    files.injectFault(files.operations + 1, 'crash-before')
+    await journal.commit([{ topic: 'a', data: ['second', 2] }]).catch(() => undefined)
+    const killed = files.kill()
+    const between = await openOn(killed)
+    expect(between.a.state.get('second')).toBe(2)
+    await between.journal.commit([{ topic: 'a', data: ['third', 3] }])
+    const { a } = await openOn(killed.crash())
+    expect([...a.state.keys()].toSorted()).toEqual(['first', 'second', 'third'])
+  })
+})

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { HookModule } from '../../src/hook/hook.ts'
 import type { AnswerBlock, ScriptedAnswer } from '../../src/simulator/index.ts'
-import { messagesOf, openCalls, say, worldsOfThisFile } from '../support/model-world.ts'
+import { messagesOf, openCalls, say } from '../support/model-world.ts'
+import { worldsOfThisFile } from '../support/model-worlds.ts'
 
 const openWorld = worldsOfThisFile()
 
@@ -163,6 +164,42 @@ describe('steering', () => {
 })
 
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
+describe('steering over a compaction and a crash', () => {
+  it('a message that joined is neither stored nor answered twice', async () => {
+    const world = await openWorld({
+      models: ['mistral'],
+      settings: { mistral: { models: { 'mistral-large-latest': { contextWindow: 8_000, maxOutputTokens: 1_000 } } } },
+      config: {
+        queue: { mode: 'steer' },
+        compaction: { keepRecentTokens: 300 },
+        agent: { exec: { allow: ['build'] }, tools: [] },
+      },
+      first: ({ conversation }) => (conversation.tools.length === 0 ? text('Much was built.') : undefined),
+      programs: () => ({ stdout: 'built', takesMs: 2_000 }),
+    })
+    const client = await world.connect()
+    const thought: AnswerBlock = { type: 'text', text: 'I think about the build. '.repeat(200) }
+    for (let i = 0; i < 7; i++) world.enqueue(calls(thought, call('exec', { program: 'build' })))
+    await client.send({ id: 'a', content: 'build it', session: 's' })
+    await world.clock.advance(1_000)
+    await client.send({ id: 'b', content: 'and mind the tests', session: 's' })
+    const compacted = async (): Promise<boolean> =>
+      (await world.transcript()).some(({ type, id }) => type === 'compaction' && id !== undefined)
+    for (let i = 0; i < 12 && !(await compacted()); i++) await world.clock.advance(1_000)
+    expect(await compacted()).toBe(true)
+    expect(client.terminal()).toEqual([])
+    world.forgetQueue()
+    world.enqueue(text('all built'))
+    await world.restart({ kill: true })
+    const later = await world.connect()
+    await later.waitFor(2)
+    expect(later.terminal()).toMatchObject([{ content: 'all built' }, { content: 'all built' }])
+    const users = messagesOf(await world.transcript()).filter(({ role }) => role === 'user')
+    expect(users.map(({ content }) => content)).toEqual(['build it', 'and mind the tests'])
+    expect(world.violations()).toEqual([])
+  })
+})
 
 describe('the choice of a model', () => {
   it('that the configuration no longer has does not lock the conversation', async () => {

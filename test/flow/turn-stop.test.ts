@@ -1,14 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { ScriptedReply } from '../../src/simulator/index.ts'
 import type { HookModule } from '../../src/hook/hook.ts'
-import {
-  messagesOf,
-  type ModelWorld,
-  openCalls,
-  say,
-  type WorldOptions,
-  worldsOfThisFile,
-} from '../support/model-world.ts'
+import { messagesOf, type ModelWorld, openCalls, say, type WorldOptions } from '../support/model-world.ts'
+import { worldsOfThisFile } from '../support/model-worlds.ts'
 
 const openWorld = worldsOfThisFile()
 

@@ -1,4 +1,3 @@
-import { afterEach } from 'vitest'
 import type { HookSource } from '../../src/hook/register.ts'
 import {
   answerOf,
@@ -32,11 +31,15 @@ export interface WorldOptions {
   readonly config?: Record<string, unknown>
   /** Answers what no `enqueue` answers; the answering model of the simulator when absent. */
   readonly script?: Script
+  /** Asked before the queue: undefined leaves the request to it. */
+  readonly first?: (seen: SeenRequest) => ScriptedReply | undefined
   readonly programs?: (command: CommandLine) => ScriptedRun
   readonly hooks?: readonly HookSource[]
   readonly ports?: Partial<Platform>
   readonly models?: readonly ModelName[]
   readonly contextTokens?: number
+  /** More of a provider's configuration. */
+  readonly settings?: Partial<Record<ModelName, Record<string, unknown>>>
 }
 
 const KEY = 'a-key'
@@ -74,6 +77,10 @@ export class ModelWorld {
   /** Next in line for whichever model is asked. */
   enqueue(...replies: ScriptedReply[]): void {
     this.#queue.push(...replies)
+  }
+
+  forgetQueue(): void {
+    this.#queue.length = 0
   }
 
   async restart(how: { readonly kill?: boolean; readonly random?: () => number } = {}): Promise<void> {
@@ -134,7 +141,7 @@ export class ModelWorld {
 
   async #serve(name: ModelName, network: MemoryNetwork, clock: ManualClock): Promise<Record<string, unknown>> {
     const { api, type, model } = MODELS[name]
-    const { script, contextTokens } = this.#options
+    const { first, script, contextTokens, settings = {} } = this.#options
     const simulator = createProviderSimulator({
       api,
       clock,
@@ -145,13 +152,13 @@ export class ModelWorld {
       verifySignatures: this.#lives === 0,
       script: (seen) => {
         this.#keep(seen)
-        return this.#queue.shift() ?? script?.(seen) ?? answerOf(seen.conversation)
+        return first?.(seen) ?? this.#queue.shift() ?? script?.(seen) ?? answerOf(seen.conversation)
       },
       onEnd: (seen) => this.#keep(seen),
       ...(contextTokens === undefined ? {} : { contextTokens }),
     })
     const { baseUrl } = await simulator.serve(network)
-    return { type, baseUrl, apiKey: '$KEY' }
+    return { type, baseUrl, apiKey: '$KEY', ...settings[name] }
   }
 
   /** Refused ones never reach the script, and those of a crashed gateway never end. */
@@ -189,18 +196,4 @@ export function openCalls(lines: readonly Frame[]): readonly string[] {
         )
       : [],
   )
-}
-
-/** Opens worlds that are stopped after each test. */
-export function worldsOfThisFile(): (options?: WorldOptions) => Promise<ModelWorld> {
-  let open: ModelWorld[] = []
-  afterEach(async () => {
-    for (const world of open) await world.stop()
-    open = []
-  })
-  return async (options) => {
-    const world = await ModelWorld.open(options)
-    open.push(world)
-    return world
-  }
 }

@@ -1,0 +1,125 @@
+import { silentLog } from '../src/base/log.ts'
+import type { EntryDraft } from '../src/core/entry.ts'
+import type { RunId, SessionId, SessionKey } from '../src/core/ids.ts'
+import { NO_USAGE, type AssistantBlock } from '../src/core/message.ts'
+import { createTokenCounter } from '../src/core/token-counter.ts'
+import { createBudget } from '../src/history/budget.ts'
+import { createHookRunner } from '../src/hook/runner.ts'
+import { encodeAnthropic } from '../src/provider/anthropic/encode.ts'
+import type { ModelApi, ModelProvider } from '../src/provider/provider.ts'
+import { systemClock } from '../src/platform/system-clock.ts'
+import { SeededIds } from '../src/testing/seeded-ids.ts'
+import { createToolRegistry } from '../src/tool/registry.ts'
+import { createToolRunner } from '../src/tool/run-tool-calls.ts'
+import { createMemoryStore } from '../src/transcript/memory-store.ts'
+import { cleanStep } from '../src/turn/cleanup.ts'
+import type { TurnModel, TurnParts } from '../src/turn/parts.ts'
+import { runTurn } from '../src/turn/turn.ts'
+
+/**
+ * What a turn costs besides the model and its tools, which answer at once here: one round over transcripts of several
+ * lengths, and the cleanup of a ten-round step, counted with an estimate and with OpenAI's vocabulary. Medians.
+ */
+const TEXT = 'def part(rows):\n    """Sum of one column."""\n    return sum(row[0] for row in rows)\n'.repeat(25)
+const ROUNDS = 10
+const SESSION = 's' as SessionId
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+
+function instantModel(api: ModelApi, model: string): TurnModel {
+  let asked = 0
+  const provider: ModelProvider = {
+    name: api.startsWith('openai') ? 'openai' : 'anthropic',
+    api,
+    encode: (request) => encodeAnthropic(request, { provider: 'anthropic' }),
+    async *stream() {
+      const isLast = asked++ % ROUNDS === ROUNDS - 1
+      const content: AssistantBlock[] = isLast
+        ? [{ type: 'text', text: 'done' }]
+        : [{ type: 'toolCall', id: `call_${asked}`, name: 'read', arguments: { path: 'a.py' } }]
+      const stopReason = isLast ? 'stop' : 'toolUse'
+      const origin = { api, provider: provider.name, model, usage: NO_USAGE } as const
+      yield { type: 'end', message: { role: 'assistant', content, ...origin, stopReason } }
+    },
+  }
+  const limits = { contextWindow: 1_000_000, maxOutputTokens: 8_000, acceptsImages: false }
+  return { name: `${provider.name}/${model}`, provider, model, ...limits }
+}
+
+async function openParts(model: TurnModel, past: number): Promise<TurnParts> {
+  const store = createMemoryStore({ clock: systemClock, ids: new SeededIds(1) })
+  const transcript = await store.open(SESSION, new AbortController().signal)
+  const drafts = Array.from({ length: past }, (_, at): EntryDraft => {
+    const step = { stepId: `old_${at >> 1}` as RunId }
+    if (at % 2 === 0) return { type: 'message', message: { role: 'user', content: TEXT, timestamp: at }, ...step }
+    const origin = { api: model.provider.api, provider: model.provider.name, model: model.model, usage: NO_USAGE }
+    const content = [{ type: 'text', text: TEXT }] as const
+    const message = { role: 'assistant', content, ...origin, stopReason: 'stop', timestamp: at } as const
+    return { type: 'message', message, round: 0, ...step }
+  })
+  if (drafts.length > 0) await transcript.append(drafts)
+  const registry = createToolRegistry([
+    {
+      name: 'read',
+      description: 'Reads a file.',
+      parameters: { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] },
+      parallel: true,
+      repeatable: true,
+      run: async () => ({ content: [{ type: 'text', text: TEXT }], isError: false }),
+    },
+  ])
+  return {
+    session: 's' as SessionKey,
+    sessionId: SESSION,
+    transcript,
+    models: [model],
+    tools: createToolRunner({ registry, clock: systemClock }),
+    hooks: createHookRunner({ sources: [], clock: systemClock }),
+    counter: createTokenCounter(),
+    spending: { check: () => undefined, record: () => [] },
+    clock: systemClock,
+    log: silentLog,
+    emit: async () => undefined,
+    resolveModel: () => model,
+    takeSteering: async () => [],
+    settings: {
+      systemPrompt: 'You are a helpful assistant.',
+      maxRounds: 16,
+      historyLimit: 0,
+      thinkingLevel: 'off',
+      pruning: createBudget({ contextWindow: 1_000_000 }).pruning,
+      compaction: { mode: 'off', maxHistoryShare: 0.5, keepRecentTokens: 20_000 },
+      cleanup: { enabled: false, minTokens: 0, policy: 'always' },
+    },
+  }
+}
+
+async function measure(past: number, model: TurnModel): Promise<{ round: number; cleanup: number; tokens: number }> {
+  const rounds: number[] = []
+  const cleanups: number[] = []
+  let tokens = 0
+  for (let at = 0; at < 5; at++) {
+    const parts = await openParts(model, past)
+    await parts.counter.load()
+    const run = `run_${at}` as RunId
+    const started = performance.now()
+    await runTurn({ run, content: 'go' }, parts, new AbortController().signal)
+    rounds.push((performance.now() - started) / ROUNDS)
+    const cleaning = performance.now()
+    const event = await cleanStep(run, 'completed', parts)
+    cleanups.push(performance.now() - cleaning)
+    tokens = event?.tokensBefore ?? 0
+  }
+  return { round: median(rounds), cleanup: median(cleanups), tokens }
+}
+
+const estimated = instantModel('anthropic-messages', 'claude-sonnet-4-5')
+const exact = instantModel('openai-responses', 'gpt-5.1')
+for (const past of [0, 100, 400]) {
+  const a = await measure(past, estimated)
+  const b = await measure(past, exact)
+  console.log(
+    `${past} messages before (${b.tokens} tokens): a round ${a.round.toFixed(2)} ms · cleanup estimated ${a.cleanup.toFixed(1)} ms, with the vocabulary ${b.cleanup.toFixed(1)} ms (${(b.cleanup / a.cleanup).toFixed(1)} ×)`,
+  )
+}

@@ -1,0 +1,67 @@
+import { resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { HOOK_NAMES, type HookModule } from '../../src/hook/hook.ts'
+import { nodeModules } from '../../src/platform/node-modules.ts'
+import { say } from '../support/model-world.ts'
+import { worldsOfThisFile } from '../support/model-worlds.ts'
+
+const openWorld = worldsOfThisFile()
+const MODULE = resolve(import.meta.dirname, '../fixtures/all-hooks.mjs')
+
+const work = {
+  blocks: [
+    { type: 'toolCall', name: 'calculator', arguments: { expression: '1 + 1' } },
+    { type: 'toolCall', name: 'time', arguments: {} },
+  ],
+} as const
+
+describe('hooks loaded from a module', () => {
+  it('all fourteen are called with frozen input, and the modifying ones modify', async () => {
+    const world = await openWorld({
+      ports: { modules: nodeModules },
+      config: { hooks: [MODULE], compaction: { keepRecentTokens: 20 }, agent: { tools: ['calculator', 'time'] } },
+    })
+    const { calls } = (await nodeModules.importModule(MODULE)) as { calls: { name: string; frozen: boolean }[] }
+    const client = await world.connect()
+    world.enqueue(work, { blocks: [{ type: 'text', text: `the answer is long enough. ${'It is so. '.repeat(20)}` }] })
+    expect(await say(client, `compute. ${'Take your time. '.repeat(20)}`)).toMatchObject({ type: 'complete' })
+    const [first, second] = world.requests
+    expect(first?.conversation.system).toBe('You are a hooked assistant.')
+    expect(first?.bodyText).toContain('It is a rainy day.\\n\\ncompute.')
+    const results = second?.conversation.turns.flatMap((turn) => (turn.role === 'tool' ? [turn.text] : []))
+    expect(results).toEqual(['a redacted result', 'no clocks here'])
+    await say(client, `more. ${'Please. '.repeat(40)}`)
+    world.enqueue({ blocks: [{ type: 'text', text: 'short' }] })
+    await say(client, '/compact')
+    await say(client, '/new')
+    expect(new Set(calls.map(({ name }) => name))).toEqual(new Set(HOOK_NAMES))
+    expect(calls.every(({ frozen }) => frozen)).toBe(true)
+    expect(world.violations()).toEqual([])
+  })
+
+  it('that throw, hang or answer nonsense cost nobody an answer', { timeout: 20_000 }, async () => {
+    const broken = [
+      () => {
+        throw new Error('broken')
+      },
+      () => new Promise(() => undefined),
+      () => 'nonsense',
+      () => ({ message: 7, block: 'yes', arguments: [], model: 'no/such-model', systemPrompt: 3 }),
+    ]
+    for (const handler of broken) {
+      const hooks = Object.fromEntries(HOOK_NAMES.map((name) => [name, handler])) as unknown as HookModule
+      const world = await openWorld({
+        hooks: [{ source: 'test', hooks }],
+        config: { agent: { tools: ['calculator'] } },
+      })
+      const client = await world.connect()
+      world.enqueue(
+        { blocks: [{ type: 'toolCall', name: 'calculator', arguments: { expression: `41 + ${'1'.repeat(200)}` } }] },
+        { blocks: [{ type: 'text', text: 'done' }] },
+      )
+      expect(await say(client, 'go'), handler.toString()).toMatchObject({ type: 'complete', content: 'done' })
+      expect(await say(client, '/new'), handler.toString()).toMatchObject({ type: 'complete' })
+      expect(world.violations()).toEqual([])
+    }
+  })
+})
