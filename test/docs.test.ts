@@ -108,7 +108,7 @@ describe('the two front pages', () => {
     const rows = rowsOf(sectionOf(english, '## Ten promises'))
     expect(rows.map(([name]) => name)).toEqual(Array.from({ length: 10 }, (_, index) => `P${index + 1}`))
     for (const [name, , proof = ''] of rows) {
-      const claims = [...proof.matchAll(/\]\(([^)]+)\)((?:,? (?:and )?"[^"]+")*)/gu)]
+      const claims = [...proof.matchAll(/\]\(([^)]+)\)†?((?:,? (?:and )?"[^"]+")*)/gu)]
       expect(claims.length, name).toBeGreaterThan(0)
       for (const [, file = '', titles = ''] of claims) {
         const source = readDocument(file).text

@@ -41,6 +41,12 @@ export interface HouseOptions {
 }
 
 export async function openHouse(platform: Platform, { config, paths, hooks = [] }: HouseOptions): Promise<House> {
+  if (config.storage.kind !== 'files') {
+    throw new GatewayError(
+      'CONFIG_INVALID',
+      `storage.kind "${config.storage.kind}" is not available in this version; use "files"`,
+    )
+  }
   const { clock, ids, log } = platform
   const startedAt = clock.now()
   const metrics = createMetrics()

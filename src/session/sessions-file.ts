@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { parseTree, getNodeValue, type Node } from 'jsonc-parser'
 import type { Clock, Timer } from '../base/clock.ts'
-import { writeAtomically, type Files } from '../base/files.ts'
+import { directoryOf, writeAtomically, type Files } from '../base/files.ts'
 import type { Journal, JournalTopic } from '../base/journal.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
@@ -13,6 +13,7 @@ const TOPIC = 'index-export'
 const EXPORT_DELAY_MS = 1_500
 const MAX_IMPORT_BYTES = 1024 * 1024 * 1024
 const ADOPT_BATCH = 1_000
+const SLICE_CHARS = 256 * 1024
 /** The export before the newest one may still be on disk when the program died between the commit and the rename. */
 const KEPT_HASHES = 2
 
@@ -103,18 +104,42 @@ export class SessionsFile {
     const { files, path, directory, journal } = this.#parts
     if (this.#exportedRevision === directory.revision) return
     const revision = directory.revision
-    const text = this.#render()
-    // The hash is durable before the file is, so that a crash in between cannot make our own copy look foreign.
-    await journal.commit([{ topic: TOPIC, data: sha256(text) }])
-    await writeAtomically(files, path, text, { temporary: `${path}.tmp` })
+    const hash = await this.#writeSlices(`${path}.tmp`)
+    // The hash is durable before the file has its name, so that a crash in between cannot make our own copy look foreign.
+    await journal.commit([{ topic: TOPIC, data: hash }])
+    await files.rename(`${path}.tmp`, path)
+    await files.syncDirectory(directoryOf(path))
     this.#exportedRevision = revision
   }
 
-  #render(): string {
-    const lines: string[] = []
-    for (const [key, record] of this.#parts.directory.rows())
-      lines.push(`  ${JSON.stringify(key)}: ${this.#textOf(record)}`)
-    return lines.length === 0 ? '{}\n' : `{\n${lines.join(',\n')}\n}\n`
+  /** In slices, between which everybody else gets a turn: with 100 000 sessions the file has tens of megabytes. */
+  async #writeSlices(temporary: string): Promise<string> {
+    const hash = createHash('sha256')
+    const handle = await this.#parts.files.open(temporary, 'replace')
+    try {
+      for (const slice of this.#slices()) {
+        const bytes = Buffer.from(slice)
+        hash.update(bytes)
+        await handle.write(bytes)
+      }
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    return hash.digest('hex')
+  }
+
+  /** All rows as they are at the call, whatever changes while they are written. */
+  *#slices(): Iterable<string> {
+    const rows = [...this.#parts.directory.rows()]
+    let slice = rows.length === 0 ? '{' : '{\n'
+    for (const [index, [key, record]] of rows.entries()) {
+      slice += `  ${JSON.stringify(key)}: ${this.#textOf(record)}${index === rows.length - 1 ? '\n' : ',\n'}`
+      if (slice.length < SLICE_CHARS) continue
+      yield slice
+      slice = ''
+    }
+    yield `${slice}}\n`
   }
 
   #textOf(record: SessionRecord): string {

@@ -82,3 +82,32 @@ describe('a disk that fills up while the gateway runs', () => {
     await gateway.stop()
   })
 })
+
+describe('the lock of a home', () => {
+  it('left by a gateway on another host counts for a minute after it was last renewed', async () => {
+    const clock = new ManualClock()
+    const elsewhere = new ScriptedProcesses({ pid: 7, host: 'old-container' })
+    const stamped = new MemoryFiles({ now: () => clock.now() })
+    const first = await MemoryGateway.open({ files: stamped, clock, processes: elsewhere })
+    await clock.advance(30_000)
+    const disk = first.files.kill()
+    const here = new ScriptedProcesses({ pid: 1, host: 'new-container' })
+    const soon = new ManualClock(clock.now() + 10_000)
+    await expect(MemoryGateway.open({ files: disk, clock: soon, processes: here })).rejects.toMatchObject({
+      code: 'HOME_IN_USE',
+    })
+    const later = new ManualClock(clock.now() + 90_000)
+    const second = await MemoryGateway.open({ files: disk, clock: later, processes: here })
+    await second.stop()
+    expect(later.pending).toBe(0)
+  })
+
+  it('is not for a store this version does not have', async () => {
+    const files = new MemoryFiles()
+    const config = { storage: { kind: 'postgres', url: 'postgres://127.0.0.1/clew' } }
+    await expect(MemoryGateway.open({ files, config })).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+      message: expect.stringContaining('postgres'),
+    })
+  })
+})

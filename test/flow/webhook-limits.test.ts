@@ -90,11 +90,14 @@ describe('limits', () => {
   it('reply_buffer_bytes: progress is thinned out for a slow reader, then it is let go with 1013', async () => {
     const gateway = await gateways.open({ config: { limits: { reply_buffer_bytes: 20_000 } } })
     const [slow, other] = [await gateway.connect('?uid=slow'), await gateway.connect()]
+    // The first turn loads code, which takes real time: afterwards the clock alone decides.
+    await other.ask({ id: 'first', content: 'hello' })
     await slow.send({ type: 'ack', seq: 0 })
     slow.socket.pause()
     await slow.send({ id: 'long', content: 'count to 2000', stream: true })
-    for (let index = 0; index < 30; index++) {
-      await slow.send({ id: `${index}`, content: 'count to 400' }).catch(() => undefined)
+    const server = gateway.network.connections().find(({ url }) => url.includes('uid=slow'))?.server
+    for (let index = 0; index < 30 && server?.isOpen === true; index++) {
+      await slow.send({ id: `${index}`, content: 'count to 400' })
       await gateway.clock.advance(3_000)
     }
     expect(slow.frames).toEqual([])

@@ -98,7 +98,7 @@ export class FrameFuzzer {
       () => true,
       () => [],
       () => ({ nested: this.#random() < 0.3 ? this.#value() : {} }),
-      () => `${'['.repeat(50)}`,
+      () => '['.repeat(50),
     ]
     return this.#pick(values)()
   }

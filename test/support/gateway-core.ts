@@ -1,6 +1,7 @@
 import { sleep } from '../../src/base/clock.ts'
 import { openJournal, type Journal } from '../../src/base/journal.ts'
 import { silentLog } from '../../src/base/log.ts'
+import type { Channel, Intake } from '../../src/channel/channel.ts'
 import { WebhookChannel, type ConnectQuery } from '../../src/channel/webhook/channel.ts'
 import type { AcceptedMessage } from '../../src/core/inbound.ts'
 import { Delivery } from '../../src/gateway/delivery.ts'
@@ -27,6 +28,8 @@ export interface CoreOptions {
   }
   /** How long a message is worked on. */
   readonly workMs?: (message: AcceptedMessage) => number
+  /** As a channel that takes messages before all the others are up. */
+  readonly duringStart?: (intake: Intake) => Promise<void>
   readonly onTurn?: (message: AcceptedMessage, what: 'start' | 'end') => void
 }
 
@@ -117,7 +120,16 @@ export class GatewayCore {
       commands: { status: async () => 'fine', model: async () => 'none' },
       onIndexChanged: () => undefined,
     })
-    await gateway.open([channel])
+    const early: Channel = {
+      name: 'early',
+      start: async (intake) => options.duringStart?.(intake),
+      observe: () => undefined,
+      deliver: async () => 'waiting',
+      status: () => ({}),
+      drain: () => undefined,
+      close: async () => undefined,
+    }
+    await gateway.open([channel, early])
     return new GatewayCore({ gateway, channel, delivery, directory, journal }, clock)
   }
 

@@ -145,13 +145,19 @@ export class TestClient {
   readonly socket: Socket
   readonly frames: Frame[] = []
   closed: { readonly code: number; readonly reason: string } | undefined
+  /** Called in the moment a frame arrives, before anything else can happen. */
+  onFrame: ((frame: Frame) => void) | undefined
   readonly #gateway: MemoryGateway
 
   constructor(gateway: MemoryGateway, socket: Socket) {
     this.#gateway = gateway
     this.socket = socket
     socket.listen({
-      onText: (text) => this.frames.push(JSON.parse(text) as Frame),
+      onText: (text) => {
+        const frame = JSON.parse(text) as Frame
+        this.frames.push(frame)
+        this.onFrame?.(frame)
+      },
       onPong: () => undefined,
       onClose: (code, reason) => {
         this.closed = { code, reason }

@@ -32,6 +32,9 @@ export interface ConnectionOptions {
 }
 
 const BUSY_TRY_LATER = 1013
+/** So many refusals in a row, and the socket is not read for a while: saying no costs more than the flood that asks. */
+const REFUSALS_BEFORE_PAUSE = 20
+const FLOOD_PAUSE_MS = 100
 /** Replies written and not confirmed; beyond it the oldest are no longer waited for, only kept in the outbox. */
 const MAX_UNCONFIRMED = 10_000
 
@@ -60,6 +63,10 @@ export class Connection {
   readonly #ended = deferred()
   #order: Promise<void> = Promise.resolve()
   #inWork = 0
+  #refused = 0
+  /** Reasons not to read right now. */
+  #pauses = 0
+  #floodPause: Timer | undefined
   #confirms: boolean
   #closed = false
 
@@ -204,22 +211,51 @@ export class Connection {
 
   #read(text: string): void {
     this.#heartbeat.sawLife()
-    const work = this.#rate.take() ? this.#options.onFrame(this, text) : this.#options.onRateLimited(this, text)
+    const work = this.#rate.take() ? this.#accept(text) : this.#refuse(text)
     this.#inWork++
-    if (this.#inWork === this.#options.limits.framesInWork) this.#socket.pause()
+    if (this.#inWork === this.#options.limits.framesInWork) this.#pause()
     // A frame whose handling fails unforeseen (the journal is gone, for instance) must not be taken for handled.
     void work
       .catch(() => this.terminate())
       .finally(() => {
         this.#inWork--
-        if (this.#inWork === this.#options.limits.framesInWork - 1) this.#socket.resume()
+        if (this.#inWork === this.#options.limits.framesInWork - 1) this.#resume()
         if (this.#closed && this.#inWork === 0) this.#ended.resolve()
       })
+  }
+
+  #accept(text: string): Promise<void> {
+    this.#refused = 0
+    return this.#options.onFrame(this, text)
+  }
+
+  #refuse(text: string): Promise<void> {
+    this.#refused++
+    if (this.#refused >= REFUSALS_BEFORE_PAUSE && this.#floodPause === undefined) {
+      this.#refused = 0
+      this.#pause()
+      this.#floodPause = this.#options.clock.after(FLOOD_PAUSE_MS, () => {
+        this.#floodPause = undefined
+        this.#resume()
+      })
+    }
+    return this.#options.onRateLimited(this, text)
+  }
+
+  #pause(): void {
+    this.#pauses++
+    if (this.#pauses === 1) this.#socket.pause()
+  }
+
+  #resume(): void {
+    this.#pauses--
+    if (this.#pauses === 0 && !this.#closed) this.#socket.resume()
   }
 
   #onClose(): void {
     this.#closed = true
     this.#heartbeat.stop()
+    this.#floodPause?.cancel()
     for (const messageId of [...this.#progress.keys()]) this.endProgress(messageId)
     this.#options.onClose(this)
     if (this.#inWork === 0) this.#ended.resolve()

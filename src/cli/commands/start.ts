@@ -73,9 +73,16 @@ function announce({ config, paths }: House, { url }: Serving): void {
     `  webhook   ${url.replace('http', 'ws')}/ws`,
     `  model     ${config.model.join(', ')}`,
     `  home      ${paths.home}`,
-    `  chat      clew chat${paths.home === homePaths(undefined, process.env).home ? '' : ` --home ${paths.home}`}`,
+    `  chat      ${chatCommand(paths.home)}`,
   ]
   process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+/** As it has to be typed: inside a clone the command is only known to npx. */
+function chatCommand(home: string): string {
+  const name = process.env['npm_lifecycle_event'] === 'start' ? 'npx clew' : 'clew'
+  if (home === homePaths(undefined, process.env).home) return `${name} chat`
+  return `${name} chat --home ${/^[\w./-]+$/u.test(home) ? home : `'${home.replaceAll("'", String.raw`'\''`)}'`}`
 }
 
 /** Resolves when everything is closed after SIGTERM or SIGINT, or after the disk failed. A second signal ends at once. */
