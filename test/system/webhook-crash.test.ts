@@ -15,6 +15,7 @@ import { seededRandom } from '../../src/testing/seeded-ids.ts'
 const KILLS = Number(process.env['CLEW_KILLS'] ?? 10)
 const SEED = Number(process.env['CLEW_SEED'] ?? 20261115)
 const CLIENTS = 4
+const MAX_OUTSTANDING = 10
 
 let home = ''
 beforeAll(build)
@@ -25,6 +26,7 @@ class Person {
   readonly uid: string
   readonly accepted = new Map<string, string>()
   readonly answers: Frame[] = []
+  readonly #answered = new Set<string>()
   client: SystemClient | undefined
   #sent = 0
   #lastSeq = 0
@@ -41,10 +43,14 @@ class Person {
     for (const frame of this.client.frames) this.#onFrame(frame)
   }
 
-  /** Sends as fast as answers come, until the connection ends. */
+  /** Sends until the connection ends, with a bounded number of answers still to come. */
   async talk(): Promise<void> {
     const { client } = this
     while (client !== undefined && client.socket.readyState === client.socket.OPEN) {
+      if (this.accepted.size - this.#answered.size >= MAX_OUTSTANDING) {
+        await pause(5)
+        continue
+      }
       const id = `${this.uid}-${this.#sent++}`
       client.send({ id, content: `hello ${id}.`, session: `${this.uid}-${this.#sent % 3}`, ack: true })
       await pause(5)
@@ -56,13 +62,13 @@ class Person {
     if (frame['type'] !== 'complete' && frame['type'] !== 'error') return
     if (frame['runId'] === undefined) return
     this.answers.push(frame)
+    this.#answered.add(String(frame['runId']))
     this.#lastSeq = Math.max(this.#lastSeq, Number(frame['seq']))
     if (this.client?.socket.readyState === 1) this.client.send({ type: 'ack', seq: frame['seq'] })
   }
 
   get missing(): readonly string[] {
-    const answered = new Set(this.answers.map(({ runId }) => runId))
-    return [...this.accepted].filter(([, run]) => !answered.has(run)).map(([id]) => id)
+    return [...this.accepted].filter(([, run]) => !this.#answered.has(run)).map(([id]) => id)
   }
 }
 
