@@ -117,6 +117,7 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
     directory,
     transcripts,
     log,
+    forgetUsage: (sessionId) => usage.forget(sessionId),
     maxArchivedPerSession: MAX_ARCHIVED_PER_SESSION,
     onLeaving: (key, sessionId, reason) => tellLeaving(options.hooks, { session: key, sessionId }, reason),
   })

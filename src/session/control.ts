@@ -12,6 +12,8 @@ export interface SessionControlParts {
   readonly transcripts: TranscriptStore
   readonly log: Log
   readonly maxArchivedPerSession: number
+  /** What was spent on a conversation goes with it. */
+  forgetUsage(sessionId: SessionId): JournalRecord
   /** Before a conversation goes. Must not throw. */
   onLeaving(key: SessionKey, sessionId: SessionId, reason: 'reset' | 'delete'): Promise<void>
 }
@@ -73,7 +75,8 @@ export class SessionControl {
     await this.settled()
     await transcripts.remove(record.sessionId)
     for (const { sessionId } of record.archived ?? []) await transcripts.remove(sessionId)
-    await journal.commit([directory.remove(key), ...alongside()])
+    const ids = [record.sessionId, ...(record.archived ?? []).map(({ sessionId }) => sessionId)]
+    await journal.commit([directory.remove(key), ...alongside(), ...ids.map((id) => this.#parts.forgetUsage(id))])
   }
 
   /** Brings an archived conversation back; the present one takes its place in the archive. */

@@ -93,6 +93,7 @@ export class GatewayCore {
       directory,
       transcripts: noTranscripts,
       log: silentLog,
+      forgetUsage: () => ({ topic: 'usage', data: null }),
       maxArchivedPerSession: 10,
       onLeaving: async () => undefined,
     })
