@@ -364,7 +364,6 @@ class FileJournal implements Journal {
   }
 }
 
-/** The numbers of the files with this ending, ascending. */
 /**
  * A killed process leaves lines that were written and not synced. Having been applied they are facts that later commits
  * build on, so a power cut must not be able to take them back.
@@ -378,6 +377,7 @@ async function syncFile(files: Files, path: string): Promise<void> {
   }
 }
 
+/** The numbers of the files with this ending, ascending. */
 function numbered(names: readonly string[], ending: string): number[] {
   return names
     .filter((name) => name.endsWith(ending))

@@ -21,14 +21,17 @@ export interface SessionControlParts {
 /** Reset, delete and restore of a whole conversation. The caller has stopped its turns first. */
 export class SessionControl {
   readonly #parts: SessionControlParts
-  /** Files of conversations that are over, on their way to the archive. */
+  /** Files of conversations that are no longer listed, being renamed. */
   #tidying: Promise<void> = Promise.resolve()
 
   constructor(parts: SessionControlParts) {
     this.#parts = parts
   }
 
-  /** A new, empty conversation under the same key; the old transcript is archived. Settings and delivery stay. */
+  /**
+   * A new, empty conversation under the same key. Settings and delivery stay. The old transcript is archived: the row
+   * lists it, its file stays where it is. So a reset costs one commit and moves nothing.
+   */
   async reset(key: SessionKey, alongside: readonly JournalRecord[] = []): Promise<void> {
     const { journal, directory, transcripts, maxArchivedPerSession } = this.#parts
     const record = this.#recordOf(key)
@@ -44,11 +47,12 @@ export class SessionControl {
       archived: archived.slice(-maxArchivedPerSession),
     }
     await journal.commit([directory.change(key, next), ...alongside])
-    // The reset holds from here on: nothing reads the old transcript any more. Moving its file can wait.
-    this.#tidy(async () => {
-      await transcripts.archive(record.sessionId)
-      for (const old of dropped) await transcripts.remove(old.sessionId)
-    })
+    // What the row no longer lists is not deleted: only a delete deletes. Its name says that nobody uses it any more.
+    if (dropped.length > 0) {
+      this.#tidy(async () => {
+        for (const old of dropped) await transcripts.archive(old.sessionId)
+      })
+    }
   }
 
   /** Resolves when every file is where it belongs. */
@@ -58,12 +62,9 @@ export class SessionControl {
 
   #tidy(task: () => Promise<void>): void {
     this.#tidying = this.#tidying.then(task).catch((error: unknown) => {
-      this.#parts.log.warn(
-        'a transcript could not be archived; it stays under its old name and can still be restored',
-        {
-          reason: error instanceof Error ? error.name : 'unknown',
-        },
-      )
+      this.#parts.log.warn('an old transcript could not be renamed; it stays under its old name', {
+        reason: error instanceof Error ? error.name : 'unknown',
+      })
     })
   }
 
@@ -94,10 +95,8 @@ export class SessionControl {
       ...(record.archived ?? []).filter((old) => old.sessionId !== sessionId),
       { sessionId: record.sessionId, at },
     ]
-    // A crash right after a reset leaves the old transcript where it was: listed as archived, and still in place.
     if (!(await transcripts.exists(sessionId))) await transcripts.restore(sessionId)
     await journal.commit([directory.change(key, { sessionId, updatedAt: at, archived })])
-    await transcripts.archive(record.sessionId)
   }
 
   #recordOf(key: SessionKey): SessionRecord {

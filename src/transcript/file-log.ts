@@ -222,7 +222,8 @@ export class FileLog implements EntryLog {
       await this.#read()
     }
     const loaded = this.#loaded
-    if (loaded === undefined || (loaded.isSound && loaded.tornBytes === 0)) return
+    if (loaded === undefined) return
+    if (loaded.isSound && loaded.tornBytes === 0) return this.#endLastLine(loaded)
     await this.#closeHandle()
     const { maxBackups, maxLineBytes } = this.#context.limits
     const { isRewritten } = await makeSound({ ...this.#context, path: this.#path, loaded, maxBackups, maxLineBytes })
@@ -235,6 +236,23 @@ export class FileLog implements EntryLog {
     } finally {
       await handle.close()
     }
+  }
+
+  /**
+   * A last line without its newline gets one, and that is made durable before anything follows: a power cut that keeps
+   * a later write and loses this one would glue somebody's entry to what comes after it.
+   */
+  async #endLastLine(loaded: Loaded): Promise<void> {
+    if (loaded.endsWithNewline || this.#size === 0) return
+    const handle = await this.#context.files.open(this.#path, 'update')
+    try {
+      await handle.write('\n', this.#size)
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    this.#loaded = { ...loaded, endsWithNewline: true, size: loaded.size + 1 }
+    this.#size++
   }
 
   async #writeThroughJournal(
@@ -288,8 +306,7 @@ export class FileLog implements EntryLog {
 
   /** What has to stand between the end of the file and the first new line. */
   #prefix(): string {
-    if (this.#isEmpty) return encodeHeader(this.#header)
-    return this.#loaded?.endsWithNewline !== false ? '' : '\n'
+    return this.#isEmpty ? encodeHeader(this.#header) : ''
   }
 
   async #appendText(text: string): Promise<void> {

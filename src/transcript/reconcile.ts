@@ -102,7 +102,13 @@ async function appendMissing(handle: FileHandle, options: ReconcileOptions, line
   const text = missing.map(({ line }) => line)
   if (missing.at(-1) !== last) text.push(leafPointerLine(last.id, options))
   const { size } = await handle.stat()
-  await handle.write((size === 0 || scan.endsWithNewline ? '' : '\n') + text.join(''), size)
+  const isOpenEnded = size > 0 && !scan.endsWithNewline
+  if (isOpenEnded) {
+    // Durable first: whoever wrote the last line must not lose it to a hole between it and ours.
+    await handle.write('\n', size)
+    await handle.sync()
+  }
+  await handle.write(text.join(''), isOpenEnded ? size + 1 : size)
 }
 
 function leafPointerLine(leafId: string, { newId, timestamp }: ReconcileOptions): string {
