@@ -6,7 +6,7 @@ import { z } from 'zod'
 export const section = <Shape extends z.ZodRawShape>(description: string, shape: Shape) =>
   z
     .strictObject(shape)
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- true for every shape that is given here: the tests load an empty file
+    // True for every shape that is given here: the tests load an empty file
     .prefault({} as z.input<z.ZodObject<Shape, z.core.$strict>>)
     .meta({ description })
 

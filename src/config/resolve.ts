@@ -45,7 +45,7 @@ export function toConfig(file: FileConfig): Config {
   for (const [name, { api, ...provider }] of Object.entries(file.providers)) {
     providers[name] = { ...provider, type: providerTypeOf(name, { ...provider, api }) }
   }
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type of a tree without undefined cannot be inferred
+  // The type of a tree without undefined cannot be inferred
   return settle({ ...rest, model: modelsOf(file), providers }) as Config
 }
 

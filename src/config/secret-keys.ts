@@ -17,7 +17,7 @@ export function isSecret(path: KeyPath): boolean {
 
 function secretKeys(schema: z.core.$ZodType, path: KeyPath): KeyPath[] {
   if (z.globalRegistry.get(schema)?.['writeOnly'] === true) return [path]
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library's own way from the base type to its members
+  // The library's own way from the base type to its members
   const { def } = (schema as z.core.$ZodTypes)._zod
   if (def.type === 'object') {
     return Object.entries(def.shape).flatMap(([key, inner]) => secretKeys(inner, [...path, key]))

@@ -23,7 +23,7 @@ export function jsonSchema(): JsonObject {
 
 function makeJsonSchema(): JsonObject {
   // Draft 7 is what editors understand everywhere.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library's type is wider than the plain JSON it builds
+  // The library's type is wider than the plain JSON it builds
   return z.toJSONSchema(fileSchema, { io: 'input', target: 'draft-7' }) as unknown as JsonObject
 }
 
