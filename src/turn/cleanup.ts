@@ -76,8 +76,9 @@ export async function cleanFinishedStep(
   try {
     const event = await cleanStep(stepId, outcome.kind, parts)
     if (event === undefined) return
-    await parts.emit(event)
     const { type: _, ...facts } = event
+    parts.log.debug('context cleanup completed', facts)
+    await parts.emit(event)
     await unlessStopped(parts.hooks.stepCleanupCompleted(facts, hookContext(parts), signal), signal)
   } catch (error) {
     parts.log.error('a cleanup failed; the conversation is not affected', {
