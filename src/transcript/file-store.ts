@@ -110,7 +110,10 @@ export class FileTranscriptStore implements TranscriptStore {
 
   async exists(sessionId: SessionId): Promise<boolean> {
     if (this.#options.journal?.topic.recoveredOf(sessionId) !== undefined) return true
-    return (await this.#options.files.stat(this.#path(sessionId))) !== undefined
+    const { files } = this.#options
+    const path = this.#path(sessionId)
+    // A reset waits for this: through the thread pool it would stand in line behind syncs under way.
+    return (files.statNow === undefined ? await files.stat(path) : await files.statNow(path)) !== undefined
   }
 
   async archive(sessionId: SessionId): Promise<void> {
