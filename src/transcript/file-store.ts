@@ -113,7 +113,7 @@ export class FileTranscriptStore implements TranscriptStore {
     const { files } = this.#options
     const path = this.#path(sessionId)
     // A reset waits for this: through the thread pool it would stand in line behind syncs under way.
-    return (files.statNow === undefined ? await files.stat(path) : await files.statNow(path)) !== undefined
+    return (files.statNow === undefined ? await files.stat(path) : files.statNow(path)) !== undefined
   }
 
   async archive(sessionId: SessionId): Promise<void> {
