@@ -1,8 +1,6 @@
+import { EXIT_FAILURE } from './exit-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import { errnoOf } from '../base/files.ts'
-
-export const EXIT_FAILURE = 1
-export const EXIT_USAGE = 2
 
 /** One line that says what is wrong and what to do; the code in front leads to `docs/errors.md`. */
 export function reportFailure(thrown: unknown): number {

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import type { ProviderOptions, XiaoyiOptions } from './commands/simulate.ts'
-import { EXIT_FAILURE, EXIT_USAGE, reportFailure } from './exit.ts'
+import { EXIT_USAGE } from './exit-codes.ts'
 
 /** Each command's code is loaded when it runs: `clew --help` must not pay for the gateway. */
 function createProgram(): Command {
@@ -258,7 +258,7 @@ async function main(): Promise<void> {
     await createProgram().parseAsync(process.argv)
   } catch (error) {
     if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : EXIT_USAGE
-    else process.exitCode = reportFailure(error) ?? EXIT_FAILURE
+    else process.exitCode = (await import('./exit.ts')).reportFailure(error)
   }
 }
 

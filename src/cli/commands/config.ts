@@ -3,7 +3,7 @@ import { checkConfig } from '../../config/load.ts'
 import { formatProblem } from '../../config/problem.ts'
 import { nodeFiles } from '../../platform/node-files.ts'
 import type { CommonOptions } from '../connect.ts'
-import { EXIT_FAILURE } from '../exit.ts'
+import { EXIT_FAILURE } from '../exit-codes.ts'
 import { homePaths } from '../home.ts'
 import { printJson, printLines } from '../output.ts'
 

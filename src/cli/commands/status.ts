@@ -1,6 +1,6 @@
 import { isRecord, type JsonObject } from '../../base/json.ts'
 import { apiOf, findGateway, type CommonOptions } from '../connect.ts'
-import { EXIT_FAILURE } from '../exit.ts'
+import { EXIT_FAILURE } from '../exit-codes.ts'
 import { homePaths } from '../home.ts'
 import { printJson, printLines, table } from '../output.ts'
 

@@ -6,7 +6,7 @@ import { nodeProcesses } from '../../platform/node-processes.ts'
 import { systemClock } from '../../platform/system-clock.ts'
 import { systemIds } from '../../platform/system-ids.ts'
 import { checkTranscript, repairTranscript, type TranscriptReport } from '../../transcript/check.ts'
-import { EXIT_FAILURE } from '../exit.ts'
+import { EXIT_FAILURE } from '../exit-codes.ts'
 import { printJson, printLines } from '../output.ts'
 import { stopSignal } from '../stop-signal.ts'
 
