@@ -103,8 +103,10 @@ export class Gateway implements Intake {
     const accepted: AcceptedMessage = { ...message, run: this.#newRunId(), key, acceptedAt: this.#parts.clock.now() }
     let acceptance: Acceptance | undefined
     const storing = this.#store(accepted).then((stored) => {
-      acceptance = { ...stored, key }
-      onDurable?.(acceptance)
+      const made: Acceptance = { ...stored, key }
+      acceptance = made
+      onDurable?.(made)
+      return made
     })
     await this.#arrivals.enter(lineOf(key), storing, () => {
       if (acceptance === undefined || acceptance.duplicate) return
@@ -112,8 +114,7 @@ export class Gateway implements Intake {
       this.#parts.onIndexChanged()
       if (this.#state === 'starting' || this.#state === 'open') this.#dispatch(accepted)
     })
-    await storing
-    return acceptance as unknown as Acceptance
+    return storing
   }
 
   async control(command: ControlCommand): Promise<ControlResult> {

@@ -1,16 +1,13 @@
 import { isRecord, type JsonObject, type JsonValue } from '../base/json.ts'
+import { wellFormed } from '../core/cut-text.ts'
+
+export { wellFormed }
 
 declare global {
-  /** ES2024; Node has had them since 20.0, our `lib` does not know yet. */
+  /** ES2024; Node has had it since 20.0, our `lib` does not know yet. */
   interface String {
     isWellFormed(): boolean
-    toWellFormed(): string
   }
-}
-
-/** Half a surrogate pair is not text: providers answer 400 to it. The rest of the string is kept as it is. */
-export function wellFormed(text: string): string {
-  return text.toWellFormed()
 }
 
 export function isWellFormed(text: string): boolean {
