@@ -10,10 +10,10 @@ export interface Files {
   /** Undefined when nothing is there. Follows symbolic links. */
   stat(path: string): Promise<FileStat | undefined>
   /**
-   * The same without leaving the current turn of the event loop: for fences that stand directly before a write. A few
-   * microseconds on a local disk. Implementations that cannot do it leave it out; callers fall back to `stat`.
+   * The same without leaving the current turn of the event loop: for fences that stand directly before a write, and for
+   * whoever must not stand in line behind syncs under way. A few microseconds on a local disk.
    */
-  statNow?(path: string): FileStat | undefined
+  statNow(path: string): FileStat | undefined
   /** Names, not paths, sorted. Empty when the folder does not exist. */
   list(directory: string): Promise<readonly string[]>
   /** Creates parents too; existing folders are fine. Durable names need `syncDirectory` of the parent. */
@@ -57,7 +57,8 @@ export interface FileHandle {
   truncate(size: number): Promise<void>
   /** `fdatasync`. After a failure the handle's unsynced data must be taken as lost. */
   sync(): Promise<void>
-  stat(): Promise<FileStat>
+  /** Of an open file the system knows all this already: nothing to wait for. */
+  stat(): FileStat
   close(): Promise<void>
 }
 
@@ -75,7 +76,7 @@ export async function readWhole(files: Files, path: string, maxBytes: number): P
     throw error
   }
   try {
-    const { size } = await handle.stat()
+    const { size } = handle.stat()
     if (size > maxBytes) throw new Error(`${path} has ${size} bytes, over the limit of ${maxBytes}`)
     return await handle.read(0, size)
   } finally {

@@ -4,10 +4,11 @@ import type { JournalRecord } from './journal.ts'
 
 /**
  * A line of the journal: eight hexadecimal digits of CRC-32 over the rest, a space, the batch as JSON, a newline.
- * JSON text holds no raw newline, so damage never spreads past the line it touches.
+ * JSON text holds no raw newline, so damage never spreads past the line it touches. Names of topics need no escaping.
  */
 export function encodeJournalLine(records: readonly JournalRecord[]): string {
-  const body = JSON.stringify(records.map(({ topic, data }) => [topic, data]))
+  const encoded = records.map(({ topic, data, json = JSON.stringify(data) }) => `["${topic}",${json}]`)
+  const body = `[${encoded.join()}]`
   return `${checksum(body)} ${body}\n`
 }
 

@@ -25,6 +25,8 @@ export interface JournalRecord {
   readonly topic: string
   /** JSON-serialisable. */
   readonly data: unknown
+  /** `data` as JSON, from whoever has encoded it already. */
+  readonly json?: string
 }
 
 export interface JournalTopic {

@@ -42,7 +42,7 @@ async function tryCreate(
   try {
     const content = `${JSON.stringify({ ...processes.self, token: ids.hex(16) })}\n`
     await handle.write(content, 0)
-    const { identity } = await handle.stat()
+    const { identity } = handle.stat()
     const forgetExit = processes.onExit(path, identity)
     const stopRenewing = renew(clock, () => handle.write(content, 0))
     return async () => {

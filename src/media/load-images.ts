@@ -92,7 +92,7 @@ async function readInsideRoots(path: string, sources: ImageSources): Promise<Uin
   if ((await files.stat(real))?.kind !== 'file') return 'not a file'
   const handle = await files.open(real, 'read')
   try {
-    const stat = await handle.stat()
+    const stat = handle.stat()
     if (!(await isStillThere(files, real, stat))) return 'it changed while it was opened'
     if (stat.size > maxFileBytes) return `larger than ${maxFileBytes} bytes`
     return await handle.read(0, stat.size)

@@ -106,9 +106,7 @@ function createHandle(path: string, descriptor: number): FileHandle {
     },
     truncate: (size) => truncateTo(descriptor, size),
     sync: () => syncData(descriptor),
-    async stat() {
-      return toFileStat(fstatSync(descriptor))
-    },
+    stat: () => toFileStat(fstatSync(descriptor)),
     async close() {
       if (closed) return
       closed = true

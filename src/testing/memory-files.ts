@@ -259,7 +259,7 @@ export class MemoryFiles implements Files {
         check()
         this.#change(() => node.sync())
       },
-      stat: async () => {
+      stat: () => {
         check()
         return node.stat()
       },

@@ -1,6 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { deferred } from '../base/deferred.ts'
-import { errnoOf, type FileHandle, type Files, type FileStat } from '../base/files.ts'
+import { errnoOf, type FileHandle, type Files } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Journal, JournalRecord } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
@@ -8,6 +7,7 @@ import type { Processes } from '../base/processes.ts'
 import type { Entry, SessionHeader } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { EntryId, SessionId } from '../core/ids.ts'
+import { AppendedFile } from './appended-file.ts'
 import { EMPTY_PATH, type ActivePath } from './context.ts'
 import { EntryIndex } from './entry-index.ts'
 import { kindOf } from './head.ts'
@@ -48,25 +48,22 @@ export interface FileLogContext {
 export class FileLog implements EntryLog {
   readonly #context: FileLogContext
   readonly #sessionId: SessionId
-  readonly #path: string
+  readonly #file: AppendedFile
   readonly #lock: WriteLock
   #header: SessionHeader
-  #loaded: Loaded | undefined
-  #identity: string | undefined
-  #size = 0
+  /** What was read and has to be mended before anything is added. Undefined when nothing stands in the way. */
+  #toMend: Loaded | undefined
   #index: EntryIndex | undefined
-  #handle: FileHandle | undefined
   #failed: GatewayError | undefined
-  /** Lines that are durable in the journal and could not be written to the file yet. */
-  #unwritten = ''
-  #unwrittenRecords: JournalRecord[] = []
-  /** Ends when a commit under way has reached the file. */
-  #inFlight: Promise<void> = Promise.resolve()
+  /** The records of the lines the file is owed. */
+  #owedRecords: JournalRecord[] = []
+  /** The last write, which may be on its way from the journal to the file. */
+  #lastWrite: Promise<void> = Promise.resolve()
 
   constructor(context: FileLogContext, sessionId: SessionId, path: string) {
     this.#context = context
     this.#sessionId = sessionId
-    this.#path = path
+    this.#file = new AppendedFile(context.files, path, (cause) => void this.#fail(cause))
     const { limits, ...ports } = context
     this.#lock = lockOf(`${path}.lock`, {
       ...ports,
@@ -78,7 +75,7 @@ export class FileLog implements EntryLog {
   }
 
   get heldBytes(): number {
-    return (this.#index?.heldBytes ?? 0) + this.#unwritten.length
+    return (this.#index?.heldBytes ?? 0) + this.#file.owedLength
   }
 
   /** Nothing more is acknowledged here; the store opens the file anew. */
@@ -88,7 +85,7 @@ export class FileLog implements EntryLog {
 
   /** Holds lines that are nowhere else but in the journal. */
   get isBehind(): boolean {
-    return this.#unwritten !== ''
+    return this.#file.isOwedLines
   }
 
   get idDigits(): number {
@@ -117,7 +114,7 @@ export class FileLog implements EntryLog {
       const { files, ids, limits } = this.#context
       await reconcile({
         files,
-        path: this.#path,
+        path: this.#file.path,
         batches,
         headerLine: encodeHeader(this.#header),
         maxLineBytes: limits.maxLineBytes,
@@ -137,7 +134,7 @@ export class FileLog implements EntryLog {
     const handle = await this.#openForReading()
     if (handle === undefined) return this.#adopt(undefined, undefined)
     try {
-      const { identity, size } = await handle.stat()
+      const { identity, size } = handle.stat()
       const options = { handle, maxLineBytes: this.#context.limits.maxLineBytes, fallbackHeader: this.#header }
       // A small file is read whole either way, and then every id in it is known.
       const tail = size > SMALL_FILE_BYTES ? await loadTail(options) : undefined
@@ -149,159 +146,146 @@ export class FileLog implements EntryLog {
 
   async #openForReading(): Promise<FileHandle | undefined> {
     try {
-      return await this.#context.files.open(this.#path, 'read')
+      return await this.#file.openForReading()
     } catch (error) {
-      if (errnoOf(error) === 'ENOENT') return undefined
       throw toStorageError(error)
     }
   }
 
   #adopt(loaded: Loaded | undefined, identity: string | undefined): LogState {
-    this.#loaded = loaded
-    this.#identity = identity
-    this.#size = loaded?.size ?? 0
+    this.#toMend = loaded !== undefined && needsMending(loaded) ? loaded : undefined
+    this.#file.wasRead(identity, loaded?.size ?? 0)
     this.#index = loaded === undefined ? new EntryIndex() : loaded.scan?.index
     if (loaded !== undefined) this.#header = loaded.state.header
     return loaded?.state ?? { header: this.#header, leafId: null, active: EMPTY_PATH, repairs: [] }
+  }
+
+  tryBeginWrite(): boolean {
+    const isReady = this.#failed === undefined && !this.#file.isOwedLines && this.#lock.isOwned
+    return isReady && this.#isAsKnown() && this.#lock.tryEnter()
+  }
+
+  /** What cannot be looked at is looked at again by `beginWrite`, which says what is wrong. */
+  #isAsKnown(): boolean {
+    try {
+      return this.#file.isAsKnown()
+    } catch {
+      return false
+    }
   }
 
   async beginWrite(signal: AbortSignal): Promise<LogState | undefined> {
     if (this.#failed !== undefined) throw this.#failed
     await this.#lock.enter(signal)
     try {
-      await this.#writeUnwritten()
-      return await this.#refresh()
+      await this.#payOwed()
+      if (this.#file.isAsKnown()) return undefined
+      await this.#file.close()
+      return await this.#read()
     } catch (error) {
       await this.endWrite()
       throw toStorageError(error)
     }
   }
 
-  /** Others may have appended, replaced or removed the file, with the lock or, as pi does, without. */
-  async #refresh(): Promise<LogState | undefined> {
-    const stat = await this.#statFile()
-    if (stat?.identity === this.#identity && (stat?.size ?? 0) === this.#size) return undefined
-    await this.#closeHandle()
-    return this.#read()
+  write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {
+    this.#lastWrite = this.#write(batch, alongside)
+    return this.#lastWrite
   }
 
-  /** While we hold the lock and the file open, nobody who respects the lock replaces it: its size tells enough. */
-  async #statFile(): Promise<FileStat | undefined> {
-    const { files } = this.#context
-    if (this.#handle !== undefined) return this.#handle.stat()
-    return files.statNow === undefined ? files.stat(this.#path) : files.statNow(this.#path)
-  }
-
-  async write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {
-    const { journal, durability } = this.#context
+  async #write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {
+    const { journal, durability, suspects } = this.#context
     try {
-      await this.#lock.fence()
-      await this.#mend()
+      this.#lock.fence()
+      if (this.#toMend !== undefined || suspects.has(this.#file.path)) await this.#mend()
       if (alongside.length > 0) requireJournal(journal)
       if (batch.length === 0) return await journal?.journal.commit(alongside)
-      const isThroughJournal = journal !== undefined && (durability === 'sync' || alongside.length > 0)
-      if (isThroughJournal) await this.#writeThroughJournal(batch, alongside, journal.journal)
-      else await this.#writeDirectly(batch, durability === 'sync')
+      const prefix = this.#prefix()
+      const text = prefix + textOf(batch)
+      if (journal === undefined || (durability === 'fast' && alongside.length === 0)) {
+        await this.#writeDirectly(text, durability === 'sync')
+      } else {
+        const record = this.#recordOf(batch)
+        await journal.journal.commit(alongside.length === 0 ? [record] : [record, ...alongside])
+        // Acknowledged whatever happens from here on: the journal has the entries.
+        try {
+          if (!this.#lock.isHeld()) throw new Error('the lock was lost')
+          await this.#append(text)
+        } catch (error) {
+          return this.#owe(text, record, error)
+        }
+      }
+      this.#indexBatch(batch, prefix)
     } catch (error) {
       throw toStorageError(error)
     }
   }
 
-  async endWrite(): Promise<void> {
+  endWrite(): Promise<void> | undefined {
+    if (!this.#lock.tryLeave()) return this.#leaveLock()
+    return this.#lock.isOwned ? undefined : this.#file.close()
+  }
+
+  async #leaveLock(): Promise<void> {
     await this.#lock.leave()
-    if (!this.#lock.isOwned) await this.#closeHandle()
+    if (!this.#lock.isOwned) await this.#file.close()
   }
 
   /** A file that is damaged, torn, old or suspect is made sound before anything is added to it. */
   async #mend(): Promise<void> {
-    const { files, suspects, journal } = this.#context
-    if (suspects.has(this.#path)) {
-      await this.#closeHandle()
-      await makeSuspectSound({ ...this.#context, path: this.#path })
-      suspects.delete(this.#path)
+    const { suspects, journal } = this.#context
+    const { path } = this.#file
+    if (suspects.has(path)) {
+      await this.#file.close()
+      await makeSuspectSound({ ...this.#context, path })
+      suspects.delete(path)
       await this.#read()
     }
-    const loaded = this.#loaded
+    const loaded = this.#toMend
     if (loaded === undefined) return
-    if (loaded.isSound && loaded.tornBytes === 0) return this.#endLastLine(loaded)
-    await this.#closeHandle()
+    if (loaded.isSound && loaded.tornBytes === 0) {
+      await this.#file.endLastLine()
+      this.#toMend = undefined
+      return
+    }
+    await this.#file.close()
     const { maxBackups, maxLineBytes } = this.#context.limits
-    const { isRewritten } = await makeSound({ ...this.#context, path: this.#path, loaded, maxBackups, maxLineBytes })
+    const { isRewritten } = await makeSound({ ...this.#context, path, loaded, maxBackups, maxLineBytes })
     // The records of earlier appends name places in the old file; all of it is durable in the new one.
     if (isRewritten && journal !== undefined) await journal.journal.commit([goneRecord(this.#sessionId)])
-    const handle = await files.open(this.#path, 'read')
+    const handle = await this.#context.files.open(path, 'read')
     try {
-      const { identity } = await handle.stat()
+      const { identity } = handle.stat()
       this.#adopt(await loadByScan({ handle, maxLineBytes, fallbackHeader: this.#header }), identity)
     } finally {
       await handle.close()
     }
   }
 
-  /**
-   * A last line without its newline gets one, and that is made durable before anything follows: a power cut that keeps
-   * a later write and loses this one would glue somebody's entry to what comes after it.
-   */
-  async #endLastLine(loaded: Loaded): Promise<void> {
-    if (loaded.endsWithNewline || this.#size === 0) return
-    const handle = await this.#context.files.open(this.#path, 'update')
-    try {
-      await handle.write('\n', this.#size)
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
-    this.#loaded = { ...loaded, endsWithNewline: true, size: loaded.size + 1 }
-    this.#size++
+  #recordOf(batch: readonly EncodedEntry[]): JournalRecord {
+    const header = this.#isEmpty ? this.#header : undefined
+    return appendRecord(this.#sessionId, this.#file.size, header, batch)
   }
 
-  async #writeThroughJournal(
-    batch: readonly EncodedEntry[],
-    alongside: readonly JournalRecord[],
-    journal: Pick<Journal, 'commit'>,
-  ): Promise<void> {
-    const prefix = this.#prefix()
-    const offset = this.#size + (this.#isEmpty ? 0 : prefix.length)
-    const record = appendRecord(this.#sessionId, offset, this.#isEmpty ? this.#header : undefined, batch)
-    const inFlight = deferred()
-    this.#inFlight = inFlight.promise
-    try {
-      await journal.commit([record, ...alongside])
-      await this.#writeCommitted(batch, prefix, record)
-    } finally {
-      inFlight.resolve()
-    }
+  #owe(text: string, record: JournalRecord, error: unknown): void {
+    this.#file.owe(text)
+    this.#owedRecords.push(record)
+    this.#index = undefined
+    this.#context.log.error('a transcript file is behind the journal until it can be written again', {
+      sessionId: this.#sessionId,
+      errno: errnoOf(error),
+    })
   }
 
-  /** The entries are acknowledged whatever happens here: the journal has them. */
-  async #writeCommitted(batch: readonly EncodedEntry[], prefix: string, record: JournalRecord): Promise<void> {
-    const text = prefix + textOf(batch)
-    try {
-      if (!(await this.#lock.isHeld())) throw new Error('the lock was lost')
-      await this.#appendText(text)
-      this.#indexBatch(batch, prefix)
-    } catch (error) {
-      this.#unwritten += text
-      this.#unwrittenRecords.push(record)
-      this.#index = undefined
-      this.#context.log.error('a transcript file is behind the journal until it can be written again', {
-        sessionId: this.#sessionId,
-        errno: errnoOf(error),
-      })
-    }
-  }
-
-  async #writeDirectly(batch: readonly EncodedEntry[], isSynced: boolean): Promise<void> {
-    const isNew = this.#identity === undefined
-    const prefix = this.#prefix()
-    await this.#appendText(prefix + textOf(batch))
+  async #writeDirectly(text: string, isSynced: boolean): Promise<void> {
+    const isNew = !this.#file.isThere
+    await this.#append(text)
     if (isSynced) await this.#sync(isNew)
-    this.#indexBatch(batch, prefix)
   }
 
   /** Not there, or there with nothing in it: the header comes first. */
   get #isEmpty(): boolean {
-    return this.#size === 0
+    return this.#file.size === 0
   }
 
   /** What has to stand between the end of the file and the first new line. */
@@ -309,39 +293,25 @@ export class FileLog implements EntryLog {
     return this.#isEmpty ? encodeHeader(this.#header) : ''
   }
 
-  async #appendText(text: string): Promise<void> {
-    const bytes = Buffer.from(text)
-    const handle = await this.#openForWriting()
-    try {
-      await handle.write(bytes)
-    } catch (error) {
-      // A part of a batch must not stay: the next one would be glued to it.
-      await handle.truncate(this.#size).catch((failure: unknown) => this.#fail(failure))
-      throw error
-    }
-    this.#size += bytes.length
-    if (this.#loaded !== undefined) this.#loaded = { ...this.#loaded, endsWithNewline: true }
+  #append(text: string): Promise<void> {
+    return this.#file.isOpen ? this.#file.append(text) : this.#openAndAppend(text)
   }
 
-  async #openForWriting(): Promise<FileHandle> {
-    if (this.#handle !== undefined) return this.#handle
-    const handle = await this.#context.files.open(this.#path, 'append')
-    this.#handle = handle
-    this.#lock.onRelease(() => void this.#closeHandle())
-    const { identity } = await handle.stat()
-    if (this.#identity === undefined) this.#context.onCreated()
-    this.#identity = identity
-    return handle
+  async #openAndAppend(text: string): Promise<void> {
+    const isNew = !this.#file.isThere
+    await this.#file.openForAppending()
+    this.#lock.onRelease(() => void this.#file.close())
+    if (isNew) this.#context.onCreated()
+    await this.#file.append(text)
   }
 
   /** After a failed sync nobody knows what is on the disk: this log stops here. */
   async #sync(isNew: boolean): Promise<void> {
-    const { files, suspects } = this.#context
     try {
-      await this.#handle?.sync()
-      if (isNew) await files.syncDirectory(this.#path.slice(0, this.#path.lastIndexOf('/')))
+      await this.#file.sync()
+      if (isNew) await this.#file.syncName()
     } catch (error) {
-      suspects.add(this.#path)
+      this.#context.suspects.add(this.#file.path)
       throw this.#fail(error)
     }
   }
@@ -354,35 +324,20 @@ export class FileLog implements EntryLog {
     return this.#failed
   }
 
-  async #writeUnwritten(): Promise<void> {
-    if (this.#unwritten === '') return
-    await this.#closeHandle()
-    const { files } = this.#context
-    const handle = await files.open(this.#path, 'append')
-    try {
-      const { size } = await handle.stat()
-      const last = size === 0 ? undefined : (await handle.read(size - 1, 1))[0]
-      try {
-        await handle.write((last === undefined || last === 10 ? '' : '\n') + this.#unwritten)
-      } catch (error) {
-        await handle.truncate(size)
-        throw error
-      }
-    } finally {
-      await handle.close()
-    }
-    this.#unwritten = ''
-    this.#unwrittenRecords = []
-    this.#identity = 'to be read again'
+  async #payOwed(): Promise<void> {
+    if (!this.#file.isOwedLines) return
+    await this.#file.payOwed()
+    this.#owedRecords = []
   }
 
   /** For the journal's checkpoint: everything committed before the call is in the file and durable afterwards. */
   async settle(signal: AbortSignal): Promise<void> {
-    await this.#inFlight
+    // Its caller hears of a failure.
+    await this.#lastWrite.catch(() => undefined)
     if (!this.isBehind) return
     await this.#lock.enter(signal)
     try {
-      await this.#writeUnwritten()
+      await this.#payOwed()
     } finally {
       await this.endWrite()
     }
@@ -392,7 +347,7 @@ export class FileLog implements EntryLog {
     const index = this.#index
     if (index === undefined) return
     const bytes = batch.map(({ line }) => Buffer.byteLength(line))
-    let offset = this.#size - bytes.reduce((sum, length) => sum + length, 0)
+    let offset = this.#file.size - bytes.reduce((sum, length) => sum + length, 0)
     let line = index.count === 0 ? (prefix === '' ? 1 : 2) : index.lineAt(index.count - 1) + 1
     for (const [i, { entry }] of batch.entries()) {
       const length = (bytes[i] ?? 1) - 1
@@ -460,16 +415,10 @@ export class FileLog implements EntryLog {
       await this.settle(NEVER)
     } catch {
       // The journal must not forget what only it has.
-      this.#context.journal?.topic.carry(this.#sessionId, this.#unwrittenRecords)
+      this.#context.journal?.topic.carry(this.#sessionId, this.#owedRecords)
     }
-    await this.#closeHandle()
+    await this.#file.close()
     await this.#lock.releaseNow()
-  }
-
-  async #closeHandle(): Promise<void> {
-    const handle = this.#handle
-    this.#handle = undefined
-    await handle?.close()
   }
 
   #newHeader(): SessionHeader {
@@ -484,4 +433,8 @@ export class FileLog implements EntryLog {
 
 function textOf(batch: readonly EncodedEntry[]): string {
   return batch.map(({ line }) => line).join('')
+}
+
+function needsMending({ isSound, tornBytes, endsWithNewline, size }: Loaded): boolean {
+  return !isSound || tornBytes > 0 || (!endsWithNewline && size > 0)
 }

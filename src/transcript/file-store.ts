@@ -10,11 +10,11 @@ import type { SessionId } from '../core/ids.ts'
 import { createFileBlobs } from './blobs.ts'
 import { FileLog, type FileLogContext } from './file-log.ts'
 import type { WriteHooks } from './guard.ts'
-import { IdPool } from './id-pool.ts'
 import { createHandle } from './handle.ts'
 import { DEFAULT_LIMITS, type TranscriptLimits } from './limits.ts'
 import { capOf } from './memory-store.ts'
 import { makeSuspectSound } from './mend.ts'
+import { Stamps } from './stamps.ts'
 import { toStorageError } from './storage-error.ts'
 import type { Transcript, TranscriptStore } from './store.ts'
 import { goneRecord, type TranscriptTopic } from './topic.ts'
@@ -62,7 +62,7 @@ export class FileTranscriptStore implements TranscriptStore {
   readonly #options: FileStoreOptions
   readonly #limits: TranscriptLimits
   readonly #directory: string
-  readonly #pool: IdPool
+  readonly #stamps: Stamps
   readonly #context: FileLogContext
   readonly #cache = new Map<SessionId, Promise<Cached>>()
   #sweep: Timer | undefined
@@ -74,7 +74,7 @@ export class FileTranscriptStore implements TranscriptStore {
     this.#options = options
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits }
     this.#directory = directory
-    this.#pool = new IdPool(options.ids)
+    this.#stamps = new Stamps(options.ids, options.clock)
     const { files, clock, ids, processes, log, cwd = directory, durability = 'sync', journal } = options
     this.#context = {
       files,
@@ -110,10 +110,8 @@ export class FileTranscriptStore implements TranscriptStore {
 
   async exists(sessionId: SessionId): Promise<boolean> {
     if (this.#options.journal?.topic.recoveredOf(sessionId) !== undefined) return true
-    const { files } = this.#options
-    const path = this.#path(sessionId)
     // A reset waits for this: through the thread pool it would stand in line behind syncs under way.
-    return (files.statNow === undefined ? await files.stat(path) : files.statNow(path)) !== undefined
+    return this.#options.files.statNow(this.#path(sessionId)) !== undefined
   }
 
   async archive(sessionId: SessionId): Promise<void> {
@@ -244,8 +242,7 @@ export class FileTranscriptStore implements TranscriptStore {
       {
         sessionId,
         log: file,
-        clock,
-        ids: this.#pool,
+        stamps: this.#stamps,
         guard,
         maxLineBytes,
         ...(onAppended === undefined ? {} : { onAppended }),

@@ -43,6 +43,32 @@ export interface Guarded {
   readonly open: OpenCalls
 }
 
+/** Drafts that need no waiting: nobody to ask, no result to cap, no call to close. Undefined for all others. */
+export function guardAtOnce(
+  drafts: readonly EntryDraft[],
+  open: OpenCalls,
+  provenance: Provenance | undefined,
+  { hooks }: GuardOptions,
+): Guarded | undefined {
+  if (hooks.before_message_write !== undefined) return undefined
+  const passed: EntryDraft[] = []
+  let calls = open
+  for (const draft of drafts) {
+    if (draft.type !== 'message') {
+      passed.push(draft)
+      continue
+    }
+    const message = validMessage(draft.message)
+    if (message.role === 'toolResult' || calls.size > 0) return undefined
+    const kept = withoutInvalidParts(message, provenance)
+    if (kept === undefined) continue
+    const stored = kept === message ? draft : { ...draft, message: kept }
+    calls = afterEntry(calls, stored)
+    passed.push(stored)
+  }
+  return { drafts: passed, open: calls }
+}
+
 /** The way of a draft into the transcript, stage by stage; see the table in `docs/transcript-format.md`. */
 export async function guardDrafts(
   drafts: readonly EntryDraft[],
@@ -63,8 +89,8 @@ export async function guardDrafts(
       calls = new Map()
     }
     const stored = message === undefined ? undefined : { ...draft, message }
-    // A blocked result counts as given: its call must not get an invented one on top.
-    calls = afterEntry(calls, stored ?? draft)
+    // A blocked result counts as given: its call must not get an invented one on top. Calls that are not stored open none.
+    if (stored !== undefined || draft.message.role === 'toolResult') calls = afterEntry(calls, stored ?? draft)
     if (stored !== undefined) passed.push(stored)
   }
   return { drafts: passed, open: calls }
@@ -93,30 +119,21 @@ async function guardMessage(
   isSynthetic: boolean,
   options: GuardOptions,
 ): Promise<Message | undefined> {
-  switch (message.role) {
-    case 'assistant': {
-      const valid = withoutInvalidCalls(message)
-      return valid && beforeWrite(valid, options)
-    }
-    case 'user':
-      return beforeWrite(withProvenance(message, provenance), options)
-    case 'toolResult': {
-      const { blobs, cap } = options
-      const named = withToolName(message, open)
-      const persisted = await toolResultPersist(await capToolResult(named, cap, blobs), isSynthetic, options)
-      const written = await beforeWrite(persisted, options)
-      return written && capToolResult(written, cap, blobs)
-    }
-    case 'custom':
-    case 'bashExecution':
-    case 'system':
-    case 'compactionSummary':
-    case 'branchSummary':
-      return beforeWrite(message, options)
-    default:
-      // Roles of later versions pass as they are.
-      return beforeWrite(message, options)
+  if (message.role !== 'toolResult') {
+    const kept = withoutInvalidParts(message, provenance)
+    return kept && beforeWrite(kept, options)
   }
+  const { blobs, cap } = options
+  const named = withToolName(message, open)
+  const persisted = await toolResultPersist(await capToolResult(named, cap, blobs), isSynthetic, options)
+  const written = await beforeWrite(persisted, options)
+  return written && capToolResult(written, cap, blobs)
+}
+
+/** Undefined when nothing is left. Roles of later versions pass as they are. */
+function withoutInvalidParts(message: Message, provenance: Provenance | undefined): Message | undefined {
+  if (message.role === 'assistant') return withoutInvalidCalls(message)
+  return message.role === 'user' ? withProvenance(message, provenance) : message
 }
 
 function validMessage(message: unknown): Message {

@@ -11,6 +11,13 @@ export function createHandle(shared: LogTranscript, blobs: Blobs, onClose: () =>
       throw new GatewayError('TRANSCRIPT_CLOSED', 'the transcript was closed', { sessionId: shared.sessionId })
     return shared
   }
+  const ask = <T>(question: (transcript: LogTranscript) => Promise<T>): Promise<T> => {
+    try {
+      return question(live())
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
   return {
     sessionId: shared.sessionId,
     get header() {
@@ -22,15 +29,15 @@ export function createHandle(shared: LogTranscript, blobs: Blobs, onClose: () =>
     get repairs() {
       return shared.repairs
     },
-    append: async (drafts, options) => live().append(drafts, options),
-    context: async () => live().context(),
-    branch: async (from) => live().branch(from),
+    append: (drafts, options) => ask((transcript) => transcript.append(drafts, options)),
+    context: () => ask((transcript) => transcript.context()),
+    branch: (from) => ask((transcript) => transcript.branch(from)),
     async *entries() {
       yield* live().entries()
     },
-    entry: async (id) => live().entry(id),
-    branchTo: async (id) => live().branchTo(id),
-    branchWithSummary: async (id, summary) => live().branchWithSummary(id, summary),
+    entry: (id) => ask((transcript) => transcript.entry(id)),
+    branchTo: (id) => ask((transcript) => transcript.branchTo(id)),
+    branchWithSummary: (id, summary) => ask((transcript) => transcript.branchWithSummary(id, summary)),
     blob: (id) => blobs.get(id),
     async close() {
       if (closed) return

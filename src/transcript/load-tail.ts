@@ -26,7 +26,7 @@ export async function loadTail(options: LoadOptions): Promise<Loaded | undefined
   const header = await readHeader(handle)
   if (header === undefined || header.version < FORMAT_VERSION) return undefined
   const walk = new TailWalk()
-  const lines = new LinesFromEnd(handle, (await handle.stat()).size, options.maxLineBytes)
+  const lines = new LinesFromEnd(handle, handle.stat().size, options.maxLineBytes)
   for (;;) {
     const block = await lines.next()
     if (block === undefined) return undefined

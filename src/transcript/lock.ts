@@ -24,8 +24,11 @@ const LONGEST_WAIT_MS = 1_000
 const PAYLOAD_GRACE_MS = 3_000
 /** Far below `staleMs`: a lock that is in use never looks abandoned. */
 const LONGEST_HOLD_MS = 5_000
-/** A look at the lock file is good for this long; shorter than any pause that could matter. */
-const FENCE_MS = 5
+/**
+ * A look at the lock file is good for this long. Taking it over needs an owner that is dead or was away for `staleMs`,
+ * and whoever comes back from being away finds that this time is over.
+ */
+const LOOK_MS = 25
 const MAX_PAYLOAD_BYTES = 64 * 1024
 
 /** One lock per file and process, whoever in the process asks: files are told apart by the port they live behind. */
@@ -56,7 +59,8 @@ export class WriteLock {
   #yieldUntil = 0
   /** Another process asked for the lock when we last looked. */
   #isWanted = false
-  #checkedAt = 0
+  #lookedAt = 0
+  #enteredAt = 0
   #lastLeftAt = 0
 
   constructor(path: string, options: LockOptions, onUnused: () => void) {
@@ -78,7 +82,7 @@ export class WriteLock {
   async enter(signal: AbortSignal): Promise<boolean> {
     await this.#enterInside()
     try {
-      if (this.#owned !== undefined && (await this.#isStillOurs())) return false
+      if (this.#owned !== undefined && this.#isStillOurs()) return false
       this.#forget()
       await this.#take(signal)
       return true
@@ -88,33 +92,50 @@ export class WriteLock {
     }
   }
 
+  /** Enters where that needs no waiting: the lock file is with us still, and nobody is inside. */
+  tryEnter(): boolean {
+    if (this.#isEntered || this.#owned === undefined || !this.isHeld()) return false
+    this.#isEntered = true
+    this.#enteredAt = this.#options.clock.now()
+    return true
+  }
+
   /** False when somebody took the lock over, or removed it, since we entered. */
-  async isHeld(): Promise<boolean> {
-    // Just looked at: a takeover needs the owner dead, or the lock minutes old.
-    if (this.#owned !== undefined && this.#options.clock.now() - this.#checkedAt < FENCE_MS) return true
-    if (await this.#isStillOurs()) return true
+  isHeld(): boolean {
+    const isFresh = this.#options.clock.now() - this.#lookedAt < LOOK_MS
+    if (this.#owned !== undefined && (isFresh || this.#isStillOurs())) return true
     this.#forget()
     return false
   }
 
   /** Directly before a write: throws `SESSION_LOCK_LOST` when the lock is no longer ours. */
-  async fence(): Promise<void> {
-    if (await this.isHeld()) return
+  fence(): void {
+    // Whoever had to wait since it entered looks again.
+    if (this.#options.clock.now() === this.#enteredAt || this.#isStillOurs()) return
+    this.#forget()
     throw new GatewayError('SESSION_LOCK_LOST', 'another process took over this session; nothing was written', {})
   }
 
   async leave(): Promise<void> {
+    if (this.tryLeave()) return
     try {
-      const { clock, lingerMs } = this.#options
-      const owned = this.#owned
-      if (owned === undefined) return
-      if (this.#isWanted) this.#yieldUntil = clock.now() + 2 * FIRST_WAIT_MS
-      const isOld = clock.now() - owned.since > LONGEST_HOLD_MS
-      if (this.#isWanted || isOld || lingerMs === 0) await this.#release()
-      else if (this.#inside.length === 0) this.#startLinger(lingerMs)
+      if (this.#isWanted) this.#yieldUntil = this.#options.clock.now() + 2 * FIRST_WAIT_MS
+      await this.#release()
     } finally {
       this.#leaveInside()
     }
+  }
+
+  /** Leaves where that needs no waiting: the lock file stays with us a while. False when it is time to give it up. */
+  tryLeave(): boolean {
+    const { clock, lingerMs } = this.#options
+    if (this.#owned !== undefined) {
+      const isOld = clock.now() - this.#owned.since > LONGEST_HOLD_MS
+      if (this.#isWanted || isOld || lingerMs === 0) return false
+      if (this.#inside.length === 0) this.#startLinger(lingerMs)
+    }
+    this.#leaveInside()
+    return true
   }
 
   /** Gives the lock file back now. For whoever stops using the file. */
@@ -162,25 +183,21 @@ export class WriteLock {
     if (this.#owned === undefined) this.#onUnused()
   }
 
-  async #isStillOurs(): Promise<boolean> {
-    const stat = await this.#statLock()
+  #isStillOurs(): boolean {
+    const stat = this.#options.files.statNow(this.path)
     const owned = this.#owned
     if (stat === undefined || stat.identity !== owned?.stat.identity) return false
     this.#isWanted = stat.size > owned.stat.size
-    this.#checkedAt = this.#options.clock.now()
+    this.#lookedAt = this.#options.clock.now()
     return true
-  }
-
-  async #statLock(): Promise<FileStat | undefined> {
-    const { files } = this.#options
-    return files.statNow === undefined ? files.stat(this.path) : files.statNow(this.path)
   }
 
   #forget(): void {
     this.#owned?.cancelExit()
     this.#owned = undefined
     this.#isWanted = false
-    this.#checkedAt = 0
+    this.#lookedAt = 0
+    this.#enteredAt = 0
     for (const callback of this.#onRelease.splice(0)) callback()
   }
 
@@ -189,8 +206,8 @@ export class WriteLock {
     if (owned === undefined) return
     this.#forget()
     try {
-      const stat = await this.#statLock()
-      if (stat?.identity === owned.stat.identity) await this.#options.files.remove(this.path)
+      const { files } = this.#options
+      if (files.statNow(this.path)?.identity === owned.stat.identity) await files.remove(this.path)
     } catch (error) {
       // It will be found stale; what was written under it is safe.
       this.#options.log.warn('a lock file could not be removed', { errno: errnoOf(error) })
@@ -236,7 +253,7 @@ export class WriteLock {
     try {
       const createdAt = new Date(clock.now()).toISOString()
       await handle.write(JSON.stringify({ ...processes.self, createdAt, token: ids.hex(16) }))
-      const stat = await handle.stat()
+      const stat = handle.stat()
       this.#owned = { stat, since: clock.now(), cancelExit: processes.onExit(this.path, stat.identity) }
       return true
     } catch (error) {
@@ -270,7 +287,7 @@ export class WriteLock {
    */
   async #moveAway(judged: FileStat): Promise<void> {
     const { files, ids, log } = this.#options
-    if ((await this.#statLock())?.identity !== judged.identity) return
+    if (files.statNow(this.path)?.identity !== judged.identity) return
     const aside = `${this.path}.stale-${ids.hex(8)}`
     try {
       await files.rename(this.path, aside)
@@ -279,7 +296,7 @@ export class WriteLock {
       throw error
     }
     const moved = await files.stat(aside)
-    if (moved?.identity !== judged.identity && (await this.#statLock()) === undefined) {
+    if (moved?.identity !== judged.identity && files.statNow(this.path) === undefined) {
       await files.rename(aside, this.path)
       return
     }

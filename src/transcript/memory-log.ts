@@ -24,6 +24,10 @@ export class MemoryLog implements EntryLog {
     return { header: this.#header, leafId: null, active: EMPTY_PATH, repairs: [] }
   }
 
+  tryBeginWrite(): boolean {
+    return true
+  }
+
   async beginWrite(): Promise<undefined> {}
 
   async write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {
@@ -35,7 +39,7 @@ export class MemoryLog implements EntryLog {
     }
   }
 
-  async endWrite(): Promise<void> {}
+  endWrite(): undefined {}
 
   isIdFree(id: EntryId): boolean {
     return !this.#byId.has(id)

@@ -7,11 +7,11 @@ import { GatewayError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
 import { createMemoryBlobs, type Blobs } from './blobs.ts'
 import type { WriteHooks } from './guard.ts'
-import { IdPool } from './id-pool.ts'
 import { createHandle } from './handle.ts'
 import { DEFAULT_LIMITS, type TranscriptLimits } from './limits.ts'
 import { FORMAT_VERSION } from './line.ts'
 import { MemoryLog } from './memory-log.ts'
+import { Stamps } from './stamps.ts'
 import type { TranscriptStore } from './store.ts'
 import { LogTranscript } from './transcript.ts'
 
@@ -35,7 +35,7 @@ interface Kept {
 /** Transcripts that live as long as the store does. For tests, demos and callers that keep nothing. */
 export function createMemoryStore(options: MemoryStoreOptions): TranscriptStore {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
-  const pool = new IdPool(options.ids)
+  const stamps = new Stamps(options.ids, options.clock)
   const active = new Map<SessionId, Promise<Kept>>()
   const archived = new Map<SessionId, Promise<Kept>>()
 
@@ -47,8 +47,7 @@ export function createMemoryStore(options: MemoryStoreOptions): TranscriptStore 
       {
         sessionId,
         log: new MemoryLog({ type: 'session', version: FORMAT_VERSION, id: sessionId, timestamp, cwd }, journal),
-        clock,
-        ids: pool,
+        stamps,
         maxLineBytes: limits.maxLineBytes,
         guard: { sessionId, clock, log, blobs, hooks, hookTimeoutMs: limits.hookTimeoutMs, cap: capOf(limits) },
         ...(onAppended === undefined ? {} : { onAppended }),

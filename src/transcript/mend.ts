@@ -113,7 +113,7 @@ export function backupName({ path, processes, clock }: Pick<MendOptions, 'path' 
 export async function makeSuspectSound({ files, path, ids }: MendOptions): Promise<void> {
   const handle = await files.open(path, 'read')
   try {
-    const { size, permissions } = await handle.stat()
+    const { size, permissions } = handle.stat()
     const temporary = `${path}.tmp-${ids.hex(8)}`
     const copy = await files.open(temporary, 'replace', permissions)
     try {

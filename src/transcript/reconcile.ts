@@ -65,7 +65,7 @@ async function createFile(options: ReconcileOptions, lines: readonly Line[]): Pr
 async function finishTail(handle: FileHandle, options: ReconcileOptions, lines: readonly Line[]): Promise<boolean> {
   const [first] = options.batches
   if (first === undefined) return true
-  const { size } = await handle.stat()
+  const { size } = handle.stat()
   const { offset } = first
   if (size < offset) return false
   if (offset > 0 && !(await isLineStart(handle, offset))) return false
@@ -101,7 +101,7 @@ async function appendMissing(handle: FileHandle, options: ReconcileOptions, line
   if (missing.length === 0 || last === undefined) return
   const text = missing.map(({ line }) => line)
   if (missing.at(-1) !== last) text.push(leafPointerLine(last.id, options))
-  const { size } = await handle.stat()
+  const { size } = handle.stat()
   const isOpenEnded = size > 0 && !scan.endsWithNewline
   if (isOpenEnded) {
     // Durable first: whoever wrote the last line must not lose it to a hole between it and ours.

@@ -30,7 +30,7 @@ export async function rewriteTranscript(options: RewriteOptions): Promise<void> 
   const { files, path, backupPath, temporary } = options
   const source = await files.open(path, 'read')
   try {
-    const { permissions } = await source.stat()
+    const { permissions } = source.stat()
     if (backupPath !== undefined) await copyFile(files, source, backupPath, permissions)
     const target = await files.open(temporary, 'replace', permissions)
     try {

@@ -32,7 +32,7 @@ const HEAD_BYTES = 1024
 
 /** Reads a whole file once, looking at the beginning of each line, and builds its index. */
 export async function scanFile(handle: FileHandle, options: ScanOptions): Promise<Scan> {
-  const { size } = await handle.stat()
+  const { size } = handle.stat()
   const scanner = new Scanner(options, size)
   const reader = new BlockReader(handle)
   let position = 0

@@ -117,8 +117,11 @@ export function appendRecord(
     o: offset,
     h: header,
     e: batch.map(({ entry }) => (entry.type === 'unknown' ? orderedRaw(entry) : entry)),
-  } as unknown as JsonValue
-  return { topic: TRANSCRIPT_TOPIC, data }
+  }
+  // The same, out of the lines: encoding every entry a second time was a tenth of an append.
+  const head = `{"s":"${sessionId}","o":${offset}${header === undefined ? '' : `,"h":${JSON.stringify(header)}`}`
+  const json = `${head},"e":[${batch.map(({ line }) => line.slice(0, -1)).join()}]}`
+  return { topic: TRANSCRIPT_TOPIC, data, json }
 }
 
 /** Earlier records of the session mean nothing any more: it was removed, or its file is durable and moves away. */

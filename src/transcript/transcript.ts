@@ -1,4 +1,3 @@
-import type { Clock } from '../base/clock.ts'
 import { deferred, type Deferred } from '../base/deferred.ts'
 import type { JournalRecord } from '../base/journal.ts'
 import type { Entry, EntryDraft, SessionHeader } from '../core/entry.ts'
@@ -14,11 +13,11 @@ import {
   toActivePath,
   type ActivePath,
 } from './context.ts'
-import { guardDrafts, type GuardOptions } from './guard.ts'
-import type { IdPool } from './id-pool.ts'
+import { guardAtOnce, guardDrafts, type GuardOptions } from './guard.ts'
 import { encodeLine, freezeEntry, orderedRaw } from './line.ts'
 import type { EncodedEntry, EntryLog, LogState } from './log.ts'
 import { openCallsOf, type OpenCalls } from './open-calls.ts'
+import type { Stamps } from './stamps.ts'
 import type { AppendOptions, RepairNote, TranscriptContext } from './store.ts'
 
 /** `custom` entry that moves the leaf: its parent is the new leaf, so that readers who do not know it agree. */
@@ -27,8 +26,7 @@ export const LEAF_POINTER = 'clew.leaf'
 export interface LogTranscriptOptions {
   readonly sessionId: SessionId
   readonly log: EntryLog
-  readonly clock: Clock
-  readonly ids: IdPool
+  readonly stamps: Stamps
   readonly guard: GuardOptions
   readonly maxLineBytes: number
   /** After the entries are durable, in order. Must not throw. */
@@ -36,6 +34,7 @@ export interface LogTranscriptOptions {
 }
 
 const NEVER = new AbortController().signal
+const NOTHING: readonly JournalRecord[] = []
 
 interface AppendJob {
   readonly kind: 'append'
@@ -74,7 +73,6 @@ export class LogTranscript {
   #working: Promise<void> | undefined
   #activeBytes = 0
   #closed = false
-  #lastTime = { at: Number.NaN, text: '' }
 
   private constructor(options: LogTranscriptOptions, state: LogState) {
     this.#options = options
@@ -116,7 +114,7 @@ export class LogTranscript {
 
   append(drafts: readonly EntryDraft[], options: AppendOptions = {}): Promise<readonly Entry[]> {
     const done = deferred<readonly Entry[]>()
-    const { provenance, alongside = [] } = options
+    const { provenance, alongside = NOTHING } = options
     this.#enqueue({ kind: 'append', drafts, provenance, alongside, done })
     return done.promise
   }
@@ -192,11 +190,7 @@ export class LogTranscript {
   }
 
   #startWork(): void {
-    this.#working ??= this.#work().finally(() => {
-      this.#working = undefined
-      // A job given between the end of the loop and this line found the worker still there and did not start one.
-      if (this.#jobs.length > 0) this.#startWork()
-    })
+    this.#working ??= this.#work()
   }
 
   async #work(): Promise<void> {
@@ -212,26 +206,36 @@ export class LogTranscript {
       }
       await this.#appendBatch(batch)
     }
+    // In the same turn as the last look at the jobs: whoever comes later starts a worker anew.
+    this.#working = undefined
   }
 
-  async #appendBatch(batch: readonly AppendJob[]): Promise<void> {
-    const planned: { job: AppendJob; entries: readonly Entry[] }[] = []
+  async #appendBatch(jobs: readonly AppendJob[]): Promise<void> {
+    const planned: { readonly job: AppendJob; readonly entries: readonly Entry[] }[] = []
     try {
-      await this.#writing(async () => {
+      const changed = this.#log.tryBeginWrite() ? undefined : await this.#log.beginWrite(NEVER)
+      try {
+        if (changed !== undefined) this.#adopt(changed)
         const stage = this.#stage()
-        for (const job of batch) {
-          // One caller's invalid draft is its own affair.
-          await this.#plan(job, stage).then(
-            (entries) => planned.push({ job, entries }),
-            (error: unknown) => job.done.reject(error),
-          )
+        for (const job of jobs) {
+          const mark = markOf(stage)
+          try {
+            planned.push({ job, entries: this.#planAtOnce(job, stage) ?? (await this.#plan(job, stage)) })
+          } catch (error) {
+            // One caller's invalid draft is its own affair; nothing of a job that failed half-way may stay.
+            restore(stage, mark)
+            job.done.reject(error)
+          }
         }
         const alongside = planned.flatMap(({ job }) => job.alongside)
         if (stage.batch.length > 0 || alongside.length > 0) await this.#log.write(stage.batch, alongside)
         this.#commit(stage)
-      })
+      } finally {
+        const leaving = this.#log.endWrite()
+        if (leaving !== undefined) await leaving
+      }
     } catch (error) {
-      for (const job of batch) job.done.reject(error)
+      for (const job of jobs) job.done.reject(error)
       return
     }
     for (const { job, entries } of planned) {
@@ -242,12 +246,13 @@ export class LogTranscript {
 
   async #writing<T>(work: () => Promise<T>): Promise<T> {
     // Waiting for the lock has its own time limit; a caller that gives up must not leave half a batch behind.
-    const changed = await this.#log.beginWrite(NEVER)
+    const changed = this.#log.tryBeginWrite() ? undefined : await this.#log.beginWrite(NEVER)
     try {
       if (changed !== undefined) this.#adopt(changed)
       return await work()
     } finally {
-      await this.#log.endWrite()
+      const leaving = this.#log.endWrite()
+      if (leaving !== undefined) await leaving
     }
   }
 
@@ -262,31 +267,32 @@ export class LogTranscript {
     return { leafId: this.#state.leafId, open: this.#open, base: this.#active, added: [], batch: [] }
   }
 
-  async #plan(job: AppendJob, stage: Stage): Promise<readonly Entry[]> {
-    const guarded = await guardDrafts(job.drafts, stage.open, job.provenance, this.#options.guard)
-    const { leafId, base, added } = stage
-    const [inBatch, inAdded] = [stage.batch.length, added.length]
-    try {
-      for (const draft of guarded.drafts) {
-        this.#add(draft, stage)
-        if (draft.type === 'compaction') await this.#restateSettings(stage)
-      }
-    } catch (error) {
-      // Nothing of a job that failed half-way may stay.
-      stage.batch.length = inBatch
-      added.length = inAdded
-      Object.assign(stage, { leafId, base, added })
-      throw error
-    }
+  /** The usual drafts, which need no waiting. Undefined for all others. */
+  #planAtOnce({ drafts, provenance }: AppendJob, stage: Stage): readonly Entry[] | undefined {
+    if (drafts.some(({ type }) => type === 'compaction')) return undefined
+    const guarded = guardAtOnce(drafts, stage.open, provenance, this.#options.guard)
+    if (guarded === undefined) return undefined
     stage.open = guarded.open
+    return guarded.drafts.map((draft) => this.#add(draft, stage))
+  }
+
+  async #plan({ drafts, provenance }: AppendJob, stage: Stage): Promise<readonly Entry[]> {
+    const guarded = await guardDrafts(drafts, stage.open, provenance, this.#options.guard)
+    const inBatch = stage.batch.length
+    stage.open = guarded.open
+    for (const draft of guarded.drafts) {
+      this.#add(draft, stage)
+      if (draft.type === 'compaction') await this.#restateSettings(stage)
+    }
     return stage.batch.slice(inBatch).map(({ entry }) => entry)
   }
 
-  #add(draft: EntryDraft, stage: Stage): void {
+  #add(draft: EntryDraft, stage: Stage): Entry {
     const encoded = this.#toEntry(draft, stage.leafId, stage.batch)
     stage.batch.push(encoded)
     stage.added.push(encoded.entry)
     stage.leafId = encoded.entry.id
+    return encoded.entry
   }
 
   /**
@@ -332,7 +338,7 @@ export class LogTranscript {
   #toEntry(draft: EntryDraft, parentId: EntryId | null, batch: readonly EncodedEntry[]): EncodedEntry {
     const id = this.#newId(batch)
     const { type, ...fields } = draft
-    const entry = freezeEntry({ type, id, parentId, timestamp: this.#timestamp(), ...fields } as Entry)
+    const entry = freezeEntry({ type, id, parentId, timestamp: this.#options.stamps.now(), ...fields } as Entry)
     const line = encodeLine(entry.type === 'unknown' ? orderedRaw(entry) : entry)
     const { maxLineBytes } = this.#options
     // A UTF-16 unit is at most three bytes; the exact count is only needed near the limit.
@@ -345,21 +351,30 @@ export class LogTranscript {
     return { entry, line }
   }
 
-  /** Appends come in bursts: most share their millisecond with the one before. */
-  #timestamp(): string {
-    const now = this.#options.clock.now()
-    if (now !== this.#lastTime.at) this.#lastTime = { at: now, text: new Date(now).toISOString() }
-    return this.#lastTime.text
-  }
-
   #newId(batch: readonly EncodedEntry[]): EntryId {
-    const { ids } = this.#options
+    const { stamps } = this.#options
     for (let attempt = 0; attempt < 100; attempt++) {
-      const id = ids.hex(this.#log.idDigits) as EntryId
+      const id = stamps.hex(this.#log.idDigits) as EntryId
       if (this.#log.isIdFree(id) && !batch.some(({ entry }) => entry.id === id)) return id
     }
-    return ids.uuid() as EntryId
+    return stamps.uuid() as EntryId
   }
+}
+
+interface Mark {
+  readonly stage: Stage
+  readonly inBatch: number
+  readonly inAdded: number
+}
+
+function markOf(stage: Stage): Mark {
+  return { stage: { ...stage }, inBatch: stage.batch.length, inAdded: stage.added.length }
+}
+
+function restore(stage: Stage, mark: Mark): void {
+  Object.assign(stage, mark.stage)
+  stage.batch.length = mark.inBatch
+  stage.added.length = mark.inAdded
 }
 
 function toMutable(active: ActivePath): { entries: Entry[]; thinkingLevel: string; model: ActivePath['model'] } {

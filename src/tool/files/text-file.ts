@@ -17,7 +17,7 @@ export async function readTextFile(files: Files, at: WorkspacePath, limits: File
   if (at.stat.kind === 'directory') throw new PathRefused(`"${at.name}" is a folder; use the action "list"`)
   const handle = await files.open(at.path, 'read')
   try {
-    const stat = await handle.stat()
+    const stat = handle.stat()
     if (stat.kind !== 'file' || !(await isStillAt(files, at.path, stat))) {
       throw new PathRefused(`"${at.name}" changed while it was opened`)
     }

@@ -143,7 +143,7 @@ describe('the write lock', () => {
     const { files, lock } = scene()
     await lock.enter(never)
     const handle = await files.open(PATH, 'update')
-    await handle.write(' ', (await handle.stat()).size)
+    await handle.write(' ', handle.stat().size)
     await handle.close()
     await lock.leave()
     await lock.enter(never).then(() => lock.leave())
