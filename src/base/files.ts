@@ -52,8 +52,11 @@ export interface FileHandle {
    * block costs more than the read. Returns how many bytes were read. Optional; callers fall back to `read`.
    */
   readInto?(target: Uint8Array, position: number): Promise<number>
-  /** Writes all bytes at the end (or at `position` in `update` mode) or throws; a throw may leave a part behind. */
-  write(bytes: Uint8Array | string, position?: number): Promise<void>
+  /**
+   * Writes all bytes at the end (or at `position`) or fails, at once or later; a failure may leave a part behind.
+   * Undefined when it is done already: little bytes go to the system's cache faster than a promise takes.
+   */
+  write(bytes: Uint8Array | string, position?: number): Promise<void> | undefined
   truncate(size: number): Promise<void>
   /** `fdatasync`. After a failure the handle's unsynced data must be taken as lost. */
   sync(): Promise<void>

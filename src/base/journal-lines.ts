@@ -1,71 +1,162 @@
 import { crc32 } from 'node:zlib'
 import type { Files } from './files.ts'
 import type { JournalRecord } from './journal.ts'
+import { parseJson } from './json.ts'
 
 /**
- * A line of the journal: eight hexadecimal digits of CRC-32 over the rest, a space, the batch as JSON, a newline.
- * JSON text holds no raw newline, so damage never spreads past the line it touches. Names of topics need no escaping.
+ * A line of the journal: eight hexadecimal digits of CRC-32 over the rest, a space, the number of the batch and the
+ * line's place in it, a space, the commit as JSON, a newline. JSON text holds no raw newline, so damage never spreads
+ * past the line it touches.
  */
-export function encodeJournalLine(records: readonly JournalRecord[]): string {
-  const encoded = records.map(({ topic, data, json = JSON.stringify(data) }) => `["${topic}",${json}]`)
-  const body = `[${encoded.join()}]`
-  return `${checksum(body)} ${body}\n`
+export function encodeJournalLine(batch: number, place: number, commit: string): string {
+  const rest = `${batch}.${place} ${commit}`
+  return `${checksum(rest)} ${rest}\n`
 }
 
-export interface JournalRead {
-  readonly bytes: number
-  readonly damagedLines: number
-  /** Bytes behind the last good line at the very end: a write that never finished, and was never acknowledged. */
-  readonly tornBytes: number
+/** Names of topics need no escaping. */
+export function encodeCommit(records: readonly JournalRecord[]): string {
+  const [first] = records
+  if (records.length === 1 && first !== undefined) return `[${encodeRecord(first)}]`
+  return `[${records.map(encodeRecord).join()}]`
+}
+
+function encodeRecord({ topic, data, json = JSON.stringify(data) }: JournalRecord): string {
+  return `["${topic}",${json}]`
+}
+
+interface Line {
+  readonly batch: number
+  readonly place: number
+  readonly records: readonly JournalRecord[]
+}
+
+export interface JournalFile {
+  readonly size: number
+  /** The end of the last line that was taken. */
+  readonly end: number
+  /** Nothing was ever written to it. */
+  readonly isBlank: boolean
 }
 
 const READ_BYTES = 1024 * 1024
 const NEWLINE = 10
 
-export async function readJournalLines(
-  files: Files,
-  path: string,
-  onBatch: (records: readonly JournalRecord[]) => void,
-): Promise<JournalRead> {
-  const handle = await files.open(path, 'read')
-  let rest: Buffer = Buffer.alloc(0)
-  let position = 0
-  let damagedLines = 0
-  // Unreadable lines count as damage only once a readable one follows: until then they may be the torn end.
-  let unreadable = { lines: 0, bytes: 0 }
-  try {
-    for (;;) {
-      const block = await handle.read(position, READ_BYTES)
-      if (block.length === 0) break
-      position += block.length
-      const bytes = rest.length === 0 ? Buffer.from(block) : Buffer.concat([rest, block])
-      let start = 0
-      for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
-        const records = decodeJournalLine(bytes.toString('utf8', start, end))
-        if (records === undefined) {
-          unreadable = { lines: unreadable.lines + 1, bytes: unreadable.bytes + end + 1 - start }
-        } else {
-          damagedLines += unreadable.lines
-          unreadable = { lines: 0, bytes: 0 }
-          onBatch(records)
-        }
-        start = end + 1
-      }
-      rest = bytes.subarray(start)
-    }
-  } finally {
-    await handle.close()
+/**
+ * Reads a journal, file by file in the order they were written. A batch is written only after the one before it is
+ * durable: so what a crash leaves unfinished is in the last batch alone, as lines that are cut, missing or behind a
+ * hole. From the first such place on that batch is dropped: nobody was told of it, and what is kept is what came
+ * before. Anywhere else an unreadable line is damage and costs that line only.
+ */
+export class JournalReader {
+  /** The highest number of a batch. */
+  batch = 0
+  records = 0
+  /** Unreadable stretches that are no unfinished write, by file. */
+  readonly damage = new Map<string, number>()
+  readonly #onRecords: (records: readonly JournalRecord[]) => void
+  /** The place of the next line of the last batch; its lines behind a missing one are held back. */
+  #expected = 0
+  #held: Line[] = []
+  /** Files of unreadable stretches that may belong to the last batch, one for each. */
+  #doubtful: string[] = []
+  #end = 0
+
+  constructor(onRecords: (records: readonly JournalRecord[]) => void) {
+    this.#onRecords = onRecords
   }
-  return { bytes: position, damagedLines, tornBytes: unreadable.bytes + rest.length }
+
+  async read(files: Files, path: string): Promise<JournalFile> {
+    const handle = await files.open(path, 'read')
+    let rest: Buffer = Buffer.alloc(0)
+    let position = 0
+    let isBlank = true
+    this.#end = 0
+    const begin = (): void => {
+      // A file is begun when the one before it is complete.
+      if (isBlank) this.confirm()
+      isBlank = false
+    }
+    try {
+      for (;;) {
+        const block = await handle.read(position, READ_BYTES)
+        if (block.length === 0) break
+        position += block.length
+        const bytes = rest.length === 0 ? Buffer.from(block) : Buffer.concat([rest, block])
+        const offset = position - bytes.length
+        let start = afterZeros(bytes, 0)
+        for (let end = bytes.indexOf(NEWLINE, start); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
+          begin()
+          this.#take(path, decodeJournalLine(bytes.toString('utf8', start, end)), offset + end + 1)
+          start = afterZeros(bytes, end + 1)
+        }
+        rest = bytes.subarray(start)
+      }
+    } finally {
+      await handle.close()
+    }
+    if (rest.length > 0) {
+      begin()
+      this.#doubtful.push(path)
+    }
+    return { size: position, end: this.#end, isBlank }
+  }
+
+  /** What was read so far is complete: an unreadable stretch of it is damage. */
+  confirm(): void {
+    for (const { records } of this.#held) this.#pass(records)
+    for (const path of this.#doubtful) this.damage.set(path, (this.damage.get(path) ?? 0) + 1)
+    this.#held = []
+    this.#doubtful = []
+  }
+
+  #take(path: string, line: Line | undefined, end: number): void {
+    if (line === undefined) {
+      this.#doubtful.push(path)
+      return
+    }
+    const batch = line.batch || this.batch + 1
+    if (batch > this.batch) this.#beginBatch(batch, line.place)
+    if (line.place !== this.#expected || this.#held.length > 0) {
+      this.#held.push(line)
+      return
+    }
+    this.#expected++
+    this.#end = end
+    this.#pass(line.records)
+  }
+
+  #beginBatch(batch: number, place: number): void {
+    // Before the first line of a batch stand only earlier ones; before any other may be lost lines of its own.
+    const unclear = place === 0 ? [] : this.#doubtful.splice(0)
+    this.confirm()
+    this.#doubtful = unclear
+    this.batch = batch
+    this.#expected = 0
+  }
+
+  #pass(records: readonly JournalRecord[]): void {
+    this.records += records.length
+    this.#onRecords(records)
+  }
 }
 
-function decodeJournalLine(line: string): readonly JournalRecord[] | undefined {
+/** Segments are filled with zeros before they are used. */
+function afterZeros(bytes: Buffer, from: number): number {
+  let at = from
+  while (bytes[at] === 0) at++
+  return at
+}
+
+function decodeJournalLine(line: string): Line | undefined {
   if (line[8] !== ' ') return undefined
-  const body = line.slice(9)
-  if (checksum(body) !== line.slice(0, 8)) return undefined
-  const batch: unknown = JSON.parse(body)
-  if (!Array.isArray(batch)) return undefined
-  return batch.map(([topic, data]: [string, JournalRecord['data']]) => ({ topic, data }))
+  const rest = line.slice(9)
+  if (checksum(rest) !== line.slice(0, 8)) return undefined
+  const body = rest.indexOf('[')
+  const commit = parseJson(rest.slice(body))
+  if (!Array.isArray(commit)) return undefined
+  // Lines of version 0.1.0 had no number: each was a batch of its own.
+  const [batch = 0, place = 0] = rest.slice(0, body).split('.').map(Number)
+  return { batch, place, records: commit.map(([topic, data]: [string, unknown]) => ({ topic, data })) }
 }
 
 function checksum(text: string): string {

@@ -1,8 +1,8 @@
-import type { FileHandle, Files } from './files.ts'
-import { errnoOf, makeDurableDirectory } from './files.ts'
-import type { Log } from './log.ts'
 import { deferred, type Deferred } from './deferred.ts'
-import { encodeJournalLine, readJournalLines } from './journal-lines.ts'
+import { errnoOf, makeDurableDirectory, type Files } from './files.ts'
+import { encodeCommit, encodeJournalLine, JournalReader } from './journal-lines.ts'
+import { JournalSegments } from './journal-segments.ts'
+import type { Log } from './log.ts'
 
 /**
  * The one write-ahead log of a home directory. A commit is durable when it resolves; its records stay together, over
@@ -52,6 +52,10 @@ export interface JournalOptions {
   readonly log: Log
   /** A checkpoint starts when the log has grown by this much, or by the size of the last snapshot if that is more. */
   readonly checkpointBytes?: number
+  /** Size of the files the log is divided into, once it is in use. */
+  readonly segmentBytes?: number
+  /** Bytes committed before it counts as in use: until then no file is made ready ahead. */
+  readonly prepareAfterBytes?: number
   /** Most bytes written between two syncs. */
   readonly maxBatchBytes?: number
   /** Commits waiting beyond this fail with `JournalBusy`. */
@@ -77,11 +81,18 @@ export class JournalRefused extends Error {
 }
 
 interface Waiting {
-  readonly line: string
+  readonly commit: string
   readonly records: readonly JournalRecord[]
   readonly done: Deferred<void>
 }
 
+interface Rotation {
+  /** The last segment before it, and the last batch. */
+  readonly covered: number
+  readonly batch: number
+}
+
+const WORTH_A_SYNC_BYTES = 16 * 1024
 const SNAPSHOT_SLICE_BYTES = 256 * 1024
 const MAX_DAMAGED_KEPT = 10
 
@@ -94,27 +105,34 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
 class FileJournal implements Journal {
   readonly #options: Required<Omit<JournalOptions, 'onFailed'>> & Pick<JournalOptions, 'onFailed'>
   readonly #topics: ReadonlyMap<string, JournalTopic>
-  #segment = 0
-  #handle: FileHandle | undefined
-  #segmentBytes = 0
+  readonly #segments: JournalSegments
+  /** The number of the last batch. */
+  #batch = 0
+  /** Written since the last checkpoint began. */
+  #grownBytes = 0
   #snapshotBytes = 0
   #queue: Waiting[] = []
   #queuedBytes = 0
+  #isGathering = false
   #writing: Promise<void> | undefined
-  #rotation: Deferred<number> | undefined
+  #rotation: Deferred<Rotation> | undefined
   #checkpointing: Promise<void> | undefined
   #failed: JournalFailed | undefined
   #closed = false
-  #damaged = new Set<number>()
+  /** Files with lines that could not be read. */
+  #damaged = new Set<string>()
   recovery: JournalRecovery = { records: 0, damagedLines: 0 }
 
   constructor(options: JournalOptions) {
     this.#options = {
       checkpointBytes: 64 * 1024 * 1024,
+      segmentBytes: 4 * 1024 * 1024,
+      prepareAfterBytes: 64 * 1024,
       maxBatchBytes: 4 * 1024 * 1024,
       maxQueuedBytes: 256 * 1024 * 1024,
       ...options,
     }
+    this.#segments = new JournalSegments(this.#options)
     this.#topics = new Map(options.topics.map((topic) => [topic.name, topic]))
   }
 
@@ -125,42 +143,38 @@ class FileJournal implements Journal {
     for (const name of names) if (name.endsWith('.tmp')) await files.remove(`${directory}/${name}`)
     const snapshot = numbered(names, '.snap').at(-1) ?? 0
     const segments = numbered(names, '.log')
-    let records = 0
-    let damagedLines = 0
+    const reader = new JournalReader((records) => this.#apply(records))
     if (snapshot > 0) {
-      const read = await readJournalLines(files, this.#path(snapshot, 'snap'), (batch) => {
-        records += this.#apply(batch)
-      })
-      damagedLines += read.damagedLines + (read.tornBytes > 0 ? 1 : 0)
-      this.#snapshotBytes = read.bytes
-      if (read.damagedLines > 0 || read.tornBytes > 0) this.#damaged.add(snapshot)
+      this.#snapshotBytes = (await reader.read(files, this.#path(snapshot, 'snap'))).size
+      reader.confirm()
     }
-    for (const segment of segments) {
-      if (segment <= snapshot) continue
-      const read = await readJournalLines(files, this.#path(segment, 'log'), (batch) => {
-        records += this.#apply(batch)
-      })
-      damagedLines += read.damagedLines
-      if (read.damagedLines > 0) this.#damaged.add(segment)
-      await syncFile(files, this.#path(segment, 'log'))
+    const ends: { readonly path: string; readonly end: number }[] = []
+    for (const path of segments.filter((number) => number > snapshot).map((number) => this.#path(number, 'log'))) {
+      const { end, isBlank } = await reader.read(files, path)
+      if (isBlank) await files.remove(path)
+      else ends.push({ path, end })
     }
+    const last = ends.at(-1)
+    for (const segment of ends) await makeFinal(files, segment, segment === last)
     await files.syncDirectory(directory)
-    this.recovery = { records, damagedLines }
+    this.#batch = reader.batch
+    for (const path of reader.damage.keys()) this.#damaged.add(path)
+    const damagedLines = [...reader.damage.values()].reduce((sum, lines) => sum + lines, 0)
+    this.recovery = { records: reader.records, damagedLines }
     if (damagedLines > 0) log.error('the journal has damaged lines; what they held is lost', { damagedLines })
-    this.#segment = Math.max(snapshot, segments.at(-1) ?? 0)
-    await this.#startSegment()
+    await this.#segments.start(Math.max(snapshot, segments.at(-1) ?? 0) + 1)
   }
 
   commit(records: readonly JournalRecord[]): Promise<void> {
     if (this.#failed) return Promise.reject(this.#failed)
     if (this.#closed) return Promise.reject(new JournalRefused(new Error('the journal is closed')))
-    const line = encodeJournalLine(records)
-    if (this.#queuedBytes + line.length > this.#options.maxQueuedBytes) {
+    const commit = encodeCommit(records)
+    if (this.#queuedBytes + commit.length > this.#options.maxQueuedBytes) {
       return Promise.reject(new JournalRefused(new Error('too many commits are waiting')))
     }
     const done = deferred()
-    this.#queue.push({ line, records, done })
-    this.#queuedBytes += line.length
+    this.#queue.push({ commit, records, done })
+    this.#queuedBytes += commit.length
     this.#startWriting()
     return done.promise
   }
@@ -175,24 +189,34 @@ class FileJournal implements Journal {
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
-    while (this.#writing !== undefined) await this.#writing
+    this.#writeNow()
+    await this.#writing
     await this.#checkpointing?.catch(() => undefined)
     if (this.#failed === undefined) await this.#runCheckpoint()
-    await this.#handle?.close()
+    await this.#segments.close()
   }
 
+  /**
+   * A moment later everything that was committed in this turn of the event loop is in the queue. What is enough for a
+   * sync of its own starts at once: the rest is put together while the disk works.
+   */
   #startWriting(): void {
-    this.#writing ??= this.#writeAll().finally(() => {
-      this.#writing = undefined
-      if (this.#queue.length > 0 || this.#rotation !== undefined) this.#startWriting()
-    })
+    if (this.#writing !== undefined) return
+    if (this.#queuedBytes >= WORTH_A_SYNC_BYTES) return this.#writeNow()
+    if (this.#isGathering) return
+    this.#isGathering = true
+    queueMicrotask(() => this.#writeNow())
+  }
+
+  #writeNow(): void {
+    this.#isGathering = false
+    const isIdle = this.#writing === undefined
+    if (isIdle && (this.#queue.length > 0 || this.#rotation !== undefined)) this.#writing = this.#writeAll()
   }
 
   async #writeAll(): Promise<void> {
-    // One microtask later, everything that was committed in the same turn of the event loop is in the queue.
-    await Promise.resolve()
     while (this.#queue.length > 0 || this.#rotation !== undefined) {
-      await this.#rotateIfAsked()
+      if (this.#rotation !== undefined) await this.#rotate(this.#rotation)
       const batch = this.#takeBatch()
       if (batch.length === 0) continue
       try {
@@ -203,14 +227,16 @@ class FileJournal implements Journal {
       }
       if (this.#isDueForCheckpoint()) void this.checkpoint().catch((error: unknown) => this.#logCheckpoint(error))
     }
+    // In the same turn as the last look at the queue: whoever comes later starts a writer anew.
+    this.#writing = undefined
   }
 
   #takeBatch(): Waiting[] {
     let bytes = 0
     let count = 0
     for (const waiting of this.#queue) {
-      if (count > 0 && bytes + waiting.line.length > this.#options.maxBatchBytes) break
-      bytes += waiting.line.length
+      if (count > 0 && bytes + waiting.commit.length > this.#options.maxBatchBytes) break
+      bytes += waiting.commit.length
       count++
     }
     this.#queuedBytes -= bytes
@@ -218,21 +244,22 @@ class FileJournal implements Journal {
   }
 
   async #writeBatch(batch: readonly Waiting[]): Promise<void> {
-    const handle = this.#handle
-    if (handle === undefined) throw new JournalFailed(new Error('no segment is open'))
-    const bytes = Buffer.from(batch.map((waiting) => waiting.line).join(''))
+    const number = ++this.#batch
+    const bytes = Buffer.from(batch.map(({ commit }, place) => encodeJournalLine(number, place, commit)).join(''))
     try {
-      await handle.write(bytes)
+      const writing = this.#segments.write(bytes)
+      // Without a wait where there is none: the sync begins while others prepare the next batch.
+      if (writing !== undefined) await writing
     } catch (error) {
-      await this.#undoWrite(handle)
+      await this.#undoWrite()
       throw new JournalRefused(error)
     }
     try {
-      await handle.sync()
+      await this.#segments.sync(bytes.length)
     } catch (error) {
       throw new JournalFailed(error)
     }
-    this.#segmentBytes += bytes.length
+    this.#grownBytes += bytes.length
     for (const waiting of batch) {
       this.#apply(waiting.records)
       waiting.done.resolve()
@@ -240,17 +267,16 @@ class FileJournal implements Journal {
   }
 
   /** A part of a batch on disk would be glued to the next one; when it cannot be taken back nothing may follow it. */
-  async #undoWrite(handle: FileHandle): Promise<void> {
+  async #undoWrite(): Promise<void> {
     try {
-      await handle.truncate(this.#segmentBytes)
+      await this.#segments.undo()
     } catch (error) {
       throw new JournalFailed(error)
     }
   }
 
-  #apply(records: readonly JournalRecord[]): number {
+  #apply(records: readonly JournalRecord[]): void {
     for (const { topic, data } of records) this.#topics.get(topic)?.apply(data)
-    return records.length
   }
 
   #fail(error: JournalFailed): void {
@@ -263,58 +289,47 @@ class FileJournal implements Journal {
   #isDueForCheckpoint(): boolean {
     return (
       this.#failed === undefined &&
-      this.#segmentBytes > Math.max(this.#options.checkpointBytes, this.#snapshotBytes) &&
+      this.#grownBytes > Math.max(this.#options.checkpointBytes, this.#snapshotBytes) &&
       this.#checkpointing === undefined
     )
   }
 
   async #runCheckpoint(): Promise<void> {
     if (this.#failed) throw this.#failed
-    const rotation = deferred<number>()
+    await this.#segments.settle()
+    const rotation = deferred<Rotation>()
     this.#rotation = rotation
     this.#startWriting()
-    const covered = await rotation.promise
+    const { covered, batch } = await rotation.promise
     for (const topic of this.#topics.values()) await topic.settle?.()
-    await this.#writeSnapshot(covered)
+    await this.#writeSnapshot(covered, batch)
     await this.#removeCovered(covered)
   }
 
   /** Between two batches: everything in the old segments is applied, everything later goes to the new one. */
-  async #rotateIfAsked(): Promise<void> {
-    const rotation = this.#rotation
-    if (rotation === undefined) return
+  async #rotate(rotation: Deferred<Rotation>): Promise<void> {
     this.#rotation = undefined
-    const covered = this.#segment
-    const previous = this.#handle
     try {
-      await this.#startSegment()
-      await previous?.close()
-      rotation.resolve(covered)
+      const covered = await this.#segments.rotate()
+      this.#grownBytes = 0
+      rotation.resolve({ covered, batch: this.#batch })
     } catch (error) {
       rotation.reject(error)
     }
   }
 
-  async #startSegment(): Promise<void> {
-    const { files, directory } = this.#options
-    const handle = await files.open(this.#path(this.#segment + 1, 'log'), 'create')
-    await files.syncDirectory(directory)
-    this.#segment++
-    this.#segmentBytes = 0
-    this.#handle = handle
-  }
-
-  async #writeSnapshot(covered: number): Promise<void> {
+  async #writeSnapshot(covered: number, batch: number): Promise<void> {
     const { files, directory } = this.#options
     const temporary = `${directory}/${covered}.tmp`
     const handle = await files.open(temporary, 'replace')
     let total = 0
+    let place = 0
     try {
       let slice: string[] = []
       let bytes = 0
       for (const topic of this.#topics.values()) {
         for (const data of topic.snapshot()) {
-          const line = encodeJournalLine([{ topic: topic.name, data }])
+          const line = encodeJournalLine(batch, place++, encodeCommit([{ topic: topic.name, data }]))
           slice.push(line)
           bytes += line.length
           if (bytes < SNAPSHOT_SLICE_BYTES) continue
@@ -340,12 +355,12 @@ class FileJournal implements Journal {
     const names = await files.list(directory)
     for (const segment of numbered(names, '.log').filter((number) => number <= covered)) {
       const path = this.#path(segment, 'log')
-      if (this.#damaged.has(segment)) await files.rename(path, `${directory}/${segment}.damaged`)
+      if (this.#damaged.has(path)) await files.rename(path, `${directory}/${segment}.damaged`)
       else await files.remove(path)
     }
     for (const snapshot of numbered(names, '.snap').filter((number) => number < covered)) {
       const path = this.#path(snapshot, 'snap')
-      if (this.#damaged.has(snapshot)) await files.rename(path, `${directory}/${snapshot}.damaged`)
+      if (this.#damaged.has(path)) await files.rename(path, `${directory}/${snapshot}.damaged`)
       else await files.remove(path)
     }
     this.#damaged.clear()
@@ -355,7 +370,7 @@ class FileJournal implements Journal {
 
   #logCheckpoint(error: unknown): void {
     // Try again only after as much growth again, instead of at every batch.
-    this.#snapshotBytes = Math.max(this.#snapshotBytes, this.#segmentBytes + this.#options.checkpointBytes)
+    this.#snapshotBytes = Math.max(this.#snapshotBytes, this.#grownBytes + this.#options.checkpointBytes)
     this.#options.log.error('a checkpoint of the journal failed; the log keeps growing until one succeeds', {
       errno: errnoOf(error),
     })
@@ -368,11 +383,17 @@ class FileJournal implements Journal {
 
 /**
  * A killed process leaves lines that were written and not synced. Having been applied they are facts that later commits
- * build on, so a power cut must not be able to take them back.
+ * build on, so a power cut must not be able to take them back. What was dropped must not come back either: it is cut
+ * off before anything follows that would make it look complete.
  */
-async function syncFile(files: Files, path: string): Promise<void> {
+async function makeFinal(
+  files: Files,
+  { path, end }: { readonly path: string; readonly end: number },
+  isLast: boolean,
+): Promise<void> {
   const handle = await files.open(path, 'update')
   try {
+    if (isLast && handle.stat().size > end) await handle.truncate(end)
     await handle.sync()
   } finally {
     await handle.close()

@@ -44,7 +44,7 @@ async function tryCreate(
     await handle.write(content, 0)
     const { identity } = handle.stat()
     const forgetExit = processes.onExit(path, identity)
-    const stopRenewing = renew(clock, () => handle.write(content, 0))
+    const stopRenewing = renew(clock, async () => handle.write(content, 0))
     return async () => {
       stopRenewing()
       forgetExit()

@@ -92,17 +92,11 @@ function createHandle(path: string, descriptor: number): FileHandle {
       return buffer.subarray(0, await readFully(descriptor, buffer, position))
     },
     readInto: (target, position) => readFully(descriptor, target, position),
-    async write(bytes, position) {
+    write(bytes, position) {
       const buffer = typeof bytes === 'string' ? Buffer.from(bytes) : bytes
-      let written = 0
-      while (written < buffer.length) {
-        const at = position === undefined ? null : position + written
-        const length = buffer.length - written
-        written +=
-          length <= SYNC_WRITE_BYTES
-            ? writeSync(descriptor, buffer, written, length, at)
-            : (await writeAt(descriptor, buffer, written, length, at)).bytesWritten
-      }
+      if (buffer.length > SYNC_WRITE_BYTES) return writeFully(descriptor, buffer, 0, position)
+      const written = writeSync(descriptor, buffer, 0, buffer.length, position ?? null)
+      return written === buffer.length ? undefined : writeFully(descriptor, buffer, written, position)
     },
     truncate: (size) => truncateTo(descriptor, size),
     sync: () => syncData(descriptor),
@@ -112,6 +106,18 @@ function createHandle(path: string, descriptor: number): FileHandle {
       closed = true
       closeSync(descriptor)
     },
+  }
+}
+
+async function writeFully(
+  descriptor: number,
+  buffer: Uint8Array,
+  from: number,
+  position: number | undefined,
+): Promise<void> {
+  for (let written = from; written < buffer.length;) {
+    const at = position === undefined ? null : position + written
+    written += (await writeAt(descriptor, buffer, written, buffer.length - written, at)).bytesWritten
   }
 }
 

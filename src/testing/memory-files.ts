@@ -56,7 +56,7 @@ export class MemoryFiles implements Files {
     this.#fault = { at, fault }
   }
 
-  /** From now on writes beyond this many bytes fail with ENOSPC. */
+  /** The disk has this much space left from now on: what does not fit fails with ENOSPC. */
   limitSpace(bytes: number): void {
     this.#freeBytes = bytes
   }
@@ -195,6 +195,7 @@ export class MemoryFiles implements Files {
     const node = this.#names.get(path)
     if (node === undefined) return
     if (node.kind === 'directory') throw errno('EISDIR', path)
+    this.#freeBytes += node.size
     this.#change(() => this.#rename([{ path, node: undefined }], directoryOf(path)))
   }
 
@@ -243,8 +244,10 @@ export class MemoryFiles implements Files {
         if (mode === 'read') throw errno('EBADF', path)
         const data = typeof bytes === 'string' ? new TextEncoder().encode(bytes) : bytes
         const at = mode === 'append' || position === undefined ? node.size : position
-        const room = Math.max(0, Math.min(data.length, this.#freeBytes))
-        this.#freeBytes -= room
+        // Writing over what is there takes no space.
+        const inPlace = Math.max(0, Math.min(data.length, node.size - at))
+        const room = Math.min(data.length, inPlace + Math.max(0, this.#freeBytes))
+        this.#freeBytes -= room - inPlace
         this.#change(
           () => node.write(at, data.slice(0, room), this.#now()),
           () => node.write(at, data.slice(0, Math.floor(room / 2)), this.#now()),
@@ -253,6 +256,7 @@ export class MemoryFiles implements Files {
       },
       truncate: async (size) => {
         check()
+        this.#freeBytes += Math.max(0, node.size - size)
         this.#change(() => node.truncate(size, this.#now()))
       },
       sync: async () => {
@@ -361,9 +365,7 @@ class Node {
       const fate = random === undefined ? 0 : random()
       if (fate < 0.4) continue
       const torn = fate > 0.8 && change.kind === 'write' && random !== undefined
-      copy.#applyDurable(
-        torn ? { ...change, bytes: change.bytes.slice(0, Math.floor(random() * change.bytes.length)) } : change,
-      )
+      for (const piece of torn ? tear(change, copy.#durableSize, random) : [change]) copy.#applyDurable(piece)
     }
     copy.#bytes = copy.#durable.slice()
     copy.#size = copy.#durableSize
@@ -389,6 +391,27 @@ class Node {
       this.#durableSize = change.size
     }
   }
+}
+
+const SECTOR_BYTES = 64
+
+/** What a power cut left of one write: behind the end of the file a beginning, inside it any of its sectors. */
+function tear(
+  write: Extract<Pending, { kind: 'write' }>,
+  fileSize: number,
+  random: () => number,
+): readonly Extract<Pending, { kind: 'write' }>[] {
+  const { position, bytes } = write
+  const isInPlace = position + bytes.length <= fileSize
+  if (!isInPlace) return [{ ...write, bytes: bytes.slice(0, Math.floor(random() * bytes.length)) }]
+  const sectors: Extract<Pending, { kind: 'write' }>[] = []
+  for (let at = 0; at < bytes.length;) {
+    // Sectors lie where they lie in the file, not where the write begins.
+    const end = Math.min(bytes.length, at + SECTOR_BYTES - ((position + at) % SECTOR_BYTES))
+    if (random() < 0.5) sectors.push({ ...write, position: position + at, bytes: bytes.slice(at, end) })
+    at = end
+  }
+  return sectors
 }
 
 function place(target: Uint8Array<ArrayBuffer>, position: number, bytes: Uint8Array): Uint8Array<ArrayBuffer> {

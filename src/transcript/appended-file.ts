@@ -75,19 +75,34 @@ export class AppendedFile {
     this.#identity = this.#handle.stat().identity
   }
 
-  /** All of it or nothing. After `openForAppending`. */
-  async append(text: string): Promise<void> {
+  /** All of it or nothing. After `openForAppending`. Undefined when it is done already. */
+  append(text: string): Promise<void> | undefined {
     const handle = this.#handle
     if (handle === undefined) throw new Error('the file is not open')
     const bytes = Buffer.from(text)
     try {
-      await handle.write(bytes)
+      const writing = handle.write(bytes)
+      if (writing !== undefined) return this.#finish(handle, writing, bytes.length)
     } catch (error) {
-      // A part of a batch must not stay: the next one would be glued to it.
-      await handle.truncate(this.#size).catch(this.#onSpoilt)
-      throw error
+      return this.#takeBack(handle, error)
     }
     this.#size += bytes.length
+    return undefined
+  }
+
+  async #finish(handle: FileHandle, writing: Promise<void>, bytes: number): Promise<void> {
+    try {
+      await writing
+    } catch (error) {
+      await this.#takeBack(handle, error)
+    }
+    this.#size += bytes
+  }
+
+  /** A part of a batch must not stay: the next one would be glued to it. */
+  async #takeBack(handle: FileHandle, error: unknown): Promise<never> {
+    await handle.truncate(this.#size).catch(this.#onSpoilt)
+    throw error
   }
 
   async sync(): Promise<void> {

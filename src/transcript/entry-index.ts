@@ -78,6 +78,18 @@ export class EntryIndex {
     return this.#copies
   }
 
+  /** `add` for a child of the last entry, the usual case of an append: its parent need not be looked up. */
+  addToLast(offset: number, length: number, kind: EntryKind, id: EntryId): void {
+    const at = this.#count++
+    if (at >= this.#offsets.length) this.#grow()
+    this.#offsets[at] = offset
+    this.#lengths[at] = length
+    this.#lines[at] = this.lineAt(at - 1) + 1
+    this.#kinds[at] = kind
+    this.#parents[at] = at - 1
+    this.ids.put(at, id)
+  }
+
   add(entry: IndexedLine): number {
     const at = this.#count++
     if (at >= this.#offsets.length) this.#grow()

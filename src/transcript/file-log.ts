@@ -15,7 +15,7 @@ import type { TranscriptLimits } from './limits.ts'
 import { encodeHeader, FORMAT_VERSION } from './line.ts'
 import { loadByScan, type Loaded } from './load.ts'
 import { loadTail } from './load-tail.ts'
-import { lockOf, type WriteLock } from './lock.ts'
+import { lockOf, LOOK_MS, type WriteLock } from './lock.ts'
 import type { EncodedEntry, EntryLog, LogState } from './log.ts'
 import { requireJournal } from './memory-log.ts'
 import { makeSound, makeSuspectSound } from './mend.ts'
@@ -54,6 +54,9 @@ export class FileLog implements EntryLog {
   /** What was read and has to be mended before anything is added. Undefined when nothing stands in the way. */
   #toMend: Loaded | undefined
   #index: EntryIndex | undefined
+  /** The entry we added to the index last. */
+  #lastId: EntryId | undefined
+  #lookedAt = 0
   #failed: GatewayError | undefined
   /** The records of the lines the file is owed. */
   #owedRecords: JournalRecord[] = []
@@ -156,22 +159,35 @@ export class FileLog implements EntryLog {
     this.#toMend = loaded !== undefined && needsMending(loaded) ? loaded : undefined
     this.#file.wasRead(identity, loaded?.size ?? 0)
     this.#index = loaded === undefined ? new EntryIndex() : loaded.scan?.index
+    this.#lastId = undefined
     if (loaded !== undefined) this.#header = loaded.state.header
     return loaded?.state ?? { header: this.#header, leafId: null, active: EMPTY_PATH, repairs: [] }
   }
 
   tryBeginWrite(): boolean {
     const isReady = this.#failed === undefined && !this.#file.isOwedLines && this.#lock.isOwned
-    return isReady && this.#isAsKnown() && this.#lock.tryEnter()
+    return isReady && this.#isFresh() && this.#lock.tryEnter()
   }
 
-  /** What cannot be looked at is looked at again by `beginWrite`, which says what is wrong. */
-  #isAsKnown(): boolean {
+  /**
+   * In a burst of appends not every one looks at the file: somebody who writes without the lock in the middle of it
+   * gets a branch either way.
+   */
+  #isFresh(): boolean {
+    const now = this.#context.clock.now()
+    if (now - this.#lookedAt < LOOK_MS) return true
     try {
-      return this.#file.isAsKnown()
+      if (!this.#file.isAsKnown()) return false
     } catch {
+      // `beginWrite` finds out what is wrong.
       return false
     }
+    this.#lookedAt = now
+    return true
+  }
+
+  lookAgain(): void {
+    this.#lookedAt = 0
   }
 
   async beginWrite(signal: AbortSignal): Promise<LogState | undefined> {
@@ -201,6 +217,7 @@ export class FileLog implements EntryLog {
       if (alongside.length > 0) requireJournal(journal)
       if (batch.length === 0) return await journal?.journal.commit(alongside)
       const prefix = this.#prefix()
+      const start = this.#file.size
       const text = prefix + textOf(batch)
       if (journal === undefined || (durability === 'fast' && alongside.length === 0)) {
         await this.#writeDirectly(text, durability === 'sync')
@@ -210,12 +227,13 @@ export class FileLog implements EntryLog {
         // Acknowledged whatever happens from here on: the journal has the entries.
         try {
           if (!this.#lock.isHeld()) throw new Error('the lock was lost')
-          await this.#append(text)
+          const writing = this.#append(text)
+          if (writing !== undefined) await writing
         } catch (error) {
           return this.#owe(text, record, error)
         }
       }
-      this.#indexBatch(batch, prefix)
+      this.#indexBatch(batch, prefix, start)
     } catch (error) {
       throw toStorageError(error)
     }
@@ -293,7 +311,7 @@ export class FileLog implements EntryLog {
     return this.#isEmpty ? encodeHeader(this.#header) : ''
   }
 
-  #append(text: string): Promise<void> {
+  #append(text: string): Promise<void> | undefined {
     return this.#file.isOpen ? this.#file.append(text) : this.#openAndAppend(text)
   }
 
@@ -343,16 +361,27 @@ export class FileLog implements EntryLog {
     }
   }
 
-  #indexBatch(batch: readonly EncodedEntry[], prefix: string): void {
+  /** `start` is where the prefix was written. */
+  #indexBatch(batch: readonly EncodedEntry[], prefix: string, start: number): void {
     const index = this.#index
     if (index === undefined) return
-    const bytes = batch.map(({ line }) => Buffer.byteLength(line))
-    let offset = this.#file.size - bytes.reduce((sum, length) => sum + length, 0)
-    let line = index.count === 0 ? (prefix === '' ? 1 : 2) : index.lineAt(index.count - 1) + 1
-    for (const [i, { entry }] of batch.entries()) {
-      const length = (bytes[i] ?? 1) - 1
-      const { id, parentId } = entry
-      index.add({ offset, length, line: line++, kind: kindOf(entry.type), id, parentId })
+    let offset = start + Buffer.byteLength(prefix)
+    for (const { entry, line } of batch) {
+      const { type, id, parentId } = entry
+      const kind = kindOf(type)
+      const length = Buffer.byteLength(line) - 1
+      const last = index.count - 1
+      if (last >= 0 && parentId === this.#lastId) index.addToLast(offset, length, kind, id)
+      else
+        index.add({
+          offset,
+          length,
+          line: last < 0 ? (prefix === '' ? 1 : 2) : index.lineAt(last) + 1,
+          kind,
+          id,
+          parentId,
+        })
+      this.#lastId = id
       offset += length + 1
     }
   }
@@ -402,12 +431,17 @@ export class FileLog implements EntryLog {
   }
 
   async #wholeIndex(handle: FileHandle): Promise<EntryIndex> {
-    if (this.#index !== undefined) return this.#index
+    // Others may have written since: then what we know of places in the file is wrong until the next look.
+    const isAsKnown = handle.stat().size === this.#file.size
+    if (this.#index !== undefined && isAsKnown) return this.#index
     const { maxLineBytes } = this.#context.limits
     const { scan } = await loadByScan({ handle, maxLineBytes, fallbackHeader: this.#header })
-    // What others appended meanwhile is left to the next look at the file's size.
-    this.#index = scan?.index ?? new EntryIndex()
-    return this.#index
+    const index = scan?.index ?? new EntryIndex()
+    if (isAsKnown) {
+      this.#index = index
+      this.#lastId = undefined
+    }
+    return index
   }
 
   async close(): Promise<void> {
@@ -432,7 +466,8 @@ export class FileLog implements EntryLog {
 }
 
 function textOf(batch: readonly EncodedEntry[]): string {
-  return batch.map(({ line }) => line).join('')
+  const [first] = batch
+  return batch.length === 1 && first !== undefined ? first.line : batch.map(({ line }) => line).join('')
 }
 
 function needsMending({ isSound, tornBytes, endsWithNewline, size }: Loaded): boolean {

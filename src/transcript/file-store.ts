@@ -98,6 +98,7 @@ export class FileTranscriptStore implements TranscriptStore {
     if (this.#closed) throw new GatewayError('TRANSCRIPT_CLOSED', 'the transcript store was closed', {})
     const cached = await this.#cached(sessionId, signal)
     cached.users++
+    cached.transcript.lookAgain()
     return createHandle(cached.transcript, this.#blobs(sessionId), async () => {
       cached.users--
       cached.idleSince = this.#options.clock.now()

@@ -28,7 +28,7 @@ const LONGEST_HOLD_MS = 5_000
  * A look at the lock file is good for this long. Taking it over needs an owner that is dead or was away for `staleMs`,
  * and whoever comes back from being away finds that this time is over.
  */
-const LOOK_MS = 25
+export const LOOK_MS = 25
 const MAX_PAYLOAD_BYTES = 64 * 1024
 
 /** One lock per file and process, whoever in the process asks: files are told apart by the port they live behind. */

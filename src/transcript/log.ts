@@ -28,6 +28,8 @@ export interface EntryLog {
   tryBeginWrite(): boolean
   /** Takes the right to write. The new state when others wrote since we last looked, undefined when nothing changed. */
   beginWrite(signal: AbortSignal): Promise<LogState | undefined>
+  /** Time has passed for the caller: the next write begins with a look at what others wrote. */
+  lookAgain(): void
   /** All or none; durable when it resolves. Only between `beginWrite` and `endWrite`. */
   write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void>
   /** Undefined when there is nothing to wait for. */

@@ -30,6 +30,8 @@ export class MemoryLog implements EntryLog {
 
   async beginWrite(): Promise<undefined> {}
 
+  lookAgain(): void {}
+
   async write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {
     if (alongside.length > 0) await requireJournal(this.#journal).commit(alongside)
     for (const { entry, line } of batch) {

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Ids } from '../base/ids.ts'
 
-const STOCK_DIGITS = 1024
+const STOCK_DIGITS = 8192
 
 /** Ids and times for new entries, from one stock for all transcripts of a store: both are dear when made one by one. */
 export class Stamps {
@@ -17,7 +17,7 @@ export class Stamps {
     this.#clock = clock
   }
 
-  /** Asking the system for four random bytes costs as much as for five hundred. */
+  /** Asking the system for four random bytes costs as much as for thousands. */
   hex(length: number): string {
     if (this.#at + length > this.#digits.length) {
       this.#digits = this.#ids.hex(STOCK_DIGITS)

@@ -67,6 +67,7 @@ export class LogTranscript {
   readonly #options: LogTranscriptOptions
   readonly #log: EntryLog
   #state: LogState
+  #leafId: EntryId | null
   #active: { entries: Entry[]; thinkingLevel: string; model: ActivePath['model'] }
   #open: OpenCalls
   #jobs: (AppendJob | AloneJob)[] = []
@@ -78,6 +79,7 @@ export class LogTranscript {
     this.#options = options
     this.#log = options.log
     this.#state = state
+    this.#leafId = state.leafId
     this.#active = toMutable(state.active)
     this.#open = openCallsOf(state.active.entries)
     this.#activeBytes = sizeOf(state.active.entries)
@@ -96,11 +98,16 @@ export class LogTranscript {
   }
 
   get leafId(): EntryId | null {
-    return this.#state.leafId
+    return this.#leafId
   }
 
   get repairs(): readonly RepairNote[] {
     return this.#state.repairs
+  }
+
+  /** Whoever opens it now is to see what others wrote before. */
+  lookAgain(): void {
+    this.#log.lookAgain()
   }
 
   get isIdle(): boolean {
@@ -125,7 +132,7 @@ export class LogTranscript {
 
   branch(from?: EntryId): Promise<readonly Entry[]> {
     return this.#alone(async () => {
-      const start = from ?? this.#state.leafId
+      const start = from ?? this.#leafId
       if (start === null) return []
       const path = await this.#log.path(start)
       if (path === undefined) throw entryNotFound(start)
@@ -196,6 +203,7 @@ export class LogTranscript {
   async #work(): Promise<void> {
     for (let job = this.#jobs.shift(); job !== undefined; job = this.#jobs.shift()) {
       if (job.kind === 'alone') {
+        this.#log.lookAgain()
         await job.run()
         continue
       }
@@ -227,7 +235,8 @@ export class LogTranscript {
             job.done.reject(error)
           }
         }
-        const alongside = planned.flatMap(({ job }) => job.alongside)
+        const alongside =
+          planned.length === 1 ? (planned[0]?.job.alongside ?? NOTHING) : planned.flatMap(({ job }) => job.alongside)
         if (stage.batch.length > 0 || alongside.length > 0) await this.#log.write(stage.batch, alongside)
         this.#commit(stage)
       } finally {
@@ -258,13 +267,14 @@ export class LogTranscript {
 
   #adopt(state: LogState): void {
     this.#state = state
+    this.#leafId = state.leafId
     this.#active = toMutable(state.active)
     this.#open = openCallsOf(state.active.entries)
     this.#activeBytes = sizeOf(state.active.entries)
   }
 
   #stage(): Stage {
-    return { leafId: this.#state.leafId, open: this.#open, base: this.#active, added: [], batch: [] }
+    return { leafId: this.#leafId, open: this.#open, base: this.#active, added: [], batch: [] }
   }
 
   /** The usual drafts, which need no waiting. Undefined for all others. */
@@ -310,12 +320,12 @@ export class LogTranscript {
   }
 
   async #wholePath(stage: Stage): Promise<ActivePath> {
-    const committed = this.#state.leafId === null ? [] : ((await this.#log.path(this.#state.leafId)) ?? [])
+    const committed = this.#leafId === null ? [] : ((await this.#log.path(this.#leafId)) ?? [])
     return toActivePath([...committed, ...stage.batch.map(({ entry }) => entry)])
   }
 
   #commit(stage: Stage): void {
-    this.#state = { ...this.#state, leafId: stage.leafId }
+    this.#leafId = stage.leafId
     this.#open = stage.open
     if (stage.base !== this.#active) this.#active = toMutable(stage.base)
     for (const entry of stage.added) {

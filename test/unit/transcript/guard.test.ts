@@ -80,6 +80,14 @@ describe('the guard in front of a transcript', () => {
     expect(await transcript.append([userDraft('next')])).toHaveLength(1)
   })
 
+  it('invents no results for calls it did not store', async () => {
+    const transcript = await open({
+      before_message_write: ({ message }) => ({ block: message.role === 'assistant' }),
+    })
+    expect(await transcript.append([userDraft('go'), assistantDraft('', ['c1'])])).toHaveLength(1)
+    expect(await transcript.append([userDraft('next')])).toHaveLength(1)
+  })
+
   it('stores the message as it was when a hook throws or never answers', async () => {
     for (const hook of [() => Promise.reject(new Error('no')), () => new Promise<never>(() => undefined)]) {
       const transcript = await open({ before_message_write: hook })

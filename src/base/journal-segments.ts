@@ -1,0 +1,142 @@
+import { errnoOf, type FileHandle, type Files } from './files.ts'
+import type { Log } from './log.ts'
+
+export interface SegmentOptions {
+  readonly files: Files
+  readonly directory: string
+  readonly log: Log
+  readonly segmentBytes: number
+  /** A next segment is made ready once this much was written: a home that is hardly used does not need one. */
+  readonly prepareAfterBytes: number
+}
+
+interface Segment {
+  readonly number: number
+  readonly handle: FileHandle
+}
+
+const ZEROS = Buffer.alloc(256 * 1024)
+
+/**
+ * The files a journal is written to, one after the other. The next one is filled with zeros and made durable in the
+ * background: overwriting a file in place needs no change of its size, which makes a sync twice as fast. While there
+ * is no such file yet, the current one grows.
+ */
+export class JournalSegments {
+  readonly #options: SegmentOptions
+  #current: Segment | undefined
+  #position = 0
+  /** Bytes still to be written before the next segment is prepared. */
+  #untilPreparing: number
+  #next: Segment | undefined
+  #preparing: Promise<void> | undefined
+  #isClosing = false
+
+  constructor(options: SegmentOptions) {
+    this.#options = options
+    this.#untilPreparing = options.prepareAfterBytes
+  }
+
+  get number(): number {
+    return this.#current?.number ?? 0
+  }
+
+  async start(number: number): Promise<void> {
+    this.#use(await this.#create(number))
+  }
+
+  /** A failure may leave a part behind: see `undo`. Undefined when it is done already. */
+  write(bytes: Uint8Array): Promise<void> | undefined {
+    const isFull = this.#position + bytes.length > this.#options.segmentBytes
+    if (this.#next !== undefined && isFull) return this.#rotateAndWrite(bytes)
+    return this.#current?.handle.write(bytes, this.#position)
+  }
+
+  async #rotateAndWrite(bytes: Uint8Array): Promise<void> {
+    await this.rotate()
+    await this.#current?.handle.write(bytes, 0)
+  }
+
+  /** Makes the last write durable. `bytes` is its length. */
+  async sync(bytes: number): Promise<void> {
+    await this.#current?.handle.sync()
+    this.#position += bytes
+    this.#untilPreparing -= bytes
+    if (this.#untilPreparing > 0 || this.#next !== undefined || this.#isClosing) return
+    this.#preparing ??= this.#prepare().finally(() => {
+      this.#preparing = undefined
+    })
+  }
+
+  /** Takes back what a failed write may have left. */
+  async undo(): Promise<void> {
+    await this.#current?.handle.truncate(this.#position)
+  }
+
+  /** Goes on in the next segment; returns the number of the one that is complete. */
+  async rotate(): Promise<number> {
+    const complete = this.#current
+    await this.#preparing
+    this.#use(this.#next ?? (await this.#create(this.number + 1)))
+    this.#next = undefined
+    await complete?.handle.close()
+    return complete?.number ?? 0
+  }
+
+  /** Ends the preparations, so that a rotation need not wait for them. */
+  async settle(): Promise<void> {
+    await this.#preparing
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true
+    await this.#preparing
+    // One that holds nothing is of no use to the next start.
+    const blank = this.#position === 0 ? this.#current : undefined
+    for (const segment of [this.#current, this.#next]) await segment?.handle.close()
+    for (const segment of [blank, this.#next]) if (segment !== undefined) await this.#remove(segment)
+  }
+
+  async #remove({ handle }: Segment): Promise<void> {
+    await this.#options.files.remove(handle.path)
+  }
+
+  #use(segment: Segment): void {
+    this.#current = segment
+    this.#position = 0
+  }
+
+  async #create(number: number): Promise<Segment> {
+    const { files, directory } = this.#options
+    const handle = await files.open(`${directory}/${number}.log`, 'create')
+    await files.syncDirectory(directory)
+    return { number, handle }
+  }
+
+  async #prepare(): Promise<void> {
+    const { files, directory, log, segmentBytes } = this.#options
+    const number = this.number + 1
+    const path = `${directory}/${number}.log`
+    try {
+      const handle = await files.open(path, 'create')
+      try {
+        for (let position = 0; position < segmentBytes; position += ZEROS.length) {
+          await handle.write(ZEROS.subarray(0, Math.min(ZEROS.length, segmentBytes - position)), position)
+        }
+        await handle.sync()
+        await files.syncDirectory(directory)
+        this.#next = { number, handle }
+      } catch (error) {
+        await handle.close()
+        await files.remove(path)
+        throw error
+      }
+    } catch (error) {
+      // Most likely the disk is full: not again at every commit.
+      this.#untilPreparing = segmentBytes
+      log.warn('no segment of the journal could be made ready ahead; commits go on, slower', {
+        errno: errnoOf(error),
+      })
+    }
+  }
+}

@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest'
+import { ManualClock } from '../../../src/testing/manual-clock.ts'
+import { MemoryFiles } from '../../../src/testing/memory-files.ts'
+import type { Transcript } from '../../../src/transcript/store.ts'
+import { DIRECTORY, entriesOf, never, openHouse, sessionId, userDraft } from '../../support/transcripts.ts'
+
+const PATH = `${DIRECTORY}/sess_a.jsonl`
+
+interface Scene {
+  readonly clock: ManualClock
+  readonly transcript: Transcript
+  open(): Promise<Transcript>
+  /** As pi does: no lock, one write to the end of the file. */
+  foreignAppend(id: string): Promise<void>
+}
+
+async function scene(withJournal: boolean): Promise<Scene> {
+  const clock = new ManualClock()
+  const files = new MemoryFiles({ now: () => clock.now() })
+  const { store } = await openHouse({ files, clock, withJournal })
+  const open = (): Promise<Transcript> => store.open(sessionId('sess_a'), never)
+  const transcript = await open()
+  await transcript.append([userDraft('ours')])
+  return {
+    clock,
+    transcript,
+    open,
+    async foreignAppend(id) {
+      const [parentId, timestamp] = [transcript.leafId, '2026-01-01T00:00:00.000Z']
+      const message = { role: 'user', content: 'theirs', timestamp: 1 }
+      const handle = await files.open(PATH, 'append')
+      await handle.write(`${JSON.stringify({ type: 'message', id, parentId, timestamp, message })}\n`)
+      await handle.close()
+    },
+  }
+}
+
+const THEIRS = 'fe0fe0fe'
+
+describe.each([true, false])('a program that appends without the lock (journal: %s)', (withJournal) => {
+  it('is continued by whoever opens the transcript next', async () => {
+    const { open, foreignAppend } = await scene(withJournal)
+    await foreignAppend(THEIRS)
+    const [entry] = await (await open()).append([userDraft('after')])
+    expect(entry?.parentId).toBe(THEIRS)
+  })
+
+  it('is continued by whoever has read the transcript', async () => {
+    const { transcript, foreignAppend } = await scene(withJournal)
+    await transcript.context()
+    await foreignAppend(THEIRS)
+    const [entry] = await transcript.append([userDraft('after')])
+    expect(entry?.parentId).toBe(THEIRS)
+  })
+
+  it('is noticed in the middle of a burst a moment later, and until then every entry is found where it stands', async () => {
+    const { clock, transcript, foreignAppend } = await scene(withJournal)
+    await transcript.append([userDraft('burst')])
+    await foreignAppend(THEIRS)
+    const [inBurst] = await transcript.append([userDraft('burst, 中文')])
+    const found = await entriesOf(transcript)
+    expect(found).toHaveLength(4)
+    expect(found.map(({ id }) => id)).toEqual(expect.arrayContaining([THEIRS, inBurst?.id]))
+    expect(await transcript.entry(inBurst?.id ?? transcript.leafId!)).toEqual(inBurst)
+    await clock.advance(30)
+    const [later] = await transcript.append([userDraft('later')])
+    expect(await transcript.branch()).toHaveLength(4)
+    expect(await transcript.entry(THEIRS as never)).toMatchObject({ id: THEIRS })
+    expect(later?.parentId).toBe(inBurst?.id)
+  })
+})
