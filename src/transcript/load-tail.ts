@@ -7,7 +7,7 @@ import { EMPTY_PATH, levelSetBy, modelSetBy, type ActivePath } from './context.t
 import { ENTRY_KINDS, readHead, type EntryKind, type LineHead } from './head.ts'
 import { FORMAT_VERSION, isHeader, isMisshapen, toEntry, toHeader } from './line.ts'
 import { pointedLeaf, type Loaded, type LoadOptions } from './load.ts'
-import { toBuffer } from './scan.ts'
+import { parseLine, toBuffer } from './scan.ts'
 
 const HEADER_BYTES = 4 * 1024
 const FIRST_BLOCK_BYTES = 256 * 1024
@@ -32,7 +32,13 @@ export async function loadTail(options: LoadOptions): Promise<Loaded | undefined
     if (block === undefined) return undefined
     for (let at = block.lines.length - 1; at >= 0; at--) {
       const range = block.lines[at]
-      const isDone = range && walk.take(block.bytes, range.start, range.end, lines.isUnfinished(range, block))
+      const line = range && block.bytes.subarray(range.start, range.end)
+      const isPassed = line === undefined || walk.passBy(line)
+      if (walk.isAtRoot) return toLoaded(walk, header, lines)
+      if (isPassed) continue
+      const parsed = parseLine(line, handle)
+      const isUnfinished = range !== undefined && lines.isUnfinished(range, block)
+      const isDone = walk.take(line, parsed instanceof Promise ? await parsed : parsed, isUnfinished)
       if (walk.isUnusual) return undefined
       if (isDone) return toLoaded(walk, header, lines)
     }
@@ -134,6 +140,8 @@ class TailWalk {
   leafId: EntryId | null = null
   tornBytes = 0
   isUnusual = false
+  /** The search for settings beyond the context has come to its end. */
+  isAtRoot = false
   searchedBytes = 0
   readonly #path: Entry[] = []
   /** The parent to be found next; undefined before the leaf is known. */
@@ -145,18 +153,24 @@ class TailWalk {
   #level: string | undefined
   #model: ReturnType<typeof modelSetBy>
 
+  /** True for a line that need not be parsed: not on the path, or beyond the context and without a setting. */
+  passBy(line: Buffer): boolean {
+    const head = readHead(line, 0, line.length)
+    if (this.#isComplete) this.searchedBytes += line.length
+    if (head === undefined) return false
+    if (this.#isLeafKnown && head.id !== this.#wanted) return true
+    if (!this.#isComplete || this.#maySet(head.type)) return false
+    this.#goUp(head)
+    return true
+  }
+
   /** True when nothing more has to be read. */
-  take(bytes: Buffer, start: number, end: number, isUnfinished: boolean): boolean {
-    const head = readHead(bytes, start, end)
-    if (this.#isComplete) this.searchedBytes += end - start
-    if (this.#isLeafKnown && head !== undefined && head.id !== this.#wanted) return false
-    if (head !== undefined && this.#isComplete && !this.#maySet(head.type)) return this.#passBy(head)
-    const raw = parseJson(bytes.toString('utf8', start, end))
+  take(line: Buffer, raw: unknown, isUnfinished: boolean): boolean {
     if (!this.#isLeafKnown && isUnfinished && raw === undefined) {
-      this.tornBytes = end - start
+      this.tornBytes = line.length
       return false
     }
-    if (!isRecord(raw) || !isPlain(raw) || !isUtf8(bytes.subarray(start, end))) return this.#giveUp()
+    if (!isRecord(raw) || !isPlain(raw) || !isUtf8(line)) return this.#giveUp()
     if (!this.#isLeafKnown) return this.#takeLeaf(raw)
     return raw['id'] === this.#wanted ? this.#takeOnPath(raw) : false
   }
@@ -213,10 +227,9 @@ class TailWalk {
     return this.#model === undefined && (kind === ENTRY_KINDS.model || kind === ENTRY_KINDS.message)
   }
 
-  #passBy({ parentId }: LineHead): boolean {
-    if (parentId === null) return true
-    this.#wanted = parentId
-    return false
+  #goUp({ parentId }: LineHead): void {
+    this.#wanted = parentId ?? undefined
+    this.isAtRoot = parentId === null
   }
 }
 

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { FileHandle } from '../base/files.ts'
-import { isRecord, parseJson } from '../base/json.ts'
+import { isRecord } from '../base/json.ts'
 import type { Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 import { EMPTY_PATH, levelSetBy, modelSetBy, type ActivePath } from './context.ts'
@@ -8,9 +8,10 @@ import type { EntryIndex } from './entry-index.ts'
 import { ENTRY_KINDS } from './head.ts'
 import { isMisshapen, toEntry } from './line.ts'
 import { migrateRaw } from './migrate.ts'
-import { toBuffer } from './scan.ts'
+import { parseLine, toBuffer } from './scan.ts'
 
-const READ_BYTES = 1024 * 1024
+/** Parsed in one go, between two turns of the event loop. */
+const READ_BYTES = 256 * 1024
 /** Reading over a gap this long is cheaper than a second read. */
 const GAP_BYTES = 64 * 1024
 
@@ -36,7 +37,10 @@ export class TreeReader {
       const end = this.#index.offsetAt(last) + this.#index.lengthAt(last)
       const bytes = toBuffer(await this.#handle.read(start, end - start))
       for (const at of positions.slice(from, to)) {
-        const entry = this.#parse(at, bytes, start)
+        const from = this.#index.offsetAt(at) - start
+        const line = bytes.subarray(from, from + this.#index.lengthAt(at))
+        const parsed = parseLine(line, this.#handle)
+        const entry = this.#toEntry(at, line, parsed instanceof Promise ? await parsed : parsed)
         if (entry !== undefined) entries.push(entry)
       }
       from = to
@@ -145,18 +149,15 @@ export class TreeReader {
     return to
   }
 
-  #parse(at: number, bytes: Buffer, start: number): Entry | undefined {
+  #toEntry(at: number, line: Buffer, raw: unknown): Entry | undefined {
     const index = this.#index
-    const from = index.offsetAt(at) - start
-    const text = bytes.subarray(from, from + index.lengthAt(at))
-    const raw = parseJson(text.toString('utf8'))
     if (!isRecord(raw)) {
-      if (!index.isDead(at)) index.kill(at, { kind: 'corrupt', line: index.lineAt(at), bytes: text.length })
+      if (!index.isDead(at)) index.kill(at, { kind: 'corrupt', line: index.lineAt(at), bytes: line.length })
       return undefined
     }
     // The scan trusted the head of this line; now its body can be judged.
-    if (!isUtf8(text)) index.noteOnce({ kind: 'not-utf8', line: index.lineAt(at), bytes: text.length })
-    if (isMisshapen(raw)) index.noteOnce({ kind: 'wrong-shape', line: index.lineAt(at), bytes: text.length })
+    if (!isUtf8(line)) index.noteOnce({ kind: 'not-utf8', line: index.lineAt(at), bytes: line.length })
+    if (isMisshapen(raw)) index.noteOnce({ kind: 'wrong-shape', line: index.lineAt(at), bytes: line.length })
     return toEntry(migrateRaw(raw, this.#version, index), index.idAt(at), index.parentIdAt(at))
   }
 }
