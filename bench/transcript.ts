@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
 import { pathToFileURL } from 'node:url'
-import { openJournal } from '../src/base/journal.ts'
+import { openJournal, type Journal } from '../src/base/journal.ts'
 import { silentLog } from '../src/base/log.ts'
 import { textOf } from '../src/core/message.ts'
 import { nodeFiles } from '../src/platform/node-files.ts'
@@ -26,6 +26,9 @@ const never = new AbortController().signal
 const BUILT = process.env['CLEW_BENCH_BUILT']
 const ROOT = BUILT ?? join(import.meta.dirname, '..')
 const PI = join(ROOT, 'test/oracles/node_modules/@mariozechner/pi-coding-agent/dist/core/session-manager.js')
+/** Another pi's `session-manager.js` and the Node it wants, measured beside 0.73.1 when both are given. */
+const NEWER_PI = process.env['BENCH_NEWER_PI']
+const NEWER_NODE = process.env['BENCH_NEWER_NODE']
 const SIZES_MB = (process.env['BENCH_SIZES_MB'] ?? '1,10,100,400').split(',').map(Number)
 const RUNS = 5
 
@@ -57,8 +60,8 @@ async function openOurs(path: string): Promise<Opening> {
   return result
 }
 
-async function openPi(path: string): Promise<Opening> {
-  const { SessionManager } = (await import(pathToFileURL(PI).href)) as {
+async function openPi(path: string, module: string): Promise<Opening> {
+  const { SessionManager } = (await import(pathToFileURL(module).href)) as {
     SessionManager: { open(path: string): { buildSessionContext(): { messages: { content?: string }[] } } }
   }
   const delay = monitorEventLoopDelay({ resolution: 1 })
@@ -95,11 +98,12 @@ const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN
 
 /** Each in its own process; the median by time. */
-function inFreshProcesses(how: 'ours' | 'pi', path: string, runs: number): Opening {
+function inFreshProcesses(how: 'ours' | 'pi' | 'newer-pi', path: string, runs: number): Opening {
   const results: Opening[] = []
+  const node = how === 'newer-pi' ? (NEWER_NODE ?? process.execPath) : process.execPath
   for (let run = 0; run < runs; run++) {
     const args = ['--max-old-space-size=8192', import.meta.filename, how, path]
-    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', maxBuffer: 2 ** 24 })
+    const { stdout, stderr } = spawnSync(node, args, { encoding: 'utf8', maxBuffer: 2 ** 24 })
     if (stdout === '') throw new Error(stderr)
     results.push(JSON.parse(stdout) as Opening)
   }
@@ -125,26 +129,36 @@ async function appendRates(home: string): Promise<string[]> {
   const ports = { files: nodeFiles, clock: systemClock, ids: systemIds, processes: nodeProcesses, log: silentLog }
   const journal = await openJournal({ files: nodeFiles, directory: `${home}/journal`, topics: [topic], log: silentLog })
   const store = await openFileStore({ ...ports, directory: `${home}/sessions`, journal: { journal, topic } })
-  const appendAll = async (sessions: number, each: number, target = store): Promise<void> => {
-    await Promise.all(
-      Array.from({ length: sessions }, async (_, i) => {
-        const transcript = await target.open(`sess_${sessions}_${i}` as SessionId, never)
-        for (let n = 0; n < each; n++) await transcript.append([draft(text)])
-        await transcript.close()
-      }),
-    )
+  let round = 0
+  /** New sessions each time, open and begun before the clock starts: what is measured is appending. */
+  const appends = async (sessions: number, each: number, target = store): Promise<number> => {
+    round++
+    const names = Array.from({ length: sessions }, (_, i) => `sess_${round}_${i}` as SessionId)
+    const open = await Promise.all(names.map((name) => target.open(name, never)))
+    await Promise.all(open.map((transcript) => transcript.append([draft(text)])))
+    const perSecond = await rate(sessions * each, async () => {
+      await Promise.all(
+        open.map(async (transcript) => {
+          for (let n = 0; n < each; n++) await transcript.append([draft(text)])
+        }),
+      )
+    })
+    for (const transcript of open) await transcript.close()
+    return perSecond
   }
-  await appendAll(1, 500)
-  const one = median(await series(5, () => rate(2_000, () => appendAll(1, 2_000))))
-  const hundred = median(await series(5, () => rate(50_000, () => appendAll(100, 500))))
+  await appends(1, 500)
+  await appends(100, 100)
+  const one = median(await series(5, () => appends(1, 2_000)))
+  const hundred = median(await series(9, () => appends(100, 300)))
+  const bare = median(await series(9, () => rate(30_000, () => bareCommits(journal, text))))
   await store.close()
   await journal.close()
   const alone = await openFileStore({ ...ports, directory: `${home}/alone` })
-  const oneAlone = median(await series(3, () => rate(2_000, () => appendAll(1, 2_000, alone))))
-  const hundredAlone = median(await series(3, () => rate(20_000, () => appendAll(100, 200, alone))))
+  const oneAlone = median(await series(3, () => appends(1, 2_000, alone)))
+  const hundredAlone = median(await series(3, () => appends(100, 200, alone)))
   await alone.close()
   const fast = await openFileStore({ ...ports, directory: `${home}/fast`, durability: 'fast' })
-  const oneFast = median(await series(3, () => rate(20_000, () => appendAll(1, 20_000, fast))))
+  const oneFast = median(await series(3, () => appends(1, 20_000, fast)))
   await fast.close()
   const pi = await piAppends(home, text)
   const row = (name: string, value: number, note: string): void => {
@@ -157,12 +171,22 @@ async function appendRates(home: string): Promise<string[]> {
     one,
     `durable; ${(rawAsync / one).toFixed(2)}× the async limit's time`,
   )
-  row('clew, journal, 100 sessions at once', hundred, 'durable')
+  row('the journal alone, 100 callers', bare, 'durable; no entries, no files, no locks')
+  row('clew, journal, 100 sessions at once', hundred, `durable; ${(bare / hundred).toFixed(2)}× the journal's time`)
   row('clew, no journal, 1 session', oneAlone, 'durable')
   row('clew, no journal, 100 sessions', hundredAlone, 'durable')
   row('clew, durability "fast", 1 session', oneFast, 'not durable')
   row('pi 0.73.1 appendMessage, 1 session', pi, 'not durable')
   return lines
+}
+
+async function bareCommits(journal: Journal, text: string): Promise<void> {
+  const record = { topic: 'bench', data: { id: '12345678', parentId: '12345678', message: { role: 'user', text } } }
+  await Promise.all(
+    Array.from({ length: 100 }, async () => {
+      for (let n = 0; n < 300; n++) await journal.commit([record])
+    }),
+  )
 }
 
 async function series(runs: number, measure: () => Promise<number>): Promise<number[]> {
@@ -213,9 +237,11 @@ function openingRows(home: string): string[] {
     const tail = inFreshProcesses('ours', own, RUNS)
     const scan = inFreshProcesses('ours', foreign, RUNS)
     const pi = inFreshProcesses('pi', own, sizeMb > 50 ? 1 : 3)
+    const newer = NEWER_PI === undefined ? undefined : inFreshProcesses('newer-pi', own, 3)
     if (pi.messages !== tail.messages || pi.textLength !== tail.textLength) throw new Error('the contexts differ')
+    const newerCells = newer === undefined ? '' : ` ${cell(newer)} | ${(newer.ms / tail.ms).toFixed(0)}× |`
     rows.push(
-      `| ${sizeMb} MB | ${cell(pi)} | ${cell(tail)} | ${(pi.ms / tail.ms).toFixed(0)}× | ${cell(scan)} | ${(pi.ms / scan.ms).toFixed(0)}× | ${tail.delayP99.toFixed(1)} / ${tail.delayMax.toFixed(1)} ms | ${scan.delayP99.toFixed(1)} / ${scan.delayMax.toFixed(1)} ms |`,
+      `| ${sizeMb} MB | ${cell(pi)} |${newerCells} ${cell(tail)} | ${(pi.ms / tail.ms).toFixed(0)}× | ${cell(scan)} | ${(pi.ms / scan.ms).toFixed(0)}× | ${tail.delayP99.toFixed(1)} / ${tail.delayMax.toFixed(1)} ms | ${scan.delayP99.toFixed(1)} / ${scan.delayMax.toFixed(1)} ms |`,
     )
     rmSync(own)
     rmSync(foreign)
@@ -239,8 +265,9 @@ function runBuilt(): void {
 
 async function main(): Promise<void> {
   const [how, path] = process.argv.slice(2)
-  if (how === 'ours' || how === 'pi') {
-    const result = how === 'ours' ? await openOurs(path ?? '') : await openPi(path ?? '')
+  if (how === 'ours' || how === 'pi' || how === 'newer-pi') {
+    const module = how === 'pi' ? PI : (NEWER_PI ?? '')
+    const result = how === 'ours' ? await openOurs(path ?? '') : await openPi(path ?? '', module)
     process.stdout.write(JSON.stringify(result))
     return
   }
@@ -255,8 +282,8 @@ async function main(): Promise<void> {
         '',
         `Node ${process.version}, ${new Date().toISOString().slice(0, 10)}; page cache warm, every opening in a fresh process, medians. RSS before → peak.`,
         '',
-        '| file | pi 0.73.1 open + context | clew, own file (tail) | ratio | clew, foreign file (scan) | ratio | event loop p99 / max, own | foreign |',
-        '|---|---|---|---|---|---|---|---|',
+        `| file | pi 0.73.1 open + context |${NEWER_PI === undefined ? '' : ` ${process.env['BENCH_NEWER_NAME'] ?? 'newer pi'} | its ratio to own |`} clew, own file (tail) | ratio | clew, foreign file (scan) | ratio | event loop p99 / max, own | foreign |`,
+        `|---|---|${NEWER_PI === undefined ? '' : '---|---|'}---|---|---|---|---|---|`,
         ...rows,
         '',
         '| appends | rate | |',

@@ -10,11 +10,12 @@ import { pointedLeaf, type Loaded, type LoadOptions } from './load.ts'
 import { parseLine, toBuffer } from './scan.ts'
 
 const HEADER_BYTES = 4 * 1024
-const FIRST_BLOCK_BYTES = 256 * 1024
+const FIRST_BLOCK_BYTES = 512 * 1024
 const LARGEST_BLOCK_BYTES = 2 * 1024 * 1024
 /** How far beyond the context we look for level and model before the scan, which is faster per byte, takes over. */
 const SETTINGS_SEARCH_BYTES = 1024 * 1024
 const NEWLINE = 10
+const MESSAGE_START = '{"type":"message","id":"'
 
 /**
  * Opens a file from its end, following parents up to the first kept entry of the last compaction: costs what the active
@@ -23,12 +24,11 @@ const NEWLINE = 10
  */
 export async function loadTail(options: LoadOptions): Promise<Loaded | undefined> {
   const { handle } = options
-  const header = await readHeader(handle)
-  if (header === undefined || header.version < FORMAT_VERSION) return undefined
   const walk = new TailWalk()
   const lines = new LinesFromEnd(handle, handle.stat().size, options.maxLineBytes)
-  for (;;) {
-    const block = await lines.next()
+  const [header, last] = await Promise.all([readHeader(handle), lines.next()])
+  if (header === undefined || header.version < FORMAT_VERSION) return undefined
+  for (let block = last; ; block = await lines.next()) {
     if (block === undefined) return undefined
     for (let at = block.lines.length - 1; at >= 0; at--) {
       const range = block.lines[at]
@@ -155,6 +155,8 @@ class TailWalk {
 
   /** True for a line that need not be parsed: not on the path, or beyond the context and without a setting. */
   passBy(line: Buffer): boolean {
+    // The usual line is the one looked for: seen without taking its head apart.
+    if (!this.#isComplete && this.#wanted !== undefined && hasId(line, this.#wanted)) return false
     const head = readHead(line, 0, line.length)
     if (this.#isComplete) this.searchedBytes += line.length
     if (head === undefined) return false
@@ -231,6 +233,12 @@ class TailWalk {
     this.#wanted = parentId ?? undefined
     this.isAtRoot = parentId === null
   }
+}
+
+/** Of a message as pi and we write it. */
+function hasId(line: Buffer, id: string): boolean {
+  const start = MESSAGE_START + id
+  return line.toString('latin1', 0, start.length) === start
 }
 
 interface PlainRaw extends Record<string, unknown> {
