@@ -11,6 +11,7 @@ import {
   type Reply,
   type ReplyContent,
 } from '../core/inbound.ts'
+import type { Answer } from '../session/session.ts'
 import { journalError } from './journal-error.ts'
 import {
   accountOf,
@@ -148,6 +149,11 @@ export class Delivery implements JournalTopic {
     return [...this.#runs.values()].filter((run) => run.state === 'open').map((run) => run.message)
   }
 
+  /** Accepted, and without a durable answer. */
+  isOpen(run: RunId): boolean {
+    return this.#runs.get(run)?.state === 'open'
+  }
+
   get openCount(): number {
     return this.#runs.open
   }
@@ -194,17 +200,20 @@ export class Delivery implements JournalTopic {
     }
   }
 
-  /** Makes the answer durable, then hands it to its channel. Resolves when it is durable; its fate comes later. */
-  async answer(run: RunId, content: ReplyContent): Promise<void> {
-    const open = this.#runs.get(run)
-    if (open === undefined || open.state !== 'open') return
-    await this.#sendFirst(run, async () => {
-      const account = accountOf(open.message)
-      const seq = await this.nextSeq(account)
-      await this.#commit([...this.#forgetOutbox(account), { do: 'answer', run, seq, content }])
-    })
-    for (const to of this.#copies.get(run) ?? []) this.#sendCopy(run, to)
-    this.#copies.delete(run)
+  /**
+   * Makes answers durable, all of them in one commit with `alongside`, then hands each to its channel. A message that has
+   * an answer keeps it. Resolves when everything is durable and on its way; its fate comes later.
+   */
+  async answer(answers: readonly Answer[], alongside: readonly JournalRecord[] = []): Promise<void> {
+    const open = answers.filter(({ run }) => this.#isAnswerable(run))
+    if (open.length === 0 && alongside.length === 0) return
+    const durable = this.#commit(this.#answerRecords(open), alongside)
+    if (open.length === 0) return durable
+    await Promise.all(open.map(({ run }) => this.#sendFirst(run, () => durable)))
+    for (const { run } of open) {
+      for (const to of this.#copies.get(run) ?? []) this.#sendCopy(run, to)
+      this.#copies.delete(run)
+    }
   }
 
   /**
@@ -398,6 +407,31 @@ export class Delivery implements JournalTopic {
     })
   }
 
+  /** Not while its answer is being made durable: the first one counts. */
+  #isAnswerable(run: RunId): boolean {
+    return this.isOpen(run) && !this.#firstTry.has(run)
+  }
+
+  #answerRecords(answers: readonly Answer[]): readonly DeliveryRecord[] {
+    const counts = new Map<string, number>()
+    const records = answers.flatMap(({ run, content }): DeliveryRecord[] => {
+      const known = this.#runs.get(run)
+      if (known === undefined) return []
+      const account = accountOf(known.message)
+      counts.set(account, (counts.get(account) ?? 0) + 1)
+      const { seq, reserved } = this.#numberFor(account)
+      const reservation: DeliveryRecord[] = reserved === undefined ? [] : [{ do: 'seq', account, upTo: reserved }]
+      return [...reservation, { do: 'answer', run, seq, content }]
+    })
+    return [...[...counts].flatMap(([account, count]) => this.#forgetOutbox(account, count)), ...records]
+  }
+
+  #numberFor(account: string): { readonly seq: number; readonly reserved?: number } {
+    return isEphemeralAccount(account)
+      ? { seq: this.#sequences.takeEphemeral(account) }
+      : this.#sequences.takeWith(account)
+  }
+
   #isRemembered({ message }: Run): boolean {
     return message.acceptedAt + this.#parts.limits.rememberMs > this.#parts.clock.now()
   }
@@ -407,9 +441,10 @@ export class Delivery implements JournalTopic {
     return runs.length === 0 ? [] : [{ do: 'forget', runs }]
   }
 
-  #forgetOutbox(account: string): readonly DeliveryRecord[] {
+  /** Makes room for so many more. */
+  #forgetOutbox(account: string, added: number): readonly DeliveryRecord[] {
     const { limits, log } = this.#parts
-    const over = this.#runs.undeliveredCount(account) + 1 - limits.outboxPerAccount
+    const over = this.#runs.undeliveredCount(account) + added - limits.outboxPerAccount
     if (over <= 0) return []
     const runs = this.#runs
       .undelivered(account)

@@ -1,5 +1,36 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { deferred } from '../../src/base/deferred.ts'
+import type { FileHandle, OpenMode } from '../../src/base/files.ts'
+import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { closeAll, kill, openInside, openOutside, warmUp } from '../support/xiaoyi-house.ts'
+
+/** A disk whose journal makes this many more batches durable, and the next ones only when it is released. */
+class ReluctantFiles extends MemoryFiles {
+  #allowed = Number.POSITIVE_INFINITY
+  #released = deferred()
+
+  allowJournalSyncs(count: number): void {
+    this.#allowed = count
+    this.#released = deferred()
+  }
+
+  release(): void {
+    this.#allowed = Number.POSITIVE_INFINITY
+    this.#released.resolve()
+  }
+
+  override async open(path: string, mode: OpenMode, permissions?: number): Promise<FileHandle> {
+    const handle = await super.open(path, mode, permissions)
+    if (!path.includes('/journal/')) return handle
+    return {
+      ...handle,
+      sync: async () => {
+        if (--this.#allowed < 0) await this.#released.promise
+        await handle.sync()
+      },
+    }
+  }
+}
 
 beforeAll(warmUp)
 afterEach(closeAll)
@@ -79,6 +110,36 @@ describe('clearContext', () => {
     expect(task).toMatchObject({ state: 'done', lastState: 'canceled', finals: 1 })
     expect(clear.answers).toMatchObject([{ state: 'cleared' }])
     expect(simulator.phone.violations).toEqual([])
+  })
+
+  test('waits for the disk once, whatever it stops', async () => {
+    const files = new ReluctantFiles()
+    const outside = await openOutside({ newSessionAfterClear: false })
+    await openInside(outside, files)
+    const { simulator, clock } = outside
+    const tasks = ['hang', 'one', 'two'].map((text) => simulator.say(text))
+    await clock.advance(3_000)
+    files.allowJournalSyncs(0)
+    const clear = simulator.clear()
+    await clock.advance(100)
+    expect(clear.answers).toEqual([])
+    files.release()
+    files.allowJournalSyncs(0)
+    await clock.advance(100)
+    expect(clear.answers).toMatchObject([{ state: 'cleared' }])
+    expect(tasks.map(({ lastState }) => lastState)).toEqual(['canceled', 'canceled', 'canceled'])
+    files.release()
+  })
+
+  test('is not answered with success when it cannot be made durable', async () => {
+    const { simulator, clock, files } = await open()
+    simulator.say('hang')
+    await clock.advance(3_000)
+    files.limitSpace(0)
+    const clear = simulator.clear()
+    await clock.advance(1_000)
+    files.limitSpace(Number.POSITIVE_INFINITY)
+    expect(clear.answers).toMatchObject([{ state: 'failed' }])
   })
 })
 
