@@ -102,6 +102,10 @@ export class Gateway implements Intake {
     return storing
   }
 
+  unanswered(channel: string): readonly AcceptedMessage[] {
+    return this.#parts.delivery.openMessages().filter((message) => message.channel === channel)
+  }
+
   async control(command: ControlCommand): Promise<ControlResult> {
     const { directory } = this.#parts
     switch (command.type) {

@@ -189,6 +189,43 @@ describe('trouble', () => {
     },
   )
 
+  test.each(['seed', 'params'] as const)(
+    'a message that only waits can be cancelled by its task id after a restart (%s)',
+    async (shape) => {
+      const { outside, inside, simulator, clock, model } = await open()
+      const [running, waiting] = [simulator.say('hang'), simulator.say('later')]
+      await clock.advance(3_000)
+      await openInside(outside, await kill(outside, inside))
+      await clock.advance(3_000)
+      const cancel = simulator.cancel(shape, waiting)
+      await clock.advance(100)
+      expect(cancel.answers).toMatchObject([{ state: 'canceled' }])
+      expect(waiting).toMatchObject({ lastState: 'canceled', finals: 1 })
+      expect(running).toMatchObject({ state: 'running', finals: 0 })
+      simulator.cancel()
+      await clock.advance(5_000)
+      expect(running).toMatchObject({ lastState: 'canceled', finals: 1 })
+      expect(model.requests.join()).not.toContain('later')
+      expect(simulator.phone.violations).toEqual([])
+    },
+  )
+
+  test('a message that only waits is kept alive on the phone after a restart, and its limit counts on', async () => {
+    const outside = await openOutside({ idleLimitMs: 60_000 })
+    const { simulator, clock } = outside
+    const config = { taskLimitMs: 200_000, language: 'en' }
+    const first = await openInside(outside, undefined, config)
+    simulator.say('hang')
+    const waiting = simulator.say('later')
+    await clock.advance(100_000)
+    await openInside(outside, await kill(outside, first), config)
+    await clock.advance(80_000)
+    expect(waiting).toMatchObject({ state: 'running', finals: 0 })
+    await clock.advance(40_000)
+    expect(waiting).toMatchObject({ state: 'done', finals: 1 })
+    expect(simulator.phone.violations).toEqual([])
+  })
+
   test('a message answered before the kill is not answered again when it is redelivered', async () => {
     const { outside, inside, simulator, clock, model } = await open()
     const task = simulator.say('hello')
