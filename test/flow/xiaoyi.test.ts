@@ -85,6 +85,55 @@ test('the text of a file reaches the model', async () => {
   expect(model.requests.at(-1)).toContain('the secret number is 42')
 })
 
+describe('files that came in', () => {
+  const DAY = 86_400_000
+  const bytes = Buffer.from('some bytes').toString('base64')
+  const file = (name: string, mimeType: string) => ({ kind: 'file', file: { name, mimeType, bytes } }) as const
+
+  /** A disk on which everything is `oldMs` older than it is. */
+  async function openAged(oldMs: number) {
+    const outside = await openOutside({ newSessionAfterClear: false })
+    const files = new MemoryFiles({ now: () => outside.clock.now() - oldMs })
+    return { outside, ...outside, ...(await openInside(outside, files)) }
+  }
+
+  async function names(files: MemoryFiles): Promise<string[]> {
+    const folders = await files.list('/home/clew/media')
+    return (await Promise.all(folders.map((folder) => files.list(`/home/clew/media/${folder}`)))).flat().sort()
+  }
+
+  test('go when they are old, unless a transcript names them, cleared conversations included', async () => {
+    const { simulator, clock, files, house } = await openAged(0)
+    simulator.sayParts([
+      { kind: 'text', text: 'look' },
+      file('read.txt', 'text/plain'),
+      file('named.zip', 'application/zip'),
+    ])
+    await clock.advance(5_000)
+    expect(await names(files)).toEqual(['named.zip', 'read.txt'])
+    simulator.clear()
+    await clock.advance(8 * DAY)
+    expect(await names(files)).toEqual(['named.zip'])
+    await house.gateway.control({ type: 'delete', key: `agent:main:xiaoyi:dm:${simulator.sessionId}` })
+    await clock.advance(DAY)
+    expect(await names(files)).toEqual([])
+  })
+
+  test('stay as long as their message waits', async () => {
+    const { outside, simulator, clock, files, ...inside } = await openAged(8 * DAY)
+    simulator.say('hang')
+    simulator.sayParts([{ kind: 'text', text: 'look' }, file('waiting.txt', 'text/plain')])
+    await clock.advance(120_000)
+    expect(await names(files)).toEqual(['waiting.txt'])
+    const next = await openInside(outside, await kill(outside, { ...inside, files }))
+    await clock.advance(120_000)
+    expect(await names(next.files)).toEqual(['waiting.txt'])
+    simulator.cancel()
+    await clock.advance(3_600_000)
+    expect(await names(next.files)).toEqual([])
+  })
+})
+
 describe('clearContext', () => {
   test('the next request contains nothing from before', async () => {
     const { simulator, clock, model } = await open()
