@@ -41,7 +41,7 @@ export class Mentions {
     const handle = await this.#open(name)
     if (handle === undefined) return
     try {
-      const { size } = await handle.stat()
+      const { size } = handle.stat()
       for (let at = 0; at < size && wanted.size > 0; at += BLOCK_BYTES) {
         signal.throwIfAborted()
         const block = Buffer.from(await handle.read(at, BLOCK_BYTES + OVERLAP)).toString('latin1')
