@@ -80,6 +80,7 @@ async function openParts(model: TurnModel, past: number): Promise<TurnParts> {
     spending: { check: () => undefined, record: () => [] },
     clock: systemClock,
     log: silentLog,
+    onSettled: () => undefined,
     emit: async () => undefined,
     resolveModel: () => model,
     takeSteering: async () => [],

@@ -1,22 +1,19 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import type { Clock } from '../src/base/clock.ts'
 import { sleep } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
 import { homePaths } from '../src/cli/home.ts'
-import { openHouse } from '../src/cli/house.ts'
 import { createNodePlatform } from '../src/cli/node-platform.ts'
-import { openXiaoyiChannel } from '../src/cli/xiaoyi-channel.ts'
-import { loadConfig } from '../src/config/load.ts'
 import { createXiaoyiSimulator } from '../src/simulator/xiaoyi/simulator.ts'
 import type { AgentStep } from '../test/conformance/xiaoyi/agent.ts'
 import { openModelServer } from '../test/support/model-server.ts'
+import { GatewayProcess } from './lib/gateway-process.ts'
 
 /**
- * The whole gateway on a real disk and real sockets; the service, the phone and the model share its process, so the
- * figures are what a machine with all of them would show, not less.
+ * The built gateway as a process of its own, on a real disk and real sockets; this process plays the service, the phone
+ * and the model, and looks at the clock as a phone would.
  */
 const STREAMING_SESSIONS = 100
 const CLEARS = 200
@@ -45,11 +42,10 @@ const switches = { newSessionAfterClear: false }
 const endpoints = [endpoint, endpoint]
 const simulator = await createXiaoyiSimulator({ clock: systemClock, ids, servers, agent: AGENT, endpoints, switches })
 const model = await openModelServer(servers, systemClock, streamForever)
-const home = await mkdtemp(join(tmpdir(), 'clew-bench-'))
-const paths = homePaths(home, {})
+const home = GatewayProcess.newHome()
 const [wsUrl1, wsUrl2] = simulator.urls
 await writeFile(
-  paths.config,
+  homePaths(home, {}).config,
   JSON.stringify({
     model: 'local/m',
     providers: { local: { type: 'openai-compatible', baseUrl: model.baseUrl } },
@@ -58,11 +54,7 @@ await writeFile(
     channels: { xiaoyi: { enabled: true, ...AGENT, wsUrl1, wsUrl2 } },
   }),
 )
-const { config } = await loadConfig({ files, path: paths.config, env: {} })
-const house = await openHouse(platform, { config, paths })
-const channel = await openXiaoyiChannel(platform, config, paths)
-if (channel === undefined) throw new Error('the channel is not enabled')
-await house.open([channel])
+const gateway = await GatewayProcess.start(home)
 while (simulator.connections.ready().length < 2) await sleep(systemClock, 10, never)
 
 const alone = await measure('nothing else runs')
@@ -70,15 +62,17 @@ for (let count = 0; count < STREAMING_SESSIONS; count++) {
   simulator.say('stream', { sessionId: `streaming-${count}`, via: count % 2 })
   await sleep(systemClock, 7, never)
 }
+const before = { cpuSeconds: gateway.cpuSeconds, at: performance.now() }
 const crowded = await measure(`${STREAMING_SESSIONS} sessions stream`)
+const share = (gateway.cpuSeconds - before.cpuSeconds) / ((performance.now() - before.at) / 1000)
+console.info(`processor time of the gateway meanwhile: ${(100 * share).toFixed(0)} % of one core`)
 console.info(`ratio of the medians: ${(crowded.clear.median / alone.clear.median).toFixed(1)}`)
 if (simulator.phone.violations.length > 0) throw new Error('the phone found violations')
-await house.gateway.drain(AbortSignal.abort())
-await house.close()
+await gateway.stop()
 await simulator.close()
 await model.close()
 await platform.close()
-await rm(home, { recursive: true })
+GatewayProcess.removeHome(home)
 // On a busy machine empty round trips and single writes are slow as well: then the figure says nothing about us.
 const isQuiet = crowded.empty.p99 < 3 && crowded.write.p99 < 3
 if (isQuiet && crowded.clear.p99 >= 10) {

@@ -43,6 +43,11 @@ export interface Intake {
    * message can cause anything visible: what it sends comes first.
    */
   accept(message: InboundMessage, onDurable?: (acceptance: Acceptance) => void): Promise<Acceptance>
+  /**
+   * Messages of this channel that were accepted and not answered, oldest first: what it has to know again after a
+   * restart, when some of them only wait and nothing else tells of them.
+   */
+  unanswered(channel: string): readonly AcceptedMessage[]
   /** Takes effect, durably, before it resolves; never waits for a running turn to finish by itself. */
   control(command: ControlCommand): Promise<ControlResult>
   /** The peer has confirmed the reply with this number. */

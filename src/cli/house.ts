@@ -9,10 +9,12 @@ import { Gateway } from '../gateway/gateway.ts'
 import { createGatewayMetrics } from '../gateway/gateway-metrics.ts'
 import type { GatewayApi } from '../gateway/http.ts'
 import type { HookSource } from '../hook/register.ts'
+import { MediaExpiry } from '../media/expiry.ts'
 import { converse } from '../session/converse.ts'
 import { openAgent, type Agent } from './agent.ts'
 import { createGatewayApi } from './gateway-api.ts'
 import type { HomePaths } from './home.ts'
+import { createMediaReferences } from './media-references.ts'
 import type { Platform } from './platform.ts'
 import { openStorage, type Storage } from './storage.ts'
 import { VERSION } from './version.ts'
@@ -128,6 +130,14 @@ export async function openHouse(platform: Platform, { config, paths, hooks = [] 
     },
     onIndexChanged: () => storage.sessionsFile.changed(),
   })
+  const media = new MediaExpiry({
+    files: platform.files,
+    clock,
+    log,
+    directory: paths.media,
+    limits: { maxAgeMs: config.media.max_age_ms, maxBytes: config.media.max_bytes },
+    stillNeeded: createMediaReferences(platform, paths, storage),
+  })
   const status = (): JsonObject => ({
     version: VERSION,
     home: paths.home,
@@ -154,8 +164,10 @@ export async function openHouse(platform: Platform, { config, paths, hooks = [] 
     async open(more) {
       for (const channel of more) channels.set(channel.name, channel)
       await gateway.open([...channels.values()])
+      media.start()
     },
     async close() {
+      await media.close()
       await gateway.close()
       await agent.close()
       await storage.close()

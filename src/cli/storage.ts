@@ -26,6 +26,8 @@ export interface Storage {
   readonly sessionsFile: SessionsFile
   readonly transcripts: FileTranscriptStore
   readonly control: SessionControl
+  /** Entries of transcripts that are durable in the journal and not in their file yet. */
+  unwrittenEntries(): Iterable<unknown>
   close(): Promise<void>
 }
 
@@ -121,7 +123,8 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
     maxArchivedPerSession: MAX_ARCHIVED_PER_SESSION,
     onLeaving: (key, sessionId, reason) => tellLeaving(options.hooks, { session: key, sessionId }, reason),
   })
-  return { journal, directory, delivery, usage, sessionsFile, transcripts, control }
+  const unwrittenEntries = (): Iterable<unknown> => topic.snapshot()
+  return { journal, directory, delivery, usage, sessionsFile, transcripts, control, unwrittenEntries }
 }
 
 /** Hooks hear of it before it happens and after; neither can prevent it. */

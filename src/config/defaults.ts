@@ -54,5 +54,6 @@ export const DEFAULTS = {
     outbox_per_account: 1_000,
     warm_session_bytes: 64 * MIB,
   },
+  media: { max_age_ms: 7 * 24 * 60 * 60 * 1000, max_bytes: 1024 * MIB },
   shutdown: { drain_ms: 10_000 },
 } as const

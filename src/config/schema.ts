@@ -248,6 +248,10 @@ export const fileSchema = z
     contextPruning,
     limits,
     budget,
+    media: section('Files that came in through a channel. What a message or transcript refers to is never removed.', {
+      max_age_ms: milliseconds('Older files are removed.').default(DEFAULTS.media.max_age_ms),
+      max_bytes: count('All files together; the oldest are removed first.', DEFAULTS.media.max_bytes, 0),
+    }),
     shutdown: section('Ending.', {
       drain_ms: milliseconds('Time running turns get to finish.').default(DEFAULTS.shutdown.drain_ms),
     }),

@@ -11,6 +11,8 @@ import {
   type Reply,
   type ReplyContent,
 } from '../core/inbound.ts'
+import type { Answer } from '../session/session.ts'
+import { Attempts } from './attempts.ts'
 import { journalError } from './journal-error.ts'
 import {
   accountOf,
@@ -50,16 +52,7 @@ export interface AcceptOptions {
   alongside(): readonly JournalRecord[]
 }
 
-interface Attempt {
-  /** An earlier attempt may have reached the peer. */
-  readonly redelivered: boolean
-  /** The peer asked for it: it goes out even while an earlier attempt is unconfirmed. */
-  readonly requested?: boolean
-}
-
 const TOPIC = 'delivery'
-/** Other accounts that sent the same message while it was being worked on; more of them have to ask again. */
-const MAX_COPIES = 8
 
 /**
  * The inbox and the outbox: one owner of every step a message takes from acceptance to its delivered answer. All of it is
@@ -71,19 +64,20 @@ export class Delivery implements JournalTopic {
   readonly #runs = new RunTable()
   readonly #sequences: Sequences
   readonly #accepting = new Map<string, Promise<RunId>>()
-  /** Being made durable: their first attempt is still to come, and goes to wherever they are redirected meanwhile. */
-  readonly #firstTry = new Set<RunId>()
-  /** Attempts under way, per run. */
-  readonly #sending = new Map<RunId, number>()
-  readonly #attempts = new Set<Promise<void>>()
-  /** Their account became reachable again while an attempt was under way: try once more if that one fails. */
-  readonly #tryAgain = new Set<RunId>()
-  readonly #copies = new Map<RunId, Destination[]>()
+  readonly #attempts: Attempts
   #journal: Journal | undefined
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts
     this.#sequences = new Sequences(parts.limits.rememberedAccounts)
+    this.#attempts = new Attempts({
+      log: parts.log,
+      find: (run) => this.#runs.get(run),
+      send: (reply) => parts.send(reply),
+      record: (run, state) => this.#commit([{ do: 'state', run, state }]),
+      nextSeq: (account) => this.nextSeq(account),
+      onUnreachable: (account) => this.#sequences.forget(account),
+    })
   }
 
   /** After recovery: from here on `apply` is fed by this program's own commits. */
@@ -148,6 +142,11 @@ export class Delivery implements JournalTopic {
     return [...this.#runs.values()].filter((run) => run.state === 'open').map((run) => run.message)
   }
 
+  /** Accepted, and without a durable answer. */
+  isOpen(run: RunId): boolean {
+    return this.#runs.get(run)?.state === 'open'
+  }
+
   get openCount(): number {
     return this.#runs.open
   }
@@ -194,17 +193,16 @@ export class Delivery implements JournalTopic {
     }
   }
 
-  /** Makes the answer durable, then hands it to its channel. Resolves when it is durable; its fate comes later. */
-  async answer(run: RunId, content: ReplyContent): Promise<void> {
-    const open = this.#runs.get(run)
-    if (open === undefined || open.state !== 'open') return
-    await this.#sendFirst(run, async () => {
-      const account = accountOf(open.message)
-      const seq = await this.nextSeq(account)
-      await this.#commit([...this.#forgetOutbox(account), { do: 'answer', run, seq, content }])
-    })
-    for (const to of this.#copies.get(run) ?? []) this.#sendCopy(run, to)
-    this.#copies.delete(run)
+  /**
+   * Makes answers durable, all of them in one commit with `alongside`, then hands each to its channel. A message that has
+   * an answer keeps it. Resolves when everything is durable and on its way; its fate comes later.
+   */
+  async answer(answers: readonly Answer[], alongside: readonly JournalRecord[] = []): Promise<void> {
+    const open = answers.filter(({ run }) => this.#isAnswerable(run))
+    if (open.length === 0 && alongside.length === 0) return
+    const durable = this.#commit(this.#answerRecords(open), alongside)
+    if (open.length === 0) return durable
+    await Promise.all(open.map(({ run }) => this.#attempts.first(run, durable)))
   }
 
   /**
@@ -217,9 +215,7 @@ export class Delivery implements JournalTopic {
     const { channel, account } = known.message
     const isSame = account === to.account
     if (!isSame && !isEphemeralAccount(account)) {
-      if (known.state !== 'open') this.#sendCopy(run, to)
-      else this.#addCopy(run, to)
-      return
+      return this.#attempts.copy(run, to)
     }
     if (isSame) this.#runs.change(run, (one) => ({ ...one, message: { ...one.message, ...to } }))
     if (isSame && known.state === 'open') return
@@ -228,17 +224,14 @@ export class Delivery implements JournalTopic {
     const move: DeliveryRecord[] = isSame ? [] : [{ do: 'move', run, to, seq }]
     const unknown: DeliveryRecord[] = known.state === 'open' ? [] : [{ do: 'state', run, state: 'unknown' }]
     await this.#commit([...move, ...unknown])
-    if (known.state !== 'open' && !this.#firstTry.has(run)) void this.#send(run, { redelivered: true, requested: true })
+    if (known.state !== 'open') this.#attempts.repeat(run)
   }
 
   /** Hands out what an account has not got yet, one after the other, so that a long backlog does not drown its reader. */
   async available(channel: string, account: string): Promise<void> {
     const missing = this.#runs.undelivered(accountOf({ channel, account })).map(({ message }) => message.run)
     for (const run of missing) {
-      const known = this.#runs.get(run)
-      if (known === undefined || known.state === 'delivered') continue
-      if (this.#sending.has(run)) this.#tryAgain.add(run)
-      else await this.#offer(known)
+      if (this.#runs.get(run)?.state !== 'delivered') await this.#attempts.offer(run)
     }
   }
 
@@ -259,8 +252,7 @@ export class Delivery implements JournalTopic {
         ...one,
         message: { ...one.message, replyTo: redirect(one.message.replyTo) },
       }))
-      const known = this.#runs.get(run)
-      if (known !== undefined) await this.#offer(known, true)
+      await this.#attempts.offerAgain(run)
     }
   }
 
@@ -292,103 +284,8 @@ export class Delivery implements JournalTopic {
     return answered.length === 0 ? [] : [toJournal({ do: 'forget', runs: answered.map(({ message }) => message.run) })]
   }
 
-  async close(): Promise<void> {
-    while (this.#attempts.size > 0) await Promise.all(this.#attempts)
-  }
-
-  /** Resolves when it is written, or cannot be. */
-  async #offer(run: Run, requested = false): Promise<void> {
-    const id = run.message.run
-    if (this.#firstTry.has(id)) return
-    const wasSent = run.state !== 'waiting'
-    if (wasSent) return this.#send(id, { redelivered: true, requested })
-    const { written } = await this.#sendFirst(id, () => this.#commit([{ do: 'state', run: id, state: 'unknown' }]))
-    await written
-  }
-
-  /**
-   * The first attempt, once what must precede it is durable. Whoever else would like to send it meanwhile leaves it to
-   * us: two would both believe to be the first. Resolves when the attempt has begun.
-   */
-  async #sendFirst(run: RunId, prepare: () => Promise<void>): Promise<{ readonly written: Promise<void> }> {
-    const release = this.#claim(run)
-    this.#firstTry.add(run)
-    try {
-      await prepare()
-      return { written: this.#send(run, { redelivered: false }) }
-    } finally {
-      this.#firstTry.delete(run)
-      release()
-    }
-  }
-
-  #send(run: RunId, attempt: Attempt): Promise<void> {
-    const release = this.#claim(run)
-    return this.#own(
-      this.#attempt(run, attempt).finally(() => {
-        release()
-        if (!this.#sending.has(run) && this.#tryAgain.delete(run)) this.#offerAgain(run)
-      }),
-      run,
-    )
-  }
-
-  #offerAgain(run: RunId): void {
-    const known = this.#runs.get(run)
-    if (known === undefined || known.state === 'open' || known.state === 'delivered') return
-    void this.#own(this.#offer(known), run)
-  }
-
-  async #attempt(run: RunId, { redelivered, requested }: Attempt): Promise<void> {
-    const known = this.#runs.get(run)
-    if (known?.content === undefined) return
-    const fate = await this.#parts.send({
-      ...replyOf(known, known.content),
-      redelivered,
-      ...(requested === true ? { requested } : {}),
-    })
-    if (fate === 'waiting' && isEphemeralAccount(known.message.account))
-      this.#sequences.forget(accountOf(known.message))
-    // "Waiting" means that nothing was ever sent; an earlier attempt, or another one right now, may have been.
-    if (fate === 'unknown' || (fate === 'waiting' && (redelivered || (this.#sending.get(run) ?? 0) > 1))) return
-    await this.#commit([{ do: 'state', run, state: fate }])
-  }
-
-  #addCopy(run: RunId, to: Destination): void {
-    const copies = (this.#copies.get(run) ?? []).filter(({ account }) => account !== to.account)
-    this.#copies.set(run, [...copies, to].slice(-MAX_COPIES))
-  }
-
-  /** Not kept in the outbox: whoever misses it sends the message once more. */
-  #sendCopy(run: RunId, to: Destination): void {
-    const known = this.#runs.get(run)
-    if (known?.content === undefined) return
-    const reply = { ...replyOf(known, known.content), ...to, redelivered: true }
-    const sending = this.nextSeq(accountOf(reply)).then(async (seq) => {
-      await this.#parts.send({ ...reply, seq })
-    })
-    void this.#own(sending, run)
-  }
-
-  #claim(run: RunId): () => void {
-    this.#sending.set(run, (this.#sending.get(run) ?? 0) + 1)
-    return () => {
-      const left = (this.#sending.get(run) ?? 1) - 1
-      if (left === 0) this.#sending.delete(run)
-      else this.#sending.set(run, left)
-    }
-  }
-
-  #own(work: Promise<void>, run: RunId): Promise<void> {
-    const owned = work.catch((error: unknown) => {
-      // The answer is durable and stays as it was: it is offered again when its account is back.
-      this.#parts.log.warn('the fate of a reply could not be recorded', {
-        run,
-        reason: error instanceof Error ? error.name : 'unknown',
-      })
-    })
-    this.#attempts.add(owned)
-    return owned.finally(() => this.#attempts.delete(owned))
+  close(): Promise<void> {
+    return this.#attempts.close()
   }
 
   #commit(records: readonly DeliveryRecord[], alongside: readonly JournalRecord[] = []): Promise<void> {
@@ -396,6 +293,31 @@ export class Delivery implements JournalTopic {
     return this.#journal.commit([...records.map(toJournal), ...alongside]).catch((error: unknown) => {
       throw journalError(error)
     })
+  }
+
+  /** Not while its answer is being made durable: the first one counts. */
+  #isAnswerable(run: RunId): boolean {
+    return this.isOpen(run) && !this.#attempts.isFirstPending(run)
+  }
+
+  #answerRecords(answers: readonly Answer[]): readonly DeliveryRecord[] {
+    const counts = new Map<string, number>()
+    const records = answers.flatMap(({ run, content }): DeliveryRecord[] => {
+      const known = this.#runs.get(run)
+      if (known === undefined) return []
+      const account = accountOf(known.message)
+      counts.set(account, (counts.get(account) ?? 0) + 1)
+      const { seq, reserved } = this.#numberFor(account)
+      const reservation: DeliveryRecord[] = reserved === undefined ? [] : [{ do: 'seq', account, upTo: reserved }]
+      return [...reservation, { do: 'answer', run, seq, content }]
+    })
+    return [...[...counts].flatMap(([account, count]) => this.#forgetOutbox(account, count)), ...records]
+  }
+
+  #numberFor(account: string): { readonly seq: number; readonly reserved?: number } {
+    return isEphemeralAccount(account)
+      ? { seq: this.#sequences.takeEphemeral(account) }
+      : this.#sequences.takeWith(account)
   }
 
   #isRemembered({ message }: Run): boolean {
@@ -407,9 +329,10 @@ export class Delivery implements JournalTopic {
     return runs.length === 0 ? [] : [{ do: 'forget', runs }]
   }
 
-  #forgetOutbox(account: string): readonly DeliveryRecord[] {
+  /** Makes room for so many more. */
+  #forgetOutbox(account: string, added: number): readonly DeliveryRecord[] {
     const { limits, log } = this.#parts
-    const over = this.#runs.undeliveredCount(account) + 1 - limits.outboxPerAccount
+    const over = this.#runs.undeliveredCount(account) + added - limits.outboxPerAccount
     if (over <= 0) return []
     const runs = this.#runs
       .undelivered(account)
@@ -418,11 +341,6 @@ export class Delivery implements JournalTopic {
     log.warn('a client has not fetched its replies for long; its oldest ones are dropped', { replies: runs.length })
     return [{ do: 'forget', runs }]
   }
-}
-
-function replyOf({ message, seq }: Run, content: ReplyContent): Omit<Reply, 'redelivered'> {
-  const { run, key, channel, account, messageId, replyTo } = message
-  return { run, key, channel, account, messageId, replyTo, seq, content }
 }
 
 function toJournal(record: DeliveryRecord): JournalRecord {

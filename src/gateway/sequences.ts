@@ -28,6 +28,19 @@ export class Sequences {
     return next
   }
 
+  /**
+   * A number that is first used when `reserved`, if given, is durable too: commit both together. Saves whoever writes
+   * anyway a commit of its own.
+   */
+  takeWith(account: string): { readonly seq: number; readonly reserved?: number } {
+    const ready = this.take(account)
+    if (ready !== undefined) return { seq: ready }
+    const bound = this.#boundOf(account)
+    const seq = Math.max(this.#next.get(account) ?? 0, bound + 1)
+    this.#next.set(account, seq + 1)
+    return { seq, reserved: seq + BLOCK }
+  }
+
   /** For clients that never come back under the same name: nothing to survive, nothing to reserve. */
   takeEphemeral(account: string): number {
     const next = this.#next.get(account) ?? 1

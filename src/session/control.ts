@@ -30,10 +30,11 @@ export class SessionControl {
 
   /**
    * A new, empty conversation under the same key. Settings and delivery stay. The old transcript is archived: the row
-   * lists it, its file stays where it is. So a reset costs one commit and moves nothing.
+   * lists it, its file stays where it is. So a reset moves nothing and costs one commit, which the caller makes: the
+   * answers of what it stopped belong into the same one.
    */
-  async reset(key: SessionKey, alongside: readonly JournalRecord[] = []): Promise<void> {
-    const { journal, directory, transcripts, maxArchivedPerSession } = this.#parts
+  async reset(key: SessionKey, commit: (change: JournalRecord) => Promise<void>): Promise<void> {
+    const { directory, transcripts, maxArchivedPerSession } = this.#parts
     const record = this.#recordOf(key)
     await this.#parts.onLeaving(key, record.sessionId, 'reset')
     // A session that never got an answer has nothing to bring back.
@@ -46,7 +47,7 @@ export class SessionControl {
       updatedAt: at,
       archived: archived.slice(-maxArchivedPerSession),
     }
-    await journal.commit([directory.change(key, next), ...alongside])
+    await commit(directory.change(key, next))
     // What the row no longer lists is not deleted: only a delete deletes. Its name says that nobody uses it any more.
     if (dropped.length > 0) {
       this.#tidy(async () => {

@@ -45,6 +45,8 @@ export interface ConverseParts {
 
 export interface Conversation {
   readonly signal: AbortSignal
+  /** What the turn comes to, as soon as that is settled. */
+  tellAnswer(content: ReplyContent): void
   emit(event: SessionEvent): Promise<void>
   takeQueued(): readonly AcceptedMessage[]
 }
@@ -109,6 +111,10 @@ function turnParts(
     spending: {
       check: () => usage.check(sessionId, spending),
       record: (...paid) => usage.record(sessionId, ...paid),
+    },
+    onSettled: (outcome) => {
+      const content = toReply(outcome)
+      if (content !== undefined) conversation.tellAnswer(content)
     },
     emit: (event) => conversation.emit({ session: key, sessionId, run, at: clock.now(), event }),
     takeSteering: (signal) =>

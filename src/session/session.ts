@@ -2,19 +2,43 @@ import { deferred, type Deferred } from '../base/deferred.ts'
 import { Mailbox } from '../base/mailbox.ts'
 import type { Semaphore } from '../base/semaphore.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
-import type { AcceptedMessage } from '../core/inbound.ts'
+import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
 import type { CancelCause } from '../core/outcome.ts'
 import { causeOf, TurnStopped } from '../core/turn-stopped.ts'
 
 export interface SessionParts {
   /** Limits how many turns run at once over all sessions, first come first served. */
   readonly turns: Semaphore
-  /** Answers one message and makes the answer durable. Ends promptly when aborted. Never throws. */
-  answer(message: AcceptedMessage, signal: AbortSignal): Promise<void>
-  /** Makes the terminal answer of a message durable that will not be run. */
-  answerCancelled(message: AcceptedMessage, by: CancelCause): Promise<void>
+  /**
+   * Works one message out and returns its answer; undefined when a shutdown interrupted it and it is to be resumed.
+   * Ends promptly when aborted; an answer it has told before stands all the same. Never throws.
+   */
+  work(
+    message: AcceptedMessage,
+    tellAnswer: (content: ReplyContent) => void,
+    signal: AbortSignal,
+  ): Promise<ReplyContent | undefined>
+  /** Makes terminal answers durable, all at once. A message that has one keeps it. Never throws. */
+  answer(answers: readonly Answer[]): Promise<void>
   /** The queue is empty and nothing runs: the owner may let go of this object. */
   onIdle(key: SessionKey): void
+}
+
+/** The one terminal answer of a message. */
+export interface Answer {
+  readonly run: RunId
+  readonly content: ReplyContent
+}
+
+/** What `exclusive` stopped and leaves to its task. */
+export interface Stopped {
+  /** Nobody has made them durable yet: the task does, together with what it is for, or before. */
+  readonly answers: readonly Answer[]
+  /**
+   * The stopped turn does nothing any more. Whoever only gives the key another conversation need not wait for it: what
+   * it still writes goes to the old one, and the next turn starts later in any case.
+   */
+  readonly turnEnded: Promise<void>
 }
 
 /** A message and the number of `exclusive` calls that came before it: the next ones drop it, those do not. */
@@ -25,6 +49,17 @@ interface Queued {
 
 interface Running extends Queued {
   readonly controller: AbortController
+  /** Messages that joined this turn: its answer is theirs too. */
+  readonly joined: AcceptedMessage[]
+  /** What it comes to, once that is settled; all it still does then is tidy up. */
+  answer: ReplyContent | undefined
+  /** `left`: an `exclusive` answers its messages, whatever the turn comes to. */
+  phase: 'working' | 'answering' | 'left'
+  /** The turn does nothing any more. */
+  readonly worked: Deferred<void>
+  /** Whoever took its messages over is done with them. */
+  readonly settled: Deferred<void>
+  /** Its messages have their answer, or are left to the next start. */
   readonly ended: Deferred<void>
 }
 
@@ -69,8 +104,12 @@ export class Session {
 
   /** Takes the messages at the head of the queue that `joins` lets pass: they join the running turn. */
   takeQueued(joins: (message: AcceptedMessage) => boolean): readonly AcceptedMessage[] {
+    const running = this.#running
+    if (running?.phase !== 'working') return []
     const stop = this.#queue.findIndex(({ message }) => !joins(message))
-    return this.#queue.splice(0, stop < 0 ? this.#queue.length : stop).map(({ message }) => message)
+    const taken = this.#queue.splice(0, stop < 0 ? this.#queue.length : stop).map(({ message }) => message)
+    running.joined.push(...taken)
+    return taken
   }
 
   /**
@@ -85,15 +124,14 @@ export class Session {
    * Stops everything that came before, then runs `task` while no turn can start; one task at a time, in the order of the
    * calls. Messages that arrive meanwhile wait; `first`, which belongs to the task, goes before them.
    */
-  async exclusive<T>(by: CancelCause, task: () => Promise<T>, first?: AcceptedMessage): Promise<T> {
+  async exclusive<T>(by: CancelCause, task: (stopped: Stopped) => Promise<T>, first?: AcceptedMessage): Promise<T> {
     const ticket = ++this.#tickets
     const isOlder = (queued: Queued): boolean => queued.ticket < ticket
     this.#hold()
     if (this.#running !== undefined && isOlder(this.#running)) this.#running.controller.abort(new TurnStopped(by))
     try {
       return await this.#exclusives.run(async () => {
-        await this.#cancel(by, isOlder)
-        const result = await task()
+        const result = await this.#withStopped(by, isOlder, task)
         if (first !== undefined) this.#insert({ message: first, ticket })
         return result
       })
@@ -122,13 +160,45 @@ export class Session {
   }
 
   async #cancel(by: CancelCause, isMeant: (queued: Queued) => boolean): Promise<number> {
-    const dropped = this.#queue.filter(isMeant)
-    this.#queue = this.#queue.filter((queued) => !isMeant(queued))
+    const dropped = this.#drop(isMeant)
     const stopped = this.#running !== undefined && isMeant(this.#running) ? this.#running : undefined
     stopped?.controller.abort(new TurnStopped(by))
     await stopped?.ended.promise
-    await Promise.all(dropped.map(({ message }) => this.#parts.answerCancelled(message, by)))
+    await this.#parts.answer(toAnswers(dropped, { kind: 'cancelled', by }))
     return dropped.length + (stopped === undefined ? 0 : 1)
+  }
+
+  async #withStopped<T>(
+    by: CancelCause,
+    isMeant: (queued: Queued) => boolean,
+    task: (stopped: Stopped) => Promise<T>,
+  ): Promise<T> {
+    const running = this.#running !== undefined && isMeant(this.#running) ? this.#running : undefined
+    // Finished before it could be stopped: its own answer counts, and comes first.
+    if (running?.phase === 'answering') await running.ended.promise
+    running?.controller.abort(new TurnStopped(by))
+    const left = running?.phase === 'working' ? running : undefined
+    if (left !== undefined) left.phase = 'left'
+    const cancelled = { kind: 'cancelled', by } as const
+    const answers = [
+      ...toAnswers(left === undefined ? [] : messagesOf(left), left?.answer ?? cancelled),
+      ...toAnswers(this.#drop(isMeant), cancelled),
+    ]
+    try {
+      return await task({ answers, turnEnded: running?.worked.promise ?? Promise.resolve() })
+    } catch (thrown) {
+      // They were stopped all the same.
+      await this.#parts.answer(answers)
+      throw thrown
+    } finally {
+      left?.settled.resolve()
+    }
+  }
+
+  #drop(isMeant: (queued: Queued) => boolean): readonly AcceptedMessage[] {
+    const dropped = this.#queue.filter(isMeant)
+    this.#queue = this.#queue.filter((queued) => !isMeant(queued))
+    return dropped.map(({ message }) => message)
   }
 
   /** Before everything that came later, behind everything that came earlier. */
@@ -160,25 +230,46 @@ export class Session {
   async #runNext(): Promise<void> {
     const next = this.#queue.shift()
     if (next === undefined) return
-    const { message } = next
-    const running: Running = { ...next, controller: new AbortController(), ended: deferred() }
-    this.#running = running
-    try {
-      const release = await this.#parts.turns.acquire(running.controller.signal)
-      try {
-        await this.#parts.answer(message, running.controller.signal)
-      } finally {
-        release()
-      }
-    } catch {
-      // Only waiting for a free place throws: stopped before it began.
-      const by = causeOf(running.controller.signal)
-      // A message that a shutdown catches here keeps its place: it is answered after the next start.
-      if (by !== 'shutdown') await this.#parts.answerCancelled(message, by)
-    } finally {
-      this.#running = undefined
-      running.ended.resolve()
+    const running: Running = {
+      ...next,
+      controller: new AbortController(),
+      joined: [],
+      answer: undefined,
+      phase: 'working',
+      worked: deferred(),
+      settled: deferred(),
+      ended: deferred(),
     }
+    this.#running = running
+    const content = await this.#work(running)
+    running.worked.resolve()
+    await this.#settle(running, content)
+    this.#running = undefined
+    running.ended.resolve()
+  }
+
+  async #work(running: Running): Promise<ReplyContent | undefined> {
+    const { signal } = running.controller
+    const tellAnswer = (content: ReplyContent): void => void (running.answer = content)
+    let release: () => void
+    try {
+      release = await this.#parts.turns.acquire(signal)
+    } catch {
+      // Stopped before it began. What a shutdown catches here keeps its place: it is answered after the next start.
+      const by = causeOf(signal)
+      return by === 'shutdown' ? undefined : { kind: 'cancelled', by }
+    }
+    try {
+      return await this.#parts.work(running.message, tellAnswer, signal)
+    } finally {
+      release()
+    }
+  }
+
+  async #settle(running: Running, content: ReplyContent | undefined): Promise<void> {
+    if (running.phase === 'left') return running.settled.promise
+    running.phase = 'answering'
+    if (content !== undefined) await this.#parts.answer(toAnswers(messagesOf(running), content))
   }
 
   #hold(): void {
@@ -193,4 +284,12 @@ export class Session {
     this.#held = undefined
     if (!this.isBusy) this.#parts.onIdle(this.key)
   }
+}
+
+function messagesOf({ message, joined }: Running): readonly AcceptedMessage[] {
+  return [message, ...joined]
+}
+
+function toAnswers(messages: readonly AcceptedMessage[], content: ReplyContent): readonly Answer[] {
+  return messages.map(({ run }) => ({ run, content }))
 }

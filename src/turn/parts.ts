@@ -4,6 +4,7 @@ import type { Log } from '../base/log.ts'
 import type { EmitTurnEvent } from '../core/event.ts'
 import type { RunId, SessionId, SessionKey } from '../core/ids.ts'
 import type { UserBlock, Usage } from '../core/message.ts'
+import type { Outcome } from '../core/outcome.ts'
 import type { TokenCounter } from '../core/token-counter.ts'
 import type { PruningSettings } from '../history/budget.ts'
 import type { CompactionSettings } from '../history/compaction.ts'
@@ -68,6 +69,8 @@ export interface TurnParts {
   readonly clock: Clock
   readonly log: Log
   readonly emit: EmitTurnEvent
+  /** The outcome stands and is in the transcript; tidying up and those who listen come after. */
+  onSettled(outcome: Outcome): void
   /** A model by its name, for hooks that choose one. Throws `MODEL_UNKNOWN`. */
   resolveModel(name: string): TurnModel
   /** Messages that came meanwhile and join this turn before its next round, with what they show. */

@@ -22,6 +22,7 @@ export async function runTurn(instruction: Instruction, parts: TurnParts, signal
   const prepared = await askBeforeStart(instruction, parts, signal)
   await parts.emit({ type: 'turn-start', model: prepared.parts.models[0].name })
   const outcome = await runRounds(prepared, signal)
+  parts.onSettled(outcome)
   if (outcome.kind !== 'interrupted') await finishStep(instruction, outcome, prepared.parts, signal)
   await parts.emit({ type: 'turn-end', outcome })
   return outcome

@@ -1,5 +1,36 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { deferred } from '../../src/base/deferred.ts'
+import type { FileHandle, OpenMode } from '../../src/base/files.ts'
+import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { closeAll, kill, openInside, openOutside, warmUp } from '../support/xiaoyi-house.ts'
+
+/** A disk whose journal makes this many more batches durable, and the next ones only when it is released. */
+class ReluctantFiles extends MemoryFiles {
+  #allowed = Number.POSITIVE_INFINITY
+  #released = deferred()
+
+  allowJournalSyncs(count: number): void {
+    this.#allowed = count
+    this.#released = deferred()
+  }
+
+  release(): void {
+    this.#allowed = Number.POSITIVE_INFINITY
+    this.#released.resolve()
+  }
+
+  override async open(path: string, mode: OpenMode, permissions?: number): Promise<FileHandle> {
+    const handle = await super.open(path, mode, permissions)
+    if (!path.includes('/journal/')) return handle
+    return {
+      ...handle,
+      sync: async () => {
+        if (--this.#allowed < 0) await this.#released.promise
+        await handle.sync()
+      },
+    }
+  }
+}
 
 beforeAll(warmUp)
 afterEach(closeAll)
@@ -54,6 +85,55 @@ test('the text of a file reaches the model', async () => {
   expect(model.requests.at(-1)).toContain('the secret number is 42')
 })
 
+describe('files that came in', () => {
+  const DAY = 86_400_000
+  const bytes = Buffer.from('some bytes').toString('base64')
+  const file = (name: string, mimeType: string) => ({ kind: 'file', file: { name, mimeType, bytes } }) as const
+
+  /** A disk on which everything is `oldMs` older than it is. */
+  async function openAged(oldMs: number) {
+    const outside = await openOutside({ newSessionAfterClear: false })
+    const files = new MemoryFiles({ now: () => outside.clock.now() - oldMs })
+    return { outside, ...outside, ...(await openInside(outside, files)) }
+  }
+
+  async function names(files: MemoryFiles): Promise<string[]> {
+    const folders = await files.list('/home/clew/media')
+    return (await Promise.all(folders.map((folder) => files.list(`/home/clew/media/${folder}`)))).flat().sort()
+  }
+
+  test('go when they are old, unless a transcript names them, cleared conversations included', async () => {
+    const { simulator, clock, files, house } = await openAged(0)
+    simulator.sayParts([
+      { kind: 'text', text: 'look' },
+      file('read.txt', 'text/plain'),
+      file('named.zip', 'application/zip'),
+    ])
+    await clock.advance(5_000)
+    expect(await names(files)).toEqual(['named.zip', 'read.txt'])
+    simulator.clear()
+    await clock.advance(8 * DAY)
+    expect(await names(files)).toEqual(['named.zip'])
+    await house.gateway.control({ type: 'delete', key: `agent:main:xiaoyi:dm:${simulator.sessionId}` })
+    await clock.advance(DAY)
+    expect(await names(files)).toEqual([])
+  })
+
+  test('stay as long as their message waits', async () => {
+    const { outside, simulator, clock, files, ...inside } = await openAged(8 * DAY)
+    simulator.say('hang')
+    simulator.sayParts([{ kind: 'text', text: 'look' }, file('waiting.txt', 'text/plain')])
+    await clock.advance(120_000)
+    expect(await names(files)).toEqual(['waiting.txt'])
+    const next = await openInside(outside, await kill(outside, { ...inside, files }))
+    await clock.advance(120_000)
+    expect(await names(next.files)).toEqual(['waiting.txt'])
+    simulator.cancel()
+    await clock.advance(3_600_000)
+    expect(await names(next.files)).toEqual([])
+  })
+})
+
 describe('clearContext', () => {
   test('the next request contains nothing from before', async () => {
     const { simulator, clock, model } = await open()
@@ -79,6 +159,36 @@ describe('clearContext', () => {
     expect(task).toMatchObject({ state: 'done', lastState: 'canceled', finals: 1 })
     expect(clear.answers).toMatchObject([{ state: 'cleared' }])
     expect(simulator.phone.violations).toEqual([])
+  })
+
+  test('waits for the disk once, whatever it stops', async () => {
+    const files = new ReluctantFiles()
+    const outside = await openOutside({ newSessionAfterClear: false })
+    await openInside(outside, files)
+    const { simulator, clock } = outside
+    const tasks = ['hang', 'one', 'two'].map((text) => simulator.say(text))
+    await clock.advance(3_000)
+    files.allowJournalSyncs(0)
+    const clear = simulator.clear()
+    await clock.advance(100)
+    expect(clear.answers).toEqual([])
+    files.release()
+    files.allowJournalSyncs(0)
+    await clock.advance(100)
+    expect(clear.answers).toMatchObject([{ state: 'cleared' }])
+    expect(tasks.map(({ lastState }) => lastState)).toEqual(['canceled', 'canceled', 'canceled'])
+    files.release()
+  })
+
+  test('is not answered with success when it cannot be made durable', async () => {
+    const { simulator, clock, files } = await open()
+    simulator.say('hang')
+    await clock.advance(3_000)
+    files.limitSpace(0)
+    const clear = simulator.clear()
+    await clock.advance(1_000)
+    files.limitSpace(Number.POSITIVE_INFINITY)
+    expect(clear.answers).toMatchObject([{ state: 'failed' }])
   })
 })
 
@@ -127,6 +237,43 @@ describe('trouble', () => {
       expect(simulator.phone.violations).toEqual([])
     },
   )
+
+  test.each(['seed', 'params'] as const)(
+    'a message that only waits can be cancelled by its task id after a restart (%s)',
+    async (shape) => {
+      const { outside, inside, simulator, clock, model } = await open()
+      const [running, waiting] = [simulator.say('hang'), simulator.say('later')]
+      await clock.advance(3_000)
+      await openInside(outside, await kill(outside, inside))
+      await clock.advance(3_000)
+      const cancel = simulator.cancel(shape, waiting)
+      await clock.advance(100)
+      expect(cancel.answers).toMatchObject([{ state: 'canceled' }])
+      expect(waiting).toMatchObject({ lastState: 'canceled', finals: 1 })
+      expect(running).toMatchObject({ state: 'running', finals: 0 })
+      simulator.cancel()
+      await clock.advance(5_000)
+      expect(running).toMatchObject({ lastState: 'canceled', finals: 1 })
+      expect(model.requests.join()).not.toContain('later')
+      expect(simulator.phone.violations).toEqual([])
+    },
+  )
+
+  test('a message that only waits is kept alive on the phone after a restart, and its limit counts on', async () => {
+    const outside = await openOutside({ idleLimitMs: 60_000 })
+    const { simulator, clock } = outside
+    const config = { taskLimitMs: 200_000, language: 'en' }
+    const first = await openInside(outside, undefined, config)
+    simulator.say('hang')
+    const waiting = simulator.say('later')
+    await clock.advance(100_000)
+    await openInside(outside, await kill(outside, first), config)
+    await clock.advance(80_000)
+    expect(waiting).toMatchObject({ state: 'running', finals: 0 })
+    await clock.advance(40_000)
+    expect(waiting).toMatchObject({ state: 'done', finals: 1 })
+    expect(simulator.phone.violations).toEqual([])
+  })
 
   test('a message answered before the kill is not answered again when it is redelivered', async () => {
     const { outside, inside, simulator, clock, model } = await open()

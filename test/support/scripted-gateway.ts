@@ -86,6 +86,10 @@ export class ScriptedGateway implements Intake {
     if (queue.length === 1) void this.#run(message.key)
   }
 
+  unanswered(): readonly AcceptedMessage[] {
+    return [...this.#queues.values()].flat().map(({ message }) => message)
+  }
+
   async control(command: ControlCommand): Promise<ControlResult> {
     if (this.failControl !== undefined) throw this.failControl
     const key = (command.type === 'list' ? '' : (command.key ?? '')) as SessionKey

@@ -126,12 +126,13 @@ export class XiaoyiChannel implements Channel {
 
   async start(intake: Intake): Promise<void> {
     this.#intake = intake
+    // The phone may cancel what only waits, by its task id, and is kept from giving up on it.
+    for (const message of intake.unanswered(XIAOYI)) this.#openTask(message)
     this.#links.start()
   }
 
   observe(event: SessionEvent, message: AcceptedMessage): void {
-    if (this.#late.isLate(event.run)) return
-    this.#openTask(message.run, message.replyTo)?.observe(event.event)
+    this.#openTask(message)?.observe(event.event)
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {
@@ -249,7 +250,7 @@ export class XiaoyiChannel implements Channel {
       await this.#state.settled()
       const message = this.#inbound(arrival, text, content)
       const { run, duplicate } = await this.#startedIntake().accept(message)
-      if (!duplicate) this.#openTask(run, message.replyTo)
+      if (!duplicate) this.#openTask({ run, replyTo: message.replyTo, acceptedAt: this.#parts.clock.now() })
       return 'accepted'
     } catch (error) {
       const { code } = toGatewayError(error)
@@ -274,11 +275,12 @@ export class XiaoyiChannel implements Channel {
   }
 
   /** Acknowledged once, whoever hears of the run first. */
-  #openTask(run: Reply['run'], replyTo: JsonObject): Task | undefined {
+  #openTask({ run, replyTo, acceptedAt }: Pick<AcceptedMessage, 'run' | 'replyTo' | 'acceptedAt'>): Task | undefined {
+    if (this.#late.isLate(run)) return undefined
     const known = this.#tasks.get(run)
     if (known !== undefined) return known
     const task = this.#tasks.open(run, replyTo)
-    task?.acknowledge()
+    task?.acknowledge(acceptedAt)
     return task
   }
 

@@ -25,6 +25,11 @@ export interface ControlsParts {
   onCleared(request: ClearRequest, sessionId: string): void
 }
 
+interface Outcome {
+  readonly done: boolean
+  readonly frame: string
+}
+
 /**
  * clearContext and tasks/cancel. The effect comes first, then the answer; the model is never involved. The gateway
  * closes every task it stops (through `deliver`) before `control` resolves, so the phone sees the end of the task before
@@ -40,17 +45,21 @@ export class Controls {
     this.#answers = new Remembered(maxRemembered, { clock: parts.clock, maxMs: rememberMs })
   }
 
-  /** The frame to answer with. A repeated request is carried out once and answered every time. */
+  /** The frame to answer with. A repeated request is carried out once and answered every time; one that failed again. */
   answer(request: ClearRequest | CancelRequest): Promise<string> {
     const key = JSON.stringify([request.kind, request.sessionId, request.id])
     const known = request.id === '' ? undefined : this.#answers.get(key)
     if (known !== undefined) return known
-    const answer = request.kind === 'clear' ? this.#clear(request) : this.#cancel(request)
+    const outcome = request.kind === 'clear' ? this.#clear(request) : this.#cancel(request)
+    const answer = outcome.then(({ frame, done }) => {
+      if (!done) this.#answers.delete(key)
+      return frame
+    })
     this.#answers.set(key, answer)
     return answer
   }
 
-  async #clear(request: ClearRequest): Promise<string> {
+  async #clear(request: ClearRequest): Promise<Outcome> {
     const { settings, tasks } = this.#parts
     const { sessionId, key } = this.#parts.resolve(request.sessionId)
     const done = await this.#quietly(tasks.ofSession(sessionId), async () => {
@@ -58,10 +67,10 @@ export class Controls {
       await this.#parts.control({ type: 'reset', key })
     })
     if (done) this.#parts.onCleared(request, sessionId)
-    return encodeCleared(settings.agentId, request, done ? 'cleared' : 'failed')
+    return { done, frame: encodeCleared(settings.agentId, request, done ? 'cleared' : 'failed') }
   }
 
-  async #cancel(request: CancelRequest): Promise<string> {
+  async #cancel(request: CancelRequest): Promise<Outcome> {
     const { settings } = this.#parts
     const { sessionId, key } = this.#parts.resolve(request.sessionId)
     const target = this.#targetOf(request, sessionId)
@@ -73,7 +82,7 @@ export class Controls {
       for (const command of target === undefined ? [everything] : named) await this.#parts.control(command)
     })
     const answered = { ...request, taskId: request.taskId ?? request.id }
-    return encodeCanceled(settings.agentId, answered, done ? 'canceled' : 'failed')
+    return { done, frame: encodeCanceled(settings.agentId, answered, done ? 'canceled' : 'failed') }
   }
 
   /** The task id meant, or undefined for everything of the session: the real service names no task. */

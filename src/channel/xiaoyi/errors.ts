@@ -3,16 +3,10 @@ import type { WireError } from './frames.ts'
 
 export type Language = 'zh' | 'en'
 
-/** Codes of Huawei's error table and of JSON-RPC. Whatever has no code of its own is "task execution abnormal". */
+/** Codes of Huawei's error table: "task execution abnormal" for every turn that failed, a refusal may have its own. */
 const TASK_FAILED = 99921111
 const FLOW_CONTROL = 99911113
-const CONTENT_REFUSED = 99911114
-const WIRE_CODES: Partial<Record<ErrorCode, number>> = {
-  MODEL_RATE_LIMITED: FLOW_CONTROL,
-  MODEL_CONTENT_FILTERED: CONTENT_REFUSED,
-  RATE_LIMITED: FLOW_CONTROL,
-  QUEUE_FULL: FLOW_CONTROL,
-}
+const REFUSALS: Partial<Record<ErrorCode, number>> = { RATE_LIMITED: FLOW_CONTROL, QUEUE_FULL: FLOW_CONTROL }
 
 /** Sentences a person reads on the phone, because an `error` object alone does not end the task there. */
 const TEXTS = {
@@ -74,5 +68,5 @@ export function reasonFor(code: ErrorCode): TextName {
 
 /** `message` names the code only: what went wrong in detail is the operator's, not the phone's. */
 export function toWireError(code: ErrorCode): WireError {
-  return { code: WIRE_CODES[code] ?? TASK_FAILED, message: code }
+  return { code: REFUSALS[code] ?? TASK_FAILED, message: code }
 }

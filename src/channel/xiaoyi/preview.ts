@@ -49,7 +49,7 @@ export class Preview {
     const pieces: Piece[] = []
     if (this.#reasoning !== '') {
       // Appended from the first on: a replacing frame would take the visible answer with it.
-      pieces.push({ append: true, lastChunk: true, part: { reasoningText: this.#reasoning } })
+      pieces.push({ append: true, lastChunk: this.#mode !== 'delta', part: { reasoningText: this.#reasoning } })
       this.#reasoning = ''
     }
     const end = this.#sendable()

@@ -73,9 +73,11 @@ export class Task {
     return this.#preview.shownText
   }
 
-  /** The acknowledgement. Only after the message is durable. */
-  acknowledge(): void {
-    this.#limit.set(this.#parts.settings.taskLimitMs, () => this.#parts.onLimit(this))
+  /** The acknowledgement. Only after the message is durable. The phone's patience is counted from `acceptedAt`. */
+  acknowledge(acceptedAt: number): void {
+    const { clock, settings } = this.#parts
+    const leftMs = Math.max(0, acceptedAt + settings.taskLimitMs - clock.now())
+    this.#limit.set(leftMs, () => this.#parts.onLimit(this))
     this.#sayWorking()
   }
 

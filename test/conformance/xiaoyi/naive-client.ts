@@ -12,9 +12,29 @@ export interface NaiveOptions {
   readonly agentId: string
   readonly clock: Clock
   readonly dialer: SocketDialer
-  /** Also write frames carelessly: status text, flags left out when false, one artifact id per task. */
-  readonly sloppy?: boolean
+  /** One thing more that it does wrong. */
+  readonly fault?: NaiveFault
 }
+
+/**
+ * Mistakes in what the naive client otherwise gets right. `sloppy` writes frames carelessly: status text, flags left
+ * out when false, one artifact id per task.
+ */
+export type NaiveFault =
+  | 'sloppy'
+  | 'one-link'
+  | 'no-init'
+  | 'no-heartbeat'
+  | 'no-return'
+  | 'first-link-only'
+  | 'no-working'
+  | 'end-without-text'
+  | 'all-rounds-at-end'
+  | 'no-empty-end'
+  | 'knows-ids-only'
+  | 'newest-only'
+  | 'closes-on-rubbish'
+  | 'answers-everything'
 
 const PROCESSING = { message: { role: 'agent', parts: [{ kind: 'text', text: 'processing…' }] } }
 
@@ -28,6 +48,8 @@ export class NaiveClient {
   readonly #sockets = new Set<Socket>()
   readonly #history = new Map<string, string[]>()
   readonly #stopping = new AbortController()
+  readonly #seenIds = new Set<string>()
+  #newest = ''
   #artifacts = 0
 
   constructor(options: NaiveOptions) {
@@ -39,7 +61,11 @@ export class NaiveClient {
       'x-ts': timestamp,
       'x-agent-id': options.agentId,
     }
-    for (const url of options.urls) this.#connect(url)
+    for (const url of this.#has('one-link') ? options.urls.slice(0, 1) : options.urls) this.#connect(url)
+  }
+
+  #has(fault: NaiveFault): boolean {
+    return this.#options.fault === fault
   }
 
   async stop(): Promise<void> {
@@ -61,11 +87,11 @@ export class NaiveClient {
         onPong: () => {},
         onClose: () => {
           this.#sockets.delete(socket)
-          again()
+          if (!this.#has('no-return')) again()
         },
       })
-      void socket.send(JSON.stringify({ msgType: 'clawd_bot_init', agentId }))
-      this.#beat(socket)
+      if (!this.#has('no-init')) void socket.send(JSON.stringify({ msgType: 'clawd_bot_init', agentId }))
+      if (!this.#has('no-heartbeat')) this.#beat(socket)
     }, again)
   }
 
@@ -82,10 +108,13 @@ export class NaiveClient {
     try {
       frame = JSON.parse(text)
     } catch {
+      if (this.#has('closes-on-rubbish')) socket.terminate()
       return
     }
     if (!isRecord(frame)) return
     const params = isRecord(frame['params']) ? frame['params'] : undefined
+    if (frame['method'] === undefined && this.#has('answers-everything'))
+      this.#message(socket, frame, {}).catch(() => {})
     if (frame['method'] === 'message/stream' && params !== undefined) {
       this.#message(socket, frame, params).catch(() => {})
     }
@@ -99,37 +128,52 @@ export class NaiveClient {
     const text = parts.map((part) => (typeof part['text'] === 'string' ? part['text'] : '')).join('')
     const session = String(frame['sessionId'])
     const taskId = String(params['id'])
-    const send = (result: object): void => this.#send(socket, String(params['sessionId']), taskId, { result })
-    send({
-      taskId,
-      kind: 'status-update',
-      final: false,
-      status: this.#options.sloppy === true ? { ...PROCESSING, state: 'working' } : { state: 'working' },
-    })
+    if (this.#has('knows-ids-only') && this.#seenIds.has(taskId)) return
+    this.#seenIds.add(taskId)
+    this.#newest = taskId
+    const send = (result: object): void => {
+      if (this.#has('newest-only') && taskId !== this.#newest) return
+      this.#send(this.#linkFor(socket), String(params['sessionId']), taskId, { result })
+    }
+    const status = this.#has('sloppy') ? { ...PROCESSING, state: 'working' } : { state: 'working' }
+    if (!this.#has('no-working')) send({ taskId, kind: 'status-update', final: false, status })
     const history = this.#history.get(session) ?? []
     this.#history.set(session, history)
     const earlier = [...history]
     history.push(text)
+    let said = ''
     for await (const step of conformanceAgent(text, earlier, this.#options.clock, this.#stopping.signal)) {
-      const result = this.#artifact(taskId, step)
+      if (step.kind === 'text') said += step.delta
+      const result = this.#artifact(taskId, step, said)
       if (result !== undefined) send(result)
     }
   }
 
-  #artifact(taskId: string, step: AgentStep): object | undefined {
+  #linkFor(socket: Socket): Socket {
+    const [first = socket] = this.#sockets
+    return this.#has('first-link-only') ? first : socket
+  }
+
+  #artifact(taskId: string, step: AgentStep, said: string): object | undefined {
     if (step.kind === 'fail' || step.kind === 'thinking') return undefined
     const final = step.kind === 'end'
-    const isSloppy = this.#options.sloppy === true
-    const text = step.kind === 'end' ? step.text : step.delta
+    const isSloppy = this.#has('sloppy')
+    const text = step.kind === 'end' ? this.#endText(step.text, said) : step.delta
+    if (final && text === '' && this.#has('no-empty-end')) return undefined
     return {
       taskId,
       kind: 'artifact-update',
-      append: !final,
+      append: !final || this.#has('end-without-text'),
       // As a serialiser that omits false values would write it.
       ...(final || !isSloppy ? { lastChunk: final } : {}),
       final,
       artifact: { artifactId: `${taskId}-${isSloppy ? 0 : this.#artifacts++}`, parts: [{ kind: 'text', text }] },
     }
+  }
+
+  #endText(text: string, said: string): string {
+    if (this.#has('end-without-text')) return ''
+    return this.#has('all-rounds-at-end') ? said : text
   }
 
   #clear(socket: Socket, frame: Record<string, unknown>, params: Record<string, unknown>): void {

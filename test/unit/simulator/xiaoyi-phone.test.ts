@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { VirtualPhone } from '../../../src/simulator/xiaoyi/phone.ts'
-import { REAL_SERVICE } from '../../../src/simulator/xiaoyi/switches.ts'
+import { REAL_SERVICE, type Switches } from '../../../src/simulator/xiaoyi/switches.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 
 const AGENT = 'agent-1'
 
-function openPhone() {
+function openPhone(switches: Partial<Switches> = {}) {
   const clock = new ManualClock()
-  const phone = new VirtualPhone(AGENT, clock, { ...REAL_SERVICE })
+  const phone = new VirtualPhone(AGENT, clock, { ...REAL_SERVICE, ...switches })
   const task = phone.addTask({ taskId: 't', requestId: 'r', sessionId: 's', request: '', endpoint: 0 })
   const receive = (detail: object, outer: object = {}): void =>
     phone.receive(0, {
@@ -35,6 +35,32 @@ function openPhone() {
   const rules = (): string[] => phone.violations.map(({ rule }) => rule)
   return { clock, phone, task, receive, artifact, status, rules }
 }
+
+describe('what no phone forgives', () => {
+  test('reasoning without its own field', () => {
+    const { receive, rules } = openPhone()
+    const artifact = { artifactId: 'a', parts: [{ kind: 'reasoningText', text: 'hm' }] }
+    const flags = { append: true, lastChunk: true, final: false }
+    receive({ result: { taskId: 't', kind: 'artifact-update', ...flags, artifact } })
+    expect(rules()).toEqual(['bad-part'])
+  })
+
+  test('an answer over another link, where the service drops those', () => {
+    const { task, phone, rules } = openPhone({ answersOnOtherLink: 'drop' })
+    const result = { taskId: 't', kind: 'status-update', final: false, status: { state: 'working' } }
+    const msgDetail = JSON.stringify({ jsonrpc: '2.0', id: 'r', result })
+    phone.receive(1, { agentId: AGENT, sessionId: 's', taskId: 't', msgDetail })
+    expect(rules()).toEqual(['other-link'])
+    expect(task.frames).toEqual([])
+  })
+
+  test('an answer to a task that a newer message has voided', () => {
+    const { phone, artifact, rules } = openPhone({ supersedeOnNewTask: true })
+    phone.addTask({ taskId: 't2', requestId: 'r2', sessionId: 's', request: '', endpoint: 0 })
+    artifact('late')
+    expect(rules()).toEqual(['superseded-task'])
+  })
+})
 
 describe('what the phone shows', () => {
   test('appending adds, also across artifacts; replacing replaces everything', () => {

@@ -61,10 +61,16 @@ test('frames before init are a violation', () =>
       closeCodes(socket)
       await socket.send(JSON.stringify({ msgType: 'heartbeat', agentId: AGENT.agentId }))
       await socket.send('rubbish')
+      await socket.send(JSON.stringify({ msgType: 'clawd_bot_init', agentId: AGENT.agentId }))
+      await socket.send(JSON.stringify({ msgType: 'agent_request', agentId: AGENT.agentId }))
       await settle()
-      expect(world.simulator.phone.violations.map(({ rule }) => rule)).toEqual(['before-init', 'not-json'])
+      expect(world.simulator.phone.violations.map(({ rule }) => rule)).toEqual([
+        'before-init',
+        'not-json',
+        'unknown-msg-type',
+      ])
     },
-    ['before-init', 'not-json'],
+    ['before-init', 'not-json', 'unknown-msg-type'],
   ))
 
 test('a port in use is named, and nothing stays open', () =>

@@ -64,6 +64,8 @@ test('reasoning goes out in its own parts when it is wanted, and not otherwise',
     const task = simulator.say('think hm|yes')
     await clock.advance(1_000)
     expect(task).toMatchObject({ reasoning: 'hm', text: 'yes' })
+    // In `delta` mode nothing but the end is a last chunk.
+    expect(task.frames.filter(({ lastChunk }) => lastChunk === true).map(({ text }) => text)).toEqual(['yes'])
   })
   await inWorld({}, async ({ simulator, clock }) => {
     const task = simulator.say('think hm|yes')
@@ -108,6 +110,32 @@ test('a failed turn shows its partial text, a readable reason and the service’
     expect(task.text).toBe('half\n\nThe model did not answer. Please try again later.')
     expect(task).toMatchObject({ errorCode: 99921111, finals: 1, state: 'done' })
   }))
+
+test.each(['MODEL_RATE_LIMITED', 'MODEL_CONTENT_FILTERED', 'INTERNAL'] as const)(
+  'a turn that failed with %s has the code of a failed task',
+  (code) =>
+    inWorld({ config: { language: 'en' } }, async ({ simulator, clock, gateway, channel }) => {
+      const task = simulator.say('hang')
+      await clock.advance(1_000)
+      const [message] = gateway.accepted
+      if (message === undefined) return expect.unreachable('nothing was accepted')
+      const { run, key, account, messageId, replyTo } = message
+      const content = { kind: 'error', code, message: 'no', partialText: 'begun' } as const
+      await channel.deliver({
+        run,
+        key,
+        channel: 'xiaoyi',
+        account,
+        messageId,
+        replyTo,
+        seq: 1,
+        content,
+        redelivered: false,
+      })
+      expect(task).toMatchObject({ errorCode: 99921111, finals: 1, state: 'done' })
+      expect(task.text).toMatch(/^begun\n\n\S/u)
+    }),
+)
 
 test.each([
   ['QUEUE_FULL', 99911113],

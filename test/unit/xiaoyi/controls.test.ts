@@ -38,6 +38,22 @@ test('a clear that fails is answered "failed", the task goes on, and no event is
     expect(logs.some((line) => line.includes('STORAGE_FAILED'))).toBe(true)
   }))
 
+test('a request that failed is tried again when it is repeated', () =>
+  inWorld({}, async ({ simulator, clock, gateway, cleared }) => {
+    simulator.say('hello')
+    await clock.advance(100)
+    const { sessionId } = simulator
+    gateway.failControl = new GatewayError('STORAGE_FULL', 'the disk is full')
+    const clear = simulator.clear()
+    await settle()
+    gateway.failControl = undefined
+    simulator.sendRaw(JSON.stringify({ jsonrpc: '2.0', id: clear.id, sessionId, method: 'clearContext' }))
+    await settle()
+    expect(clear.answers.map(({ state }) => state)).toEqual(['failed', 'cleared'])
+    expect(cleared).toHaveLength(1)
+    expect(gateway.historyOf(sessionId)).toEqual([])
+  }))
+
 test('from the moment of a cancel nothing more of the task appears, and its turn is stopped', () =>
   inWorld({}, async ({ simulator, clock, gateway }) => {
     const task = simulator.say('hang')

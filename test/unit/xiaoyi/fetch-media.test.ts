@@ -42,7 +42,7 @@ test.each([
   expect(asked).toEqual([])
 })
 
-test('the operator’s hosts are the only ones, at both ends of a redirect', async () => {
+test('the operator’s hosts are the only ones, at every hop of a redirect', async () => {
   const allowHosts = ['*.myhuaweicloud.com', 'files.example.com']
   const { fetchMedia, asked } = web({
     'a.obs.myhuaweicloud.com': { status: 200 },
@@ -59,7 +59,8 @@ test('the operator’s hosts are the only ones, at both ends of a redirect', asy
   await expect(fetchMedia('https://files.example.com/f', { ...OPTIONS, allowHosts }, never)).rejects.toThrow(
     'this host',
   )
-  expect(asked).toHaveLength(3)
+  // Not even asked, although what it would have said is not used.
+  expect(asked.map((url) => new URL(url).hostname)).toEqual(['a.obs.myhuaweicloud.com', 'files.example.com'])
 })
 
 test('anything but 200 is no file', async () => {

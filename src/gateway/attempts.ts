@@ -1,0 +1,179 @@
+import type { Log } from '../base/log.ts'
+import type { RunId } from '../core/ids.ts'
+import { isEphemeralAccount, type DeliveryFate, type Reply, type ReplyContent } from '../core/inbound.ts'
+import { accountOf, type DeliveryState, type Destination, type Run } from './run-table.ts'
+
+export interface AttemptsParts {
+  readonly log: Log
+  find(run: RunId): Run | undefined
+  /** The channel's `deliver`. */
+  send(reply: Reply): Promise<DeliveryFate>
+  /** Makes the state of a run durable. */
+  record(run: RunId, state: DeliveryState): Promise<void>
+  nextSeq(account: string): Promise<number>
+  /** A client that cannot come back was not there. */
+  onUnreachable(account: string): void
+}
+
+interface Attempt {
+  /** An earlier attempt may have reached the peer. */
+  readonly redelivered: boolean
+  /** The peer asked for it: it goes out even while an earlier attempt is unconfirmed. */
+  readonly requested?: boolean
+}
+
+/** Other accounts that sent the same message while it was being worked on; more of them have to ask again. */
+const MAX_COPIES = 8
+
+/**
+ * Answers on their way to their channels: who sends which one, that nobody believes to be the first twice, and what
+ * became of it.
+ */
+export class Attempts {
+  readonly #parts: AttemptsParts
+  /** Being made durable: their first attempt is still to come, and goes to wherever they are redirected meanwhile. */
+  readonly #firstPending = new Set<RunId>()
+  /** Attempts under way, per run. */
+  readonly #sending = new Map<RunId, number>()
+  readonly #underway = new Set<Promise<void>>()
+  /** Their account became reachable again while an attempt was under way: try once more if that one fails. */
+  readonly #tryAgain = new Set<RunId>()
+  readonly #copies = new Map<RunId, Destination[]>()
+
+  constructor(parts: AttemptsParts) {
+    this.#parts = parts
+  }
+
+  isFirstPending(run: RunId): boolean {
+    return this.#firstPending.has(run)
+  }
+
+  /** The first attempt of an answer, once it is durable, and the copies others asked for. Resolves when it has begun. */
+  async first(run: RunId, durable: Promise<void>): Promise<void> {
+    await this.#sendFirst(run, durable)
+    for (const to of this.#copies.get(run) ?? []) this.#sendCopy(run, to)
+    this.#copies.delete(run)
+  }
+
+  /** The peer sent its message again and gets the answer again, unless its first attempt is still to come. */
+  repeat(run: RunId): void {
+    if (!this.#firstPending.has(run)) void this.#send(run, { redelivered: true, requested: true })
+  }
+
+  /** The account can be reached. Resolves when the answer is written, or cannot be; one under way is left to itself. */
+  async offer(run: RunId): Promise<void> {
+    if (this.#sending.has(run)) this.#tryAgain.add(run)
+    else await this.#offer(run)
+  }
+
+  /** The same for a peer that asked for what it had before. */
+  offerAgain(run: RunId): Promise<void> {
+    return this.#offer(run, true)
+  }
+
+  /** For another account that sent the same message: now, or when there is an answer. */
+  copy(run: RunId, to: Destination): void {
+    if (this.#parts.find(run)?.state !== 'open') return this.#sendCopy(run, to)
+    const others = (this.#copies.get(run) ?? []).filter(({ account }) => account !== to.account)
+    this.#copies.set(run, [...others, to].slice(-MAX_COPIES))
+  }
+
+  /** Resolves when every attempt has its fate. */
+  async close(): Promise<void> {
+    while (this.#underway.size > 0) await Promise.all(this.#underway)
+  }
+
+  async #offer(run: RunId, requested = false): Promise<void> {
+    const known = this.#parts.find(run)
+    if (known === undefined || this.#firstPending.has(run)) return
+    const wasSent = known.state !== 'waiting'
+    if (wasSent) return this.#send(run, { redelivered: true, requested })
+    const { written } = await this.#sendFirst(run, this.#parts.record(run, 'unknown'))
+    await written
+  }
+
+  /**
+   * Once what must precede it is durable. Whoever else would like to send it meanwhile leaves it to us: two would both
+   * believe to be the first. Resolves when the attempt has begun.
+   */
+  async #sendFirst(run: RunId, durable: Promise<void>): Promise<{ readonly written: Promise<void> }> {
+    const release = this.#claim(run)
+    this.#firstPending.add(run)
+    try {
+      await durable
+      return { written: this.#send(run, { redelivered: false }) }
+    } finally {
+      this.#firstPending.delete(run)
+      release()
+    }
+  }
+
+  #send(run: RunId, attempt: Attempt): Promise<void> {
+    const release = this.#claim(run)
+    return this.#own(
+      this.#attempt(run, attempt).finally(() => {
+        release()
+        if (!this.#sending.has(run) && this.#tryAgain.delete(run)) this.#tryOnceMore(run)
+      }),
+      run,
+    )
+  }
+
+  #tryOnceMore(run: RunId): void {
+    const known = this.#parts.find(run)
+    if (known === undefined || known.state === 'open' || known.state === 'delivered') return
+    void this.#own(this.#offer(run), run)
+  }
+
+  async #attempt(run: RunId, { redelivered, requested }: Attempt): Promise<void> {
+    const known = this.#parts.find(run)
+    if (known?.content === undefined) return
+    const fate = await this.#parts.send({
+      ...replyOf(known, known.content),
+      redelivered,
+      ...(requested === true ? { requested } : {}),
+    })
+    if (fate === 'waiting' && isEphemeralAccount(known.message.account))
+      this.#parts.onUnreachable(accountOf(known.message))
+    // "Waiting" means that nothing was ever sent; an earlier attempt, or another one right now, may have been.
+    if (fate === 'unknown' || (fate === 'waiting' && (redelivered || (this.#sending.get(run) ?? 0) > 1))) return
+    await this.#parts.record(run, fate)
+  }
+
+  /** Not kept in the outbox: whoever misses it sends the message once more. */
+  #sendCopy(run: RunId, to: Destination): void {
+    const known = this.#parts.find(run)
+    if (known?.content === undefined) return
+    const reply = { ...replyOf(known, known.content), ...to, redelivered: true }
+    const sending = this.#parts.nextSeq(accountOf(reply)).then(async (seq) => {
+      await this.#parts.send({ ...reply, seq })
+    })
+    void this.#own(sending, run)
+  }
+
+  #claim(run: RunId): () => void {
+    this.#sending.set(run, (this.#sending.get(run) ?? 0) + 1)
+    return () => {
+      const left = (this.#sending.get(run) ?? 1) - 1
+      if (left === 0) this.#sending.delete(run)
+      else this.#sending.set(run, left)
+    }
+  }
+
+  #own(work: Promise<void>, run: RunId): Promise<void> {
+    const owned = work.catch((error: unknown) => {
+      // The answer is durable and stays as it was: it is offered again when its account is back.
+      this.#parts.log.warn('the fate of a reply could not be recorded', {
+        run,
+        reason: error instanceof Error ? error.name : 'unknown',
+      })
+    })
+    this.#underway.add(owned)
+    return owned.finally(() => this.#underway.delete(owned))
+  }
+}
+
+function replyOf({ message, seq }: Run, content: ReplyContent): Omit<Reply, 'redelivered'> {
+  const { run, key, channel, account, messageId, replyTo } = message
+  return { run, key, channel, account, messageId, replyTo, seq, content }
+}

@@ -1,0 +1,271 @@
+import type { Clock } from '../base/clock.ts'
+import type { Journal } from '../base/journal.ts'
+import type { Log } from '../base/log.ts'
+import { Semaphore } from '../base/semaphore.ts'
+import { toGatewayError } from '../core/errors.ts'
+import type { SessionEvent } from '../core/event.ts'
+import type { RunId, SessionKey } from '../core/ids.ts'
+import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
+import { causeOf } from '../core/turn-stopped.ts'
+import { parseSlash } from '../session/commands.ts'
+import type { SessionControl } from '../session/control.ts'
+import { mergeForMessage, type SessionDirectory } from '../session/directory.ts'
+import { Session, type Answer, type Stopped } from '../session/session.ts'
+import { answerCommand, isImmediate, type CommandParts } from './command-answers.ts'
+import type { Delivery } from './delivery.ts'
+import { describeCause } from './describe-cause.ts'
+import type { GatewayMetrics } from './gateway-metrics.ts'
+
+/** What a new message does while its session's turn runs: wait, join it before its next round, or end it. */
+export type QueueMode = 'queue' | 'steer' | 'interrupt'
+
+export interface ConversationsParts {
+  readonly clock: Clock
+  readonly log: Log
+  readonly journal: Journal
+  readonly directory: SessionDirectory
+  readonly delivery: Delivery
+  readonly control: SessionControl
+  readonly queueMode: QueueMode
+  readonly concurrentTurns: number
+  readonly metrics: GatewayMetrics
+  readonly commands: CommandParts
+  /**
+   * Answers one message: opens its transcript, runs the turn. Resolves with what to reply, or with undefined when the
+   * turn was interrupted by a shutdown and is to be resumed. Never throws for anything a conversation can survive.
+   */
+  converse(message: AcceptedMessage, turn: ConverseContext): Promise<ReplyContent | undefined>
+  /** What happens in a turn, for the channel of its message. */
+  show(event: SessionEvent, message: AcceptedMessage): void
+  /** After every durable change of the session index. */
+  onIndexChanged(): void
+}
+
+export interface ConverseContext {
+  readonly signal: AbortSignal
+  /** What the turn comes to, as soon as that is settled: a stop from then on does not take it back. */
+  tellAnswer(content: ReplyContent): void
+  emit(event: SessionEvent): Promise<void>
+  /** Messages that arrived meanwhile and are to join this turn (`queue.mode: "steer"`). */
+  takeQueued(): readonly AcceptedMessage[]
+}
+
+/** The sessions something runs or waits in: their turns, and what must not overlap with one. */
+export class Conversations {
+  readonly #parts: ConversationsParts
+  readonly #sessions = new Map<SessionKey, Session>()
+  readonly #turns: Semaphore
+  readonly #background = new Set<Promise<void>>()
+  #runningTurns = 0
+  #starting = true
+
+  constructor(parts: ConversationsParts) {
+    this.#parts = parts
+    this.#turns = new Semaphore(parts.concurrentTurns)
+  }
+
+  /** Conversations something runs or waits in. */
+  get size(): number {
+    return this.#sessions.size
+  }
+
+  activity(): { readonly running: number; readonly queued: number; readonly waitingForTurn: number } {
+    return {
+      running: this.#runningTurns,
+      queued: Math.max(0, this.#parts.delivery.openCount - this.#runningTurns),
+      waitingForTurn: this.#turns.waiting,
+    }
+  }
+
+  activityOf(key: SessionKey): { readonly running: RunId | null; readonly queued: number } {
+    const session = this.#sessions.get(key)
+    return { running: session?.runningMessage?.run ?? null, queued: session?.queued ?? 0 }
+  }
+
+  /** A durable message takes its place: commands at once, everything else behind what its session has to do. */
+  dispatch(message: AcceptedMessage): void {
+    const slash = parseSlash(message.text)
+    if (isImmediate(slash)) return this.own(this.#answerCommand(message))
+    const session = this.#session(message.key)
+    // Everything older goes, also what has not begun: which of them had begun is a matter of luck.
+    const replaced = this.#parts.queueMode === 'interrupt' ? session.cancel('newer-message') : undefined
+    session.enqueue(message)
+    if (replaced !== undefined) this.own(replaced.then(() => undefined))
+  }
+
+  /** Stops what runs and drops what waits, or only the run named; resolves with their number when all are answered. */
+  async cancel(key: SessionKey, run?: RunId): Promise<number> {
+    return (await this.#sessions.get(key)?.cancel('user', run)) ?? 0
+  }
+
+  /**
+   * A new conversation under this key. What it stops is answered in the commit that makes it durable: there is no moment
+   * at which one is true without the other, and the disk is waited for once.
+   */
+  async reset(key: SessionKey): Promise<void> {
+    const { control, delivery, onIndexChanged } = this.#parts
+    await this.#session(key).exclusive('reset', (stopped) =>
+      control.reset(key, (change) => delivery.answer(stopped.answers, [change])),
+    )
+    onIndexChanged()
+  }
+
+  async delete(key: SessionKey): Promise<void> {
+    const { control, delivery, onIndexChanged } = this.#parts
+    await this.exclusively(key, 'delete', () => control.delete(key, () => delivery.forgetSession(key)))
+    onIndexChanged()
+  }
+
+  /** Runs something that must not overlap with a turn of this session; a running one is stopped and has ended first. */
+  exclusively<T>(key: SessionKey, by: 'reset' | 'delete', task: () => Promise<T>): Promise<T> {
+    return this.#session(key).exclusive(by, async (stopped) => {
+      await stopped.turnEnded
+      await this.#parts.delivery.answer(stopped.answers)
+      return task()
+    })
+  }
+
+  /** Running turns get until the signal, then they are stopped; nothing new starts. */
+  async drain(deadline: AbortSignal): Promise<void> {
+    this.#starting = false
+    const sessions = [...this.#sessions.values()]
+    for (const session of sessions) session.stopStarting()
+    const stop = (): void => sessions.forEach((session) => session.abort('shutdown'))
+    if (deadline.aborted) stop()
+    else deadline.addEventListener('abort', stop, { once: true })
+    await Promise.all(sessions.map((session) => session.idle()))
+    deadline.removeEventListener('abort', stop)
+  }
+
+  async close(): Promise<void> {
+    this.#starting = false
+    while (this.#background.size > 0) await Promise.all(this.#background)
+  }
+
+  /** Background work has an owner: close waits for it, and a failure is logged, never lost. */
+  own(work: Promise<void>): void {
+    const owned = work.catch((thrown: unknown) => {
+      const error = toGatewayError(thrown)
+      this.#parts.log.error('background work failed', { code: error.code, ...describeCause(error) })
+    })
+    this.#background.add(owned)
+    void owned.finally(() => this.#background.delete(owned))
+  }
+
+  async #answerCommand(message: AcceptedMessage): Promise<void> {
+    try {
+      const content = await answerCommand(message, {
+        ...this.#parts.commands,
+        stop: () => this.cancel(message.key),
+        reset: (first) => this.#resetFor(message, first),
+      })
+      if (content !== undefined) await this.#answer([{ run: message.run, content }])
+    } catch (thrown) {
+      await this.#answer([{ run: message.run, content: this.#contentOfError(thrown, 'a command failed') }])
+    }
+  }
+
+  /** Once for each message, however often a restart comes to it; `first` is what the new conversation begins with. */
+  async #resetFor({ key, run }: AcceptedMessage, first: AcceptedMessage | undefined): Promise<void> {
+    const { delivery, control, directory, onIndexChanged } = this.#parts
+    const session = this.#session(key)
+    if (delivery.isResetDone(run)) {
+      if (first !== undefined) session.enqueue(first)
+      return
+    }
+    const reset = async (stopped: Stopped): Promise<void> => {
+      if (directory.get(key) === undefined) return delivery.answer(stopped.answers)
+      await control.reset(key, (change) => delivery.answer(stopped.answers, [change, delivery.resetDone(run)]))
+    }
+    await session.exclusive('reset', reset, first)
+    onIndexChanged()
+  }
+
+  async #work(
+    message: AcceptedMessage,
+    tellAnswer: (content: ReplyContent) => void,
+    signal: AbortSignal,
+  ): Promise<ReplyContent | undefined> {
+    const { clock, converse, delivery, metrics, queueMode, show } = this.#parts
+    let content: ReplyContent | undefined
+    const startedAt = clock.now()
+    this.#runningTurns++
+    try {
+      await this.#ensureRow(message)
+      content = await converse(message, {
+        signal,
+        tellAnswer,
+        emit: async (event) => {
+          // A turn that was left may still be on its way out: nothing of it may follow its answer.
+          if (delivery.isOpen(message.run)) show(event, message)
+        },
+        takeQueued: () => (queueMode === 'steer' ? (this.#sessions.get(message.key)?.takeQueued(isPlain) ?? []) : []),
+      })
+    } catch (thrown) {
+      content = this.#contentOfFailure(thrown, signal)
+    } finally {
+      this.#runningTurns--
+      metrics.turnEnded(content?.kind ?? 'interrupted', (clock.now() - startedAt) / 1000)
+    }
+    return content
+  }
+
+  /** A message accepted while its session was being deleted begins a new one. */
+  async #ensureRow(message: AcceptedMessage): Promise<void> {
+    const { directory, journal, onIndexChanged } = this.#parts
+    if (directory.get(message.key) !== undefined) return
+    await journal.commit([mergeForMessage(directory, message)])
+    onIndexChanged()
+  }
+
+  #contentOfFailure(thrown: unknown, signal: AbortSignal): ReplyContent | undefined {
+    if (signal.aborted) {
+      const by = causeOf(signal)
+      return by === 'shutdown' ? undefined : { kind: 'cancelled', by }
+    }
+    return this.#contentOfError(thrown, 'a turn failed')
+  }
+
+  #contentOfError(thrown: unknown, what: string): ReplyContent {
+    const error = toGatewayError(thrown)
+    this.#parts.log.error(what, {
+      code: error.code,
+      ...error.facts,
+      ...(error.code === 'INTERNAL' ? describeCause(error) : {}),
+    })
+    return { kind: 'error', code: error.code, message: error.message, partialText: '' }
+  }
+
+  /** A reply that cannot be made durable is not sent: the message stays open and is answered after the next start. */
+  async #answer(answers: readonly Answer[]): Promise<void> {
+    try {
+      await this.#parts.delivery.answer(answers)
+    } catch (thrown) {
+      const error = toGatewayError(thrown)
+      const runs = answers.map(({ run }) => run)
+      this.#parts.log.error('a reply could not be stored', { runs, code: error.code, ...describeCause(error) })
+    }
+  }
+
+  #session(key: SessionKey): Session {
+    const known = this.#sessions.get(key)
+    if (known !== undefined) return known
+    const session = new Session(key, {
+      turns: this.#turns,
+      work: (message, tellAnswer, signal) => this.#work(message, tellAnswer, signal),
+      answer: (answers) => this.#answer(answers),
+      onIdle: (idleKey) => {
+        const idle = this.#sessions.get(idleKey)
+        if (idle === session && !session.isBusy) this.#sessions.delete(idleKey)
+      },
+    })
+    if (!this.#starting) session.stopStarting()
+    this.#sessions.set(key, session)
+    return session
+  }
+}
+
+/** An ordinary message: only those can join a running turn. */
+function isPlain({ text }: AcceptedMessage): boolean {
+  return parseSlash(text).kind === 'message'
+}
