@@ -13,14 +13,16 @@ export interface SegmentOptions {
 interface Segment {
   readonly number: number
   readonly handle: FileHandle
+  /** Bytes it holds already, used or not; beyond them it grows. */
+  allocated: number
 }
 
 const ZEROS = Buffer.alloc(256 * 1024)
 
 /**
  * The files a journal is written to, one after the other. The next one is filled with zeros and made durable in the
- * background: overwriting a file in place needs no change of its size, which makes a sync twice as fast. While there
- * is no such file yet, the current one grows.
+ * background: overwriting a file in place needs no change of its size, which makes a sync twice as fast. The log moves
+ * there instead of growing; while there is no such file yet, the current one grows.
  */
 export class JournalSegments {
   readonly #options: SegmentOptions
@@ -47,8 +49,8 @@ export class JournalSegments {
 
   /** A failure may leave a part behind: see `undo`. Undefined when it is done already. */
   write(bytes: Uint8Array): Promise<void> | undefined {
-    const isFull = this.#position + bytes.length > this.#options.segmentBytes
-    if (this.#next !== undefined && isFull) return this.#rotateAndWrite(bytes)
+    const wouldGrow = this.#position + bytes.length > (this.#current?.allocated ?? 0)
+    if (this.#next !== undefined && wouldGrow) return this.#rotateAndWrite(bytes)
     return this.#current?.handle.write(bytes, this.#position)
   }
 
@@ -70,7 +72,9 @@ export class JournalSegments {
 
   /** Takes back what a failed write may have left. */
   async undo(): Promise<void> {
-    await this.#current?.handle.truncate(this.#position)
+    if (this.#current === undefined) return
+    await this.#current.handle.truncate(this.#position)
+    this.#current.allocated = this.#position
   }
 
   /** Goes on in the next segment; returns the number of the one that is complete. */
@@ -110,7 +114,7 @@ export class JournalSegments {
     const { files, directory } = this.#options
     const handle = await files.open(`${directory}/${number}.log`, 'create')
     await files.syncDirectory(directory)
-    return { number, handle }
+    return { number, handle, allocated: 0 }
   }
 
   async #prepare(): Promise<void> {
@@ -125,7 +129,7 @@ export class JournalSegments {
         }
         await handle.sync()
         await files.syncDirectory(directory)
-        this.#next = { number, handle }
+        this.#next = { number, handle, allocated: segmentBytes }
       } catch (error) {
         await handle.close()
         await files.remove(path)
