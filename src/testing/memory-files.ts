@@ -239,6 +239,12 @@ export class MemoryFiles implements Files {
         check()
         return node.content().slice(position, position + length)
       },
+      readInto: async (target, position) => {
+        check()
+        const bytes = node.content().subarray(position, position + target.length)
+        target.set(bytes)
+        return bytes.length
+      },
       write: async (bytes, position) => {
         check()
         if (mode === 'read') throw errno('EBADF', path)

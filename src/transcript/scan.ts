@@ -12,6 +12,8 @@ export interface ScanOptions {
   readonly maxLineBytes: number
   /** Parse every line instead of trusting its first bytes: for `check` and `repair`. */
   readonly verify: boolean
+  /** Of the first block; later ones grow eight times as large. */
+  readonly blockBytes?: number
 }
 
 export interface Scan {
@@ -27,7 +29,7 @@ export interface Scan {
 
 /** The event loop runs between two blocks. About 1 ms of work once this code is warm, ten times that before: hence the small beginning. */
 const FIRST_BLOCK_BYTES = 128 * 1024
-const BLOCK_BYTES = 1024 * 1024
+const GROWTH = 8
 const NEWLINE = 10
 /** More than any head takes. */
 const HEAD_BYTES = 1024
@@ -35,27 +37,37 @@ const HEAD_BYTES = 1024
 /** Reads a whole file once, looking at the beginning of each line, and builds its index. */
 export async function scanFile(handle: FileHandle, options: ScanOptions): Promise<Scan> {
   const { size } = handle.stat()
+  const reader = new BlockReader(handle, size)
+  try {
+    return await scanBlocks(handle, reader, size, options)
+  } finally {
+    await reader.settle()
+  }
+}
+
+async function scanBlocks(handle: FileHandle, reader: BlockReader, size: number, options: ScanOptions): Promise<Scan> {
   const scanner = new Scanner(options, size)
-  const reader = new BlockReader(handle)
   let position = 0
-  let usualBytes = FIRST_BLOCK_BYTES
-  let blockBytes = usualBytes
+  const firstBytes = options.blockBytes ?? FIRST_BLOCK_BYTES
+  let usualBytes = firstBytes
+  let blockBytes = firstBytes
   while (position < size) {
-    const block = await reader.read(position, Math.min(blockBytes, size - position))
+    const block = await reader.read(position, blockBytes)
     if (block.length === 0) break
     const isLast = position + block.length >= size
     const used = scanner.takeBlock(block, position, isLast)
     if (used > 0) {
       position += used
-      usualBytes = Math.min(BLOCK_BYTES, usualBytes * 1.25)
+      usualBytes = Math.min(GROWTH * firstBytes, usualBytes * 1.25)
       blockBytes = Math.ceil(usualBytes)
-    } else if (blockBytes <= options.maxLineBytes) {
+    } else if (block.length <= options.maxLineBytes) {
       blockBytes *= 2
     } else {
       const head = Buffer.from(block.subarray(0, HEAD_BYTES))
-      const end = await findNewline(reader, position + block.length, size)
+      const end = await findNewline(reader, position + block.length, size, GROWTH * firstBytes)
       scanner.takeTooLong(head, position, end - position)
       position = end
+      blockBytes = Math.ceil(usualBytes)
     }
   }
   await resolveCopies(handle, scanner.index)
@@ -63,20 +75,79 @@ export async function scanFile(handle: FileHandle, options: ScanOptions): Promis
   return scanner.finish(position)
 }
 
-/** One piece of memory for all blocks: a block is good until the next one is read. */
+/** Room before a block for the beginning of a line that the block before it ended in. */
+const CARRY_BYTES = 256 * 1024
+
+interface Block {
+  readonly start: number
+  readonly bytes: Buffer
+}
+
+/**
+ * Blocks in ascending order, the next one read while the current one is looked at. Two pieces of memory for all of
+ * them: a block is good until the next one is asked for.
+ */
 class BlockReader {
   readonly #handle: FileHandle
+  readonly #size: number
   #memory = Buffer.alloc(0)
+  #spare = Buffer.alloc(0)
+  #current: Block | undefined
+  #ahead: { readonly start: number; readonly filled: Promise<number> } | undefined
 
-  constructor(handle: FileHandle) {
+  constructor(handle: FileHandle, size: number) {
     this.#handle = handle
+    this.#size = size
   }
 
+  /** About `length` bytes from `position` on, fewer only at the end of the file. */
   async read(position: number, length: number): Promise<Buffer> {
-    if (this.#handle.readInto === undefined) return toBuffer(await this.#handle.read(position, length))
-    if (this.#memory.length < length) this.#memory = Buffer.allocUnsafe(length)
-    const target = this.#memory.subarray(0, length)
-    return target.subarray(0, await this.#handle.readInto(target, position))
+    const { readInto } = this.#handle
+    if (readInto === undefined) {
+      return toBuffer(await this.#handle.read(position, Math.min(length, this.#size - position)))
+    }
+    const bytes = (await this.#fromAhead(position)) ?? (await this.#readNow(position, length))
+    this.#current = { start: position, bytes }
+    this.#readAhead(position + bytes.length, length)
+    return bytes
+  }
+
+  /** Nothing is read any more: the file can be closed. */
+  async settle(): Promise<void> {
+    await this.#ahead?.filled.catch(() => undefined)
+  }
+
+  /** The block that was read meanwhile, with what is left of the one before put in front of it. */
+  async #fromAhead(position: number): Promise<Buffer | undefined> {
+    const [ahead, current] = [this.#ahead, this.#current]
+    if (ahead === undefined || current === undefined) return undefined
+    const filled = await ahead.filled
+    this.#ahead = undefined
+    const carried = ahead.start - position
+    if (carried < 0 || carried > CARRY_BYTES || position < current.start) return undefined
+    const from = CARRY_BYTES - carried
+    current.bytes.copy(this.#spare, from, position - current.start, ahead.start - current.start)
+    const bytes = this.#spare.subarray(from, CARRY_BYTES + filled)
+    ;[this.#memory, this.#spare] = [this.#spare, this.#memory]
+    return bytes
+  }
+
+  async #readNow(position: number, length: number): Promise<Buffer> {
+    const wanted = Math.min(length, this.#size - position)
+    if (this.#memory.length < CARRY_BYTES + wanted) this.#memory = Buffer.allocUnsafe(CARRY_BYTES + wanted)
+    const target = this.#memory.subarray(CARRY_BYTES, CARRY_BYTES + wanted)
+    return target.subarray(0, (await this.#handle.readInto?.(target, position)) ?? 0)
+  }
+
+  #readAhead(start: number, length: number): void {
+    const wanted = Math.min(length, this.#size - start)
+    if (wanted <= 0) return
+    if (this.#spare.length < CARRY_BYTES + wanted) this.#spare = Buffer.allocUnsafe(CARRY_BYTES + wanted)
+    const filled = this.#handle.readInto?.(this.#spare.subarray(CARRY_BYTES, CARRY_BYTES + wanted), start)
+    if (filled === undefined) return
+    // Whoever asks for it hears of a failure.
+    filled.catch(() => undefined)
+    this.#ahead = { start, filled }
   }
 }
 
@@ -171,9 +242,9 @@ class Scanner {
 }
 
 /** The position after the next newline, or the end of the file. */
-async function findNewline(reader: BlockReader, from: number, size: number): Promise<number> {
+async function findNewline(reader: BlockReader, from: number, size: number, blockBytes: number): Promise<number> {
   for (let position = from; position < size;) {
-    const block = await reader.read(position, Math.min(BLOCK_BYTES, size - position))
+    const block = await reader.read(position, blockBytes)
     if (block.length === 0) return position
     const at = block.indexOf(NEWLINE)
     if (at >= 0) return position + at + 1

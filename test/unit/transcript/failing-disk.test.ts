@@ -218,17 +218,22 @@ class HoleFiles extends MemoryFiles {
     if (args[0] !== PATH) return handle
     const [before, hole, after] = this.#parts
     const size = before.length + hole + after.length
+    const read = async (position: number, length: number): Promise<Uint8Array> => {
+      this.largestRead = Math.max(this.largestRead, length)
+      const bytes = Buffer.alloc(Math.max(0, Math.min(length, size - position)))
+      bytes.write(before.slice(position, position + length), 0)
+      const tail = before.length + hole
+      if (position + length > tail) bytes.write(after.slice(Math.max(0, position - tail)), Math.max(0, tail - position))
+      return bytes
+    }
     return {
       ...handle,
       stat: () => ({ ...handle.stat(), size }),
-      read: async (position, length) => {
-        this.largestRead = Math.max(this.largestRead, length)
-        const bytes = Buffer.alloc(Math.max(0, Math.min(length, size - position)))
-        bytes.write(before.slice(position, position + length), 0)
-        const tail = before.length + hole
-        if (position + length > tail)
-          bytes.write(after.slice(Math.max(0, position - tail)), Math.max(0, tail - position))
-        return bytes
+      read,
+      readInto: async (target, position) => {
+        const bytes = await read(position, target.length)
+        target.set(bytes)
+        return bytes.length
       },
     }
   }
