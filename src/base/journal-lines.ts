@@ -40,6 +40,8 @@ export interface JournalFile {
 
 const READ_BYTES = 1024 * 1024
 const NEWLINE = 10
+const PAGE = 4096
+const ZEROS = Buffer.alloc(PAGE)
 
 /**
  * Reads a journal, file by file in the order they were written. A batch is written only after the one before it is
@@ -143,6 +145,9 @@ export class JournalReader {
 /** Segments are filled with zeros before they are used. */
 function afterZeros(bytes: Buffer, from: number): number {
   let at = from
+  if (bytes[at] !== 0) return at
+  // By the page first: an unused segment is megabytes of them.
+  while (at + PAGE <= bytes.length && bytes.compare(ZEROS, 0, PAGE, at, at + PAGE) === 0) at += PAGE
   while (bytes[at] === 0) at++
   return at
 }
