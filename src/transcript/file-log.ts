@@ -166,7 +166,7 @@ export class FileLog implements EntryLog {
 
   tryBeginWrite(): boolean {
     const isReady = this.#failed === undefined && !this.#file.isOwedLines && this.#lock.isOwned
-    return isReady && this.#isFresh() && this.#lock.tryEnter()
+    return isReady && this.#isFresh() && this.#lock.tryEnter(this)
   }
 
   /**
@@ -192,7 +192,7 @@ export class FileLog implements EntryLog {
 
   async beginWrite(signal: AbortSignal): Promise<LogState | undefined> {
     if (this.#failed !== undefined) throw this.#failed
-    await this.#lock.enter(signal)
+    await this.#lock.enter(signal, this)
     try {
       await this.#payOwed()
       if (this.#file.isAsKnown()) return undefined

@@ -53,6 +53,7 @@ export class WriteLock {
   readonly #onUnused: () => void
   #inside: Deferred<void>[] = []
   #isEntered = false
+  #lastInside: object | undefined
   #owned: { readonly stat: FileStat; readonly since: number; cancelExit(): void } | undefined
   #linger: Timer | undefined
   #onRelease: (() => void)[] = []
@@ -78,9 +79,13 @@ export class WriteLock {
     this.#onRelease.push(callback)
   }
 
-  /** Resolves to true when the lock file had to be taken: others may have written since we last held it. */
-  async enter(signal: AbortSignal): Promise<boolean> {
+  /**
+   * Resolves to true when the lock file had to be taken: others may have written since we last held it. `by` is whoever
+   * enters, for `tryEnter`.
+   */
+  async enter(signal: AbortSignal, by?: object): Promise<boolean> {
     await this.#enterInside()
+    this.#lastInside = by
     try {
       if (this.#owned !== undefined && this.#isStillOurs()) return false
       this.#forget()
@@ -92,9 +97,9 @@ export class WriteLock {
     }
   }
 
-  /** Enters where that needs no waiting: the lock file is with us still, and nobody is inside. */
-  tryEnter(): boolean {
-    if (this.#isEntered || this.#owned === undefined || !this.isHeld()) return false
+  /** Enters where that needs no waiting: the lock file is with us still, and nobody was inside but the same. */
+  tryEnter(by: object): boolean {
+    if (this.#isEntered || this.#lastInside !== by || this.#owned === undefined || !this.isHeld()) return false
     this.#isEntered = true
     this.#enteredAt = this.#options.clock.now()
     return true

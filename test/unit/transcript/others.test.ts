@@ -37,6 +37,22 @@ async function scene(withJournal: boolean): Promise<Scene> {
 
 const THEIRS = 'fe0fe0fe'
 
+describe('two stores of one process', () => {
+  it('see what the other wrote, append by append', async () => {
+    const clock = new ManualClock()
+    const files = new MemoryFiles({ now: () => clock.now() })
+    const stores = await Promise.all([1, 2].map((seed) => openHouse({ files, clock, seed, withJournal: false })))
+    const transcripts = await Promise.all(stores.map(({ store }) => store.open(sessionId('sess_a'), never)))
+    let parentId: string | null = null
+    // Twice in a row makes a burst.
+    for (const who of [0, 0, 0, 1, 0, 1, 1, 1, 0, 0]) {
+      const [entry] = (await transcripts[who]?.append([userDraft('in turn')])) ?? []
+      expect(entry?.parentId).toBe(parentId)
+      parentId = entry?.id ?? null
+    }
+  })
+})
+
 describe.each([true, false])('a program that appends without the lock (journal: %s)', (withJournal) => {
   it('is continued by whoever opens the transcript next', async () => {
     const { open, foreignAppend } = await scene(withJournal)
