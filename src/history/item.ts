@@ -1,6 +1,6 @@
 import type { ModelIdentity, TranscriptPolicy } from '../core/history-rules.ts'
 import type { EntryId } from '../core/ids.ts'
-import type { PreparedMessage } from '../core/message.ts'
+import type { PreparedMessage, ToolResultMessage } from '../core/message.ts'
 import type { HistoryBudget } from './budget.ts'
 import type { StickyDecision, StickyDecisions } from './decisions.ts'
 
@@ -10,6 +10,8 @@ export interface Item {
   readonly kind: ItemKind
   /** The entries it stands for, first one first; empty for what the pipeline added. */
   readonly sources: readonly EntryId[]
+  /** A result as the transcript has it: whether it is real, or repeats another, must not depend on what was cut. */
+  readonly given?: ToolResultMessage
 }
 
 /**
@@ -19,7 +21,7 @@ export interface Item {
  */
 export type ItemKind = 'user' | 'assistant' | 'result' | 'synthetic-result' | 'summary' | 'context' | 'filler'
 
-/** The steps in the order they run; the names in quotes in `docs/history.md` are the original's. */
+/** A stored report names a step by its place here, so new ones go to the end. `prepare.ts` has the order they run in. */
 export const STEP_NAMES = [
   'view',
   'annotate-inter-session',

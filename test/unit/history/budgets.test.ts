@@ -279,6 +279,17 @@ describe('a history larger than the window', () => {
     expect(prepare([...entries, ...stored], { budget: { contextWindow: 200_000 } }).messages).toHaveLength(81)
     expect(prepare([...entries, ...stored], { budget: { contextWindow: 8_000 } }).messages.length).toBeLessThan(80)
   })
+  it('never leaves out the message to answer, although an earlier request did', () => {
+    const leftOut = decisionsEntry([{ entry: id('e1'), action: 'leave-out' }])
+    expect(sketch(prepare(entriesOf(user('now the latest again'), leftOut)))).toBe('user: now the latest again')
+  })
+  it('lets what stands in for a missing result alone, because no decision could name it', () => {
+    const calls = assistant([call('c1'), call('c2')], { stopReason: 'toolUse' })
+    const entries = entriesOf(user('a'), calls, result('c2', 'x '.repeat(300)), assistant('b'), user('c'))
+    const prepared = prepare(entries, { budget: { contextWindow: 1_000, maxAllToolResultsShare: 0.01 } })
+    expect(sketch(prepared)).toContain('result c1: [clew] missing tool result')
+    expect(sketch(prepared)).toContain('result c2: [Old tool result content cleared]')
+  })
   it('cuts even a single message that is larger than the window', () => {
     const prepared = prepare(entriesOf(user(`begin ${'word '.repeat(50_000)} end`)), {
       budget: { contextWindow: 2_000 },

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { ThinkingBlock } from '../../../src/core/message.ts'
+import type { Entry } from '../../../src/core/entry.ts'
+import type { TextBlock, ThinkingBlock, ToolCallBlock } from '../../../src/core/message.ts'
 import {
   assistant,
   call,
@@ -10,6 +11,7 @@ import {
   prepare,
   result,
   sketch,
+  TARGETS,
   text,
   user,
   type TargetName,
@@ -37,6 +39,28 @@ describe('annotateInterSessionUserMessages', () => {
   })
   it('leaves messages of people alone', () => {
     expect(sketch(prepare(entriesOf(user('hi', { provenance: { kind: 'external_user' } }))))).toBe('user: hi')
+  })
+})
+
+describe('sanitizeMode, which is `full` for every model', () => {
+  it.each(Object.keys(TARGETS))('cleans the content for %s: no blank text, no foreign signature', (target) => {
+    const signed = { ...text('kept'), textSignature: 'c2lnbmVk' }
+    const foreign = { api: 'other-api', provider: 'other', model: 'other' }
+    const prepared = prepare(
+      entriesOf(
+        user('a'),
+        assistant([text(' \n'), signed, { ...call('c1'), thoughtSignature: 'c2lnbmVk' }], foreign),
+        result('c1', [text(''), text('found')]),
+        assistant([text('')], foreign),
+        user([text('  '), text('b \ud800')]),
+      ),
+      { target: target as TargetName },
+    )
+    const sent = JSON.stringify(prepared.messages)
+    expect(sent).not.toMatch(/"text":"\s*"|"content":\[\]|Signature/)
+    expect(sent).toContain('"text":"kept"')
+    expect(sent).toContain('"text":"found"')
+    expect(sent).toContain('"text":"b \ufffd"')
   })
 })
 
@@ -148,7 +172,29 @@ describe('reasoning', () => {
   })
 })
 
+describe('reasoning of compatible servers', () => {
+  const answer = assistant([thinking('reasoning_content'), text('hm')], modelFields('compatible'))
+  it.each([
+    ['a result without a call, which becomes a message of its own', result('gone', 'late')],
+    ['a made-up result that leaves', result('gone', '[clew] missing tool result', { isError: true })],
+  ])('is over with its turn, also when the transcript ends in %s', (_, last) => {
+    const once = prepare(entriesOf(user('a'), answer, last), { target: 'compatible' })
+    expect(JSON.stringify(once.messages)).not.toContain('reasoning_content')
+    expect(prepare(entriesOf(...once.messages), { target: 'compatible' }).messages).toEqual(once.messages)
+  })
+})
+
 describe('sanitizeToolCallInputs', () => {
+  it('takes a call out whose input is nested too deeply to be written as JSON, and keeps its result', () => {
+    const deep: unknown = JSON.parse(`${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`)
+    const bad = { ...call('c1'), arguments: deep } as ToolCallBlock
+    const odd = { ...text('hm'), more: deep } as TextBlock
+    const [, ...healthy] = entriesOf(user('x'), result('c1', 'found'), user('b'))
+    const entry = { ...entriesOf(user('a'))[0], message: assistant([odd, bad], { stopReason: 'toolUse' }) } as Entry
+    expect(sketch(prepare([...entriesOf(user('a')), { ...entry, id: id('e9') }, ...healthy]))).toBe(
+      'user: a | assistant: hm | user: [Result of the tool read, whose call is not in view] + found + b',
+    )
+  })
   it.each([
     ['id', { ...call('c1'), id: ' ' }, 'tool call without an id'],
     ['name', { ...call('c1'), name: '' }, 'tool call without a name'],
