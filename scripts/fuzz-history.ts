@@ -8,6 +8,11 @@ import { API_COUNT, checkSeed } from '../test/support/fuzz/check.ts'
  * every API and judged by the rule checkers; for each also one of the properties of `test/support/fuzz/properties.ts`,
  * by turns, on frozen input. Any failure is printed with the seed that gives the case again whatever the number of
  * workers (`--seed THAT --cases 1`), and fails the run.
+ *
+ * What a case is, measured over the seeds 1 … 20 000 (median, 90th and 99th of 100, largest): entries 11, 23, 31, 42;
+ * user messages 3, 5, 7, 10; tool results 3, 8, 13, 19; images 1, 3, 24, 56; JSON characters 4 344, 11 365, 19 729,
+ * 35 870. One to four turns of up to two rounds with up to three calls each; a result is 7 000 characters
+ * long in 3 of 100; up to four damages; a window of 1 000 or 4 000 tokens in 10 of 100, a history limit of 1 to 3 in 20.
  */
 const MAX_PRINTED = 20
 const REPORTED_EVERY = 1_000

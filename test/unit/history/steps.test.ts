@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Entry } from '../../../src/core/entry.ts'
-import type { TextBlock, ThinkingBlock, ToolCallBlock } from '../../../src/core/message.ts'
+import type { ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock } from '../../../src/core/message.ts'
 import {
   assistant,
   call,
@@ -23,6 +23,16 @@ const thinking = (signature: string | undefined, thought = 'hm'): ThinkingBlock 
   ...(signature === undefined ? {} : { thinkingSignature: signature }),
 })
 const image = { type: 'image', data: PNG_1PX, mimeType: 'image/png' } as const
+const MB = 1024 * 1024
+const GIF_1PX = 'R0lGODlhAQABAIAAAP///wAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw=='
+/** A header and nothing behind it: nobody here decodes a pixel. */
+function png(width: number, height: number, bytes = 64): ImageBlock {
+  const data = Buffer.alloc(bytes)
+  data.write('89504e470d0a1a0a0000000d49484452', 'hex')
+  data.writeUInt32BE(width, 16)
+  data.writeUInt32BE(height, 20)
+  return { type: 'image', data: data.toString('base64'), mimeType: 'image/png' }
+}
 const reasoning = (own: string) => thinking(JSON.stringify({ type: 'reasoning', id: own, encrypted_content: 'x' }))
 
 describe('annotateInterSessionUserMessages', () => {
@@ -91,6 +101,25 @@ describe('sanitizeSessionMessagesImages', () => {
     const blocks = prepared.messages[0]?.content as readonly { type: string }[]
     expect(blocks.filter((block) => block.type === 'image')).toHaveLength(8)
     expect(blocks.at(-1)?.type).toBe('image')
+  })
+  it.each([
+    ['anthropic', png(8_001, 1), 'its sides are too long'],
+    ['anthropic', png(1, 0), 'it is empty'],
+    ['anthropic', png(1, 1, 5 * MB), 'it is too large'],
+    ['mistral', png(1, 1, 5 * MB), undefined],
+    ['mistral', png(1, 1, 10 * MB), 'it is too large'],
+    ['google', { ...image, data: GIF_1PX }, 'this model does not accept its format'],
+    ['anthropic', { ...image, data: GIF_1PX }, undefined],
+  ] as const)('holds the limits of %s for one image', (target, one, reason) => {
+    const shown = sketch(prepare(entriesOf(user([one])), { target }))
+    expect(shown).toBe(reason === undefined ? 'user: [image]' : `user: [image left out: ${reason}]`)
+  })
+  it('keeps the newest images within the bytes of a request, of which the text needs its part', () => {
+    const four = Array.from({ length: 6 }, () => png(1, 1, 3 * MB))
+    const prepared = prepare(entriesOf(user(four)))
+    const leftOut = '[image left out: the images of one request are too large]'
+    // 60 % of 30 MB are 18; each takes 4 as base64.
+    expect(sketch(prepared)).toBe(`user: ${leftOut} + ${leftOut} + [image] + [image] + [image] + [image]`)
   })
   it('takes images out of error results, which hold text only', () => {
     const prepared = prepare(
