@@ -5,8 +5,8 @@ import { API_COUNT, checkSeed } from '../test/support/fuzz/check.ts'
 
 /**
  * `npm run fuzz:history [-- --cases N --seed S --workers W]`: generated and damaged histories, prepared and encoded for
- * every API and judged by the rule checkers; for each also one of the properties of `test/support/fuzz/properties.ts`,
- * by turns, on frozen input. Any failure is printed with the seed that gives the case again whatever the number of
+ * every API and judged by the rule checkers, on frozen input; every fourth also by one of the properties of
+ * `test/support/fuzz/properties.ts`, by turns. Any failure is printed with the seed that gives the case again whatever the number of
  * workers (`--seed THAT --cases 1`), and fails the run.
  *
  * What a case is, measured over the seeds 1 … 20 000 (median, 90th and 99th of 100, largest): entries 11, 23, 31, 42;

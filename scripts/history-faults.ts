@@ -10,6 +10,18 @@ export interface Fault {
 
 const history = (file: string): string => `src/history/${file}.ts`
 
+/** Lines of `prepare.ts`. */
+const PAIRING = '  (items, { policy }) => pairResults(items, policy),\n'
+const UP_TO_CUTTING = [
+  'sanitizeThinking',
+  'downgradeOpenAIReasoningBlocks',
+  'sanitizeSessionMessagesImages',
+  'pruneContext',
+  'truncateOversizedToolResults',
+]
+  .map((step) => `  ${step},\n`)
+  .join('')
+
 export const FAULTS: readonly Fault[] = [
   {
     name: 'a duplicate result is kept',
@@ -331,9 +343,9 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'what was cut out of a result decides whether another repeats it',
     source: 'our fuzz, seed 5019329',
-    file: history('pair-results'),
-    find: 'item.given ?? item.message',
-    replace: 'item.message',
+    file: history('prepare'),
+    find: `${PAIRING}${UP_TO_CUTTING}`,
+    replace: `${UP_TO_CUTTING}${PAIRING}`,
   },
   {
     name: 'reasoning of a turn stays although a late result ended it',

@@ -1,6 +1,6 @@
 import type { ModelIdentity, TranscriptPolicy } from '../core/history-rules.ts'
 import type { EntryId } from '../core/ids.ts'
-import type { PreparedMessage, ToolResultMessage } from '../core/message.ts'
+import type { PreparedMessage } from '../core/message.ts'
 import type { HistoryBudget } from './budget.ts'
 import type { StickyDecision, StickyDecisions } from './decisions.ts'
 
@@ -10,8 +10,6 @@ export interface Item {
   readonly kind: ItemKind
   /** The entries it stands for, first one first; empty for what the pipeline added. */
   readonly sources: readonly EntryId[]
-  /** A result as the transcript has it: whether it is real, or repeats another, must not depend on what was cut. */
-  readonly given?: ToolResultMessage
 }
 
 /**

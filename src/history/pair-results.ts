@@ -153,10 +153,8 @@ function isOpenFor(call: Call, result: Item): boolean {
 /** A made-up result may leave with its call, so nothing repeats it. */
 function repeats(result: Item, other: Item | undefined): boolean {
   if (other === undefined || isSynthetic(other)) return false
-  return JSON.stringify(givenIn(other).content) === JSON.stringify(givenIn(result).content)
+  return JSON.stringify(other.message.content) === JSON.stringify(result.message.content)
 }
-
-const givenIn = (item: Item): Item['message'] => item.given ?? item.message
 
 function rebuild(
   items: readonly Item[],
@@ -264,8 +262,7 @@ const sameItems = (a: readonly Item[], b: readonly Item[]): boolean =>
 /** Made up for a call, now or by whoever wrote the transcript. */
 function isSynthetic(item: Item): boolean {
   if (item.kind === 'synthetic-result') return true
-  const given = givenIn(item)
-  return given.role === 'toolResult' && isSyntheticResult(given)
+  return item.message.role === 'toolResult' && isSyntheticResult(item.message)
 }
 
 /** Ours, by its text; the original's, by its text or the reason it recorded. */

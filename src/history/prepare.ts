@@ -67,7 +67,8 @@ const BEFORE_FITTING: readonly Step[] = [
   annotateInterSessionUserMessages,
   limitHistoryTurns,
   sanitizeToolCallInputs,
-  // Before reasoning, because which calls stay and where a turn ends decide what of it may stay.
+  // Before reasoning, because which calls stay and where a turn ends decide what of it may stay; and before anything
+  // is cut, because what a result says decides whether it is real and whether it repeats another.
   (items, { policy }) => pairResults(items, policy),
   sanitizeThinking,
   downgradeOpenAIReasoningBlocks,
