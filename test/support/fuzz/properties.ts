@@ -15,6 +15,8 @@ import { id } from '../history.ts'
 /** Each returns what is wrong, or undefined. */
 export type Property = (input: HistoryInput) => string | undefined
 
+const REPEATED = 'result that repeats another'
+
 const bytes = (messages: readonly PreparedMessage[]): string => JSON.stringify(messages)
 
 export const PROPERTIES: { readonly [name: string]: Property } = {
@@ -65,9 +67,16 @@ export const PROPERTIES: { readonly [name: string]: Property } = {
     const entries = withOwnWords(input.entries)
     const { messages, report } = prepareHistory({ ...input, entries, historyLimit: 0 })
     const cut = entriesChangedBy(report, ['prune', 'truncate-results', 'fit'])
+    const shown = visible(entries)
+    // Of two results that say the same one goes; what a budget then does to the other, it does to both.
+    const said = new Set(
+      shown.filter(({ entry }) => cut.has(entry)).map(({ message }) => JSON.stringify(message.content)),
+    )
+    const repeated = new Set(report.changes.filter((one) => one.reason === REPEATED).map((one) => one.entry))
     const seen = messages.map((message) => textIn(message)).join('\n')
-    const lost = visible(entries).find(({ entry, message }) => {
+    const lost = shown.find(({ entry, message }) => {
       if (message.role !== 'toolResult' || cut.has(entry) || isSyntheticResult(message)) return false
+      if (repeated.has(entry) && said.has(JSON.stringify(message.content))) return false
       return blockTexts(message).some((text) => !seen.includes(text))
     })
     return lost === undefined ? undefined : `lost ${lost.entry}`
