@@ -369,6 +369,13 @@ export const FAULTS: readonly Fault[] = [
     replace: '',
   },
   {
+    name: 'what was left out comes back because it was cleared too',
+    source: 'our fuzz, seed 427688',
+    file: history('decisions'),
+    find: 'before.filter(isLeaveOut)',
+    replace: '[]',
+  },
+  {
     name: 'input that is nested too deeply is written as JSON',
     source: 'review of issue 4',
     file: history('loose'),

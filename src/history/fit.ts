@@ -1,7 +1,7 @@
 import { cutMiddle } from '../core/cut-text.ts'
 import type { PreparedMessage, UserBlock } from '../core/message.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
-import type { StickyDecision } from './decisions.ts'
+import { isLeaveOut, type StickyDecision } from './decisions.ts'
 import { change, type Change, type Item, type StepContext, type StepResult } from './item.ts'
 import { bytesMeasure, wireBytes } from './wire-bytes.ts'
 import { clearResult, startOfLatestBatch, withMessage } from './result-text.ts'
@@ -88,7 +88,7 @@ function createFitting(start: readonly Item[], { sticky, budget }: StepContext, 
       leaveOut((group) => {
         if (group.some(mustStay)) return false
         const sources = group.flatMap((item) => item.sources)
-        return sources.length > 0 && sources.every((entry) => sticky.get(entry)?.at(-1)?.action === 'leave-out')
+        return sources.length > 0 && sources.every((entry) => sticky.get(entry)?.some(isLeaveOut))
       }, false)
     },
 

@@ -2,7 +2,7 @@ import { isRecord } from '../../../src/base/json.ts'
 import type { Entry } from '../../../src/core/entry.ts'
 import type { EntryId } from '../../../src/core/ids.ts'
 import { textOf, type Message, type PreparedMessage } from '../../../src/core/message.ts'
-import { readDecisions, stickyEntryData, VIEW_ENTRY_TYPE } from '../../../src/history/decisions.ts'
+import { isLeaveOut, readDecisions, stickyEntryData, VIEW_ENTRY_TYPE } from '../../../src/history/decisions.ts'
 import type { StepName } from '../../../src/history/item.ts'
 import { limitHistoryTurns } from '../../../src/history/limit-turns.ts'
 import { isSyntheticResult } from '../../../src/history/pair-results.ts'
@@ -154,7 +154,7 @@ function isLatestLeftOut({ entries, budget }: HistoryInput): boolean {
   const active = activeEntries(entries)
   const latest = viewOf(active).items.findLast((item) => item.kind === 'user')?.sources[0]
   if (latest === undefined) return false
-  return readDecisions(active, budget.contextWindow).get(latest)?.at(-1)?.action === 'leave-out'
+  return readDecisions(active, budget.contextWindow).get(latest)?.some(isLeaveOut) === true
 }
 
 /** Reasoning that is replayed in its own turn only goes when the turn is over. */

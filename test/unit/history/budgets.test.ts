@@ -294,6 +294,19 @@ describe('a history larger than the window', () => {
     const leftOut = decisionsEntry([{ entry: id('e1'), action: 'leave-out' }])
     expect(sketch(prepare(entriesOf(user('now the latest again'), leftOut)))).toBe('user: now the latest again')
   })
+  it('leaves out what was left out, although it was cleared as well', () => {
+    const decisions = decisionsEntry([
+      { entry: id('e2'), action: 'leave-out' },
+      { entry: id('e2'), action: 'clear' },
+    ])
+    const prepared = prepare(
+      entriesOf(user('a'), result('gone', 'x '.repeat(300)), assistant('b'), user('c'), decisions),
+    )
+    expect(sketch(prepared)).not.toContain('Result of the tool')
+    expect(prepared.report.changes).toContainEqual(
+      expect.objectContaining({ step: 'fit', action: 'dropped', entry: 'e2' }),
+    )
+  })
   it('lets what stands in for a missing result alone, because no decision could name it', () => {
     const calls = assistant([call('c1'), call('c2')], { stopReason: 'toolUse' })
     const entries = entriesOf(user('a'), calls, result('c2', 'x '.repeat(300)), assistant('b'), user('c'))
