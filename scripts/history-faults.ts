@@ -10,12 +10,24 @@ export interface Fault {
 
 const history = (file: string): string => `src/history/${file}.ts`
 
+/** Lines of `prepare.ts`. */
+const PAIRING = '  (items, { policy }) => pairResults(items, policy),\n'
+const UP_TO_CUTTING = [
+  'sanitizeThinking',
+  'downgradeOpenAIReasoningBlocks',
+  'sanitizeSessionMessagesImages',
+  'pruneContext',
+  'truncateOversizedToolResults',
+]
+  .map((step) => `  ${step},\n`)
+  .join('')
+
 export const FAULTS: readonly Fault[] = [
   {
     name: 'a duplicate result is kept',
     source: 'openclaw pairing, defect a',
     file: history('pair-results'),
-    find: 'if (!calls.some((call) => repeats(message, call.result))) orphans.add(item)',
+    find: 'if (!calls.some((call) => repeats(item, call.result))) orphans.add(item)',
     replace: 'orphans.add(item)',
   },
   {
@@ -29,15 +41,15 @@ export const FAULTS: readonly Fault[] = [
     name: 'a synthetic result hides the real one that came late',
     source: 'openclaw runtime, flush',
     file: history('pair-results'),
-    find: 'return call.result === undefined || (isSynthetic(call.result) && !isSyntheticResult(result))',
+    find: 'return call.result === undefined || (isSynthetic(call.result) && !isSynthetic(result))',
     replace: 'return call.result === undefined',
   },
   {
     name: 'a real result without a call is thrown away',
     source: 'claude-code#8484',
     file: history('pair-results'),
-    find: 'if (!orphans.has(item) || isSyntheticResult(message)) {',
-    replace: 'if (orphans.size > 0 || isSyntheticResult(message)) {',
+    find: 'if (orphans.has(item) && !isSynthetic(item)) return',
+    replace: 'if (orphans.size === 0) return',
   },
   {
     name: 'a call without a result is sent open',
@@ -106,7 +118,7 @@ export const FAULTS: readonly Fault[] = [
     name: 'lone surrogates leave the house',
     source: 'claude-code#68325',
     file: 'src/core/cut-text.ts',
-    find: "return LONE_SURROGATE.test(text) ? text.replaceAll(ALL_LONE_SURROGATES, '\\uFFFD') : text",
+    find: 'return text.isWellFormed() ? text : text.toWellFormed()',
     replace: 'return text',
   },
   {
@@ -322,11 +334,60 @@ export const FAULTS: readonly Fault[] = [
     replace: 'void text',
   },
   {
+    name: 'a real result goes because a made-up one repeats it',
+    source: 'our fuzz, seed 5014959',
+    file: history('pair-results'),
+    find: 'if (other === undefined || isSynthetic(other)) return false',
+    replace: 'if (other === undefined) return false',
+  },
+  {
+    name: 'what was cut out of a result decides whether another repeats it',
+    source: 'our fuzz, seed 5019329',
+    file: history('prepare'),
+    find: `${PAIRING}${UP_TO_CUTTING}`,
+    replace: `${UP_TO_CUTTING}${PAIRING}`,
+  },
+  {
+    name: 'reasoning of a turn stays although a late result ended it',
+    source: 'our fuzz, seed 5021482',
+    file: history('thinking'),
+    find: " || item.kind === 'context')",
+    replace: ')',
+  },
+  {
+    name: 'what stands in for a missing result is cleared',
+    source: 'our fuzz, seed 20260395',
+    file: history('result-text'),
+    find: 'text.length <= placeholder.length || text === SYNTHETIC_RESULT_TEXT',
+    replace: 'text.length <= placeholder.length',
+  },
+  {
+    name: 'the message to answer is left out as in an earlier request',
+    source: 'our fuzz, seed 7562',
+    file: history('fit'),
+    find: 'if (group.some(mustStay)) return false',
+    replace: '',
+  },
+  {
+    name: 'what was left out comes back because it was cleared too',
+    source: 'our fuzz, seed 427688',
+    file: history('decisions'),
+    find: 'before.filter(isLeaveOut)',
+    replace: '[]',
+  },
+  {
+    name: 'input that is nested too deeply is written as JSON',
+    source: 'review of issue 4',
+    file: history('loose'),
+    find: 'if (levels === 0) return true',
+    replace: 'if (levels === 0) return false',
+  },
+  {
     name: 'the checkers no longer see half a surrogate pair',
     source: 'claude-code#60394',
     file: 'src/simulator/rules/wire-text.ts',
-    find: 'return SURROGATE.test(text) && LONE_SURROGATE.test(text)',
-    replace: 'return SURROGATE.test(text) && text.length < 0',
+    find: 'return !text.isWellFormed()',
+    replace: 'return !text.isWellFormed() && text.length < 0',
   },
   {
     name: 'the checker of Mistral takes two results for one call',

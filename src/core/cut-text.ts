@@ -36,10 +36,15 @@ function endAtLine(head: string): string {
   return lineEnd > head.length * LINE_END_SHARE ? head.slice(0, lineEnd) : head
 }
 
-/** Replaces halves of surrogate pairs that stand alone: one of them makes a whole request body invalid. */
-export function wellFormed(text: string): string {
-  return LONE_SURROGATE.test(text) ? text.replaceAll(ALL_LONE_SURROGATES, '\uFFFD') : text
+declare global {
+  /** ES2024; Node has had both since 20.0, our `lib` does not know yet. */
+  interface String {
+    isWellFormed(): boolean
+    toWellFormed(): string
+  }
 }
 
-const LONE_SURROGATE = /\p{Surrogate}/u
-const ALL_LONE_SURROGATES = /\p{Surrogate}/gu
+/** Replaces halves of surrogate pairs that stand alone: one of them makes a whole request body invalid. */
+export function wellFormed(text: string): string {
+  return text.isWellFormed() ? text : text.toWellFormed()
+}

@@ -2,16 +2,12 @@ import { assertNever } from '../base/assert-never.ts'
 import type { ToolIdMode } from './wire-ids.ts'
 
 /**
- * How a history has to look for one kind of model. The first seven fields are the columns of the original's table; the
- * rest are what providers demand beyond it. `docs/transcript-policy.md` is generated from this file.
+ * How a history has to look for one kind of model. The first six fields are columns of the original's table (its
+ * seventh, `sanitizeMode`, leaves no choice here: decision 0014); the rest are what providers demand beyond it.
+ * `docs/transcript-policy.md` is generated from this file.
  */
 export interface TranscriptPolicy {
   readonly row: PolicyRow
-  /**
-   * The original's word for how much is cleaned. Blank text, foreign signatures and bad images never leave in either
-   * mode; the field is kept for the table and for those who read it.
-   */
-  readonly sanitizeMode: 'full' | 'images-only'
   /** On the wire, by the encoder, in the form `toolCallIdMode` names. */
   readonly sanitizeToolCallIds: boolean
   readonly repairToolUseResultPairing: boolean
@@ -95,7 +91,6 @@ const EVERYWHERE = {
 const GOOGLE = {
   ...EVERYWHERE,
   row: 'google',
-  sanitizeMode: 'full',
   applyGoogleTurnOrdering: true,
   validateTurns: 'gemini',
   replayThinking: 'base64-signed',
@@ -105,7 +100,6 @@ const GOOGLE = {
 const COMPATIBLE = {
   ...EVERYWHERE,
   row: 'openai-compatible',
-  sanitizeMode: 'images-only',
   validateTurns: 'alternating',
   replayThinking: 'current-turn',
   bridgeToolResults: true,
@@ -115,7 +109,6 @@ const COMPATIBLE = {
 const OPENAI = {
   ...EVERYWHERE,
   row: 'openai-responses',
-  sanitizeMode: 'images-only',
   validateTurns: 'none',
   startWithUser: false,
   replayThinking: 'reasoning-items',
@@ -126,7 +119,6 @@ export const TRANSCRIPT_POLICIES: { readonly [Row in PolicyRow]: TranscriptPolic
   anthropic: {
     ...EVERYWHERE,
     row: 'anthropic',
-    sanitizeMode: 'full',
     validateTurns: 'anthropic',
     replayThinking: 'signed',
     limits: ANTHROPIC_LIMITS,
@@ -137,7 +129,6 @@ export const TRANSCRIPT_POLICIES: { readonly [Row in PolicyRow]: TranscriptPolic
   mistral: {
     ...EVERYWHERE,
     row: 'mistral',
-    sanitizeMode: 'full',
     toolCallIdMode: 'strict9',
     validateTurns: 'none',
     replayThinking: 'never',
@@ -149,9 +140,8 @@ export const TRANSCRIPT_POLICIES: { readonly [Row in PolicyRow]: TranscriptPolic
   'gemini-via-openai-compatible': {
     ...COMPATIBLE,
     row: 'gemini-via-openai-compatible',
-    sanitizeMode: 'full',
   },
-  default: { ...COMPATIBLE, row: 'default', sanitizeMode: 'full', replayThinking: 'never' },
+  default: { ...COMPATIBLE, row: 'default', replayThinking: 'never' },
 }
 
 /** Which model a history is prepared for, as the configuration names it. */
@@ -227,7 +217,6 @@ const API_OF_PROVIDER: { readonly [provider: string]: ApiKind } = {
 export function safestPolicy(policy: TranscriptPolicy): TranscriptPolicy {
   return {
     ...policy,
-    sanitizeMode: 'full',
     replayThinking: 'never',
     validateTurns: policy.validateTurns === 'none' ? 'alternating' : policy.validateTurns,
     startWithUser: true,

@@ -82,6 +82,14 @@ function tokensOfWideUnit(code: number): number {
   return 0.55
 }
 
+/** More than any text has; marks, digits and Chinese come near one. */
+const MAX_TOKENS_PER_CHAR = 1.4
+
+/** Never less than `estimateTokens` of a text this long, and no look at it. */
+export function maxTokensOfChars(chars: number): number {
+  return Math.ceil(chars * MAX_TOKENS_PER_CHAR)
+}
+
 type Block = UserBlock | AssistantBlock
 
 const knownSizes = new WeakMap<Block, number>()
@@ -93,9 +101,13 @@ export function estimateMessageTokens(message: PreparedMessage): number {
   return tokens
 }
 
+/** Below this, counting is faster than looking up what was counted before. */
+const SHORT_TEXT_CHARS = 24
+
 /** Remembered per block object: blocks never change, and the history is measured before every request. */
 export function estimateBlockTokens(block: Block): number {
   if (block.type === 'image') return IMAGE_TOKENS
+  if (block.type === 'text' && block.text.length < SHORT_TEXT_CHARS) return estimateTokens(block.text)
   const known = knownSizes.get(block)
   if (known !== undefined) return known
   const tokens = sizeOf(block)

@@ -25,27 +25,28 @@ export interface WireIds {
  */
 export function mapToolIds(messages: readonly PreparedMessage[], mode: ToolIdMode): WireIds {
   const ids = createIdAllocator(mode)
-  const wireIds = new Map<string, string>()
+  const ofCalls: (string | undefined)[][] = []
+  const ofResults: (string | undefined)[] = []
   let open: { raw: string; wire: string }[] = []
   messages.forEach((message, at) => {
     if (message.role === 'assistant') {
       open = []
-      message.content.forEach((block, position) => {
-        if (block.type !== 'toolCall') return
+      ofCalls[at] = message.content.map((block) => {
+        if (block.type !== 'toolCall') return undefined
         const wire = ids.allocate(block.id)
-        wireIds.set(`${at}:${position}`, wire)
         open.push({ raw: block.id, wire })
+        return wire
       })
     }
     if (message.role === 'toolResult') {
       const match = open.findIndex((call) => call.raw === message.toolCallId)
       const [call] = match < 0 ? [] : open.splice(match, 1)
-      wireIds.set(`${at}`, call?.wire ?? ids.allocate(message.toolCallId))
+      ofResults[at] = call?.wire ?? ids.allocate(message.toolCallId)
     }
   })
   return {
-    idOfCall: (message, block) => wireIds.get(`${message}:${block}`) ?? '',
-    idOfResult: (message) => wireIds.get(`${message}`) ?? '',
+    idOfCall: (message, block) => ofCalls[message]?.[block] ?? '',
+    idOfResult: (message) => ofResults[message] ?? '',
   }
 }
 

@@ -19,7 +19,7 @@ export interface StickyDecision {
 
 export const stickyEntryData = (decisions: readonly StickyDecision[]): CustomEntry['data'] => ({ decisions })
 
-/** What was decided about each entry, in order; what clears it or leaves it out makes the rest meaningless. */
+/** What was decided about each entry, in order; what clears it makes the cuts before it meaningless. */
 export type StickyDecisions = ReadonlyMap<EntryId, readonly StickyDecision[]>
 
 /** Reads what is well formed and leaves the rest: another program may have written the file. */
@@ -29,12 +29,15 @@ export function readDecisions(entries: readonly Entry[], contextWindow = 0): Sti
     if (entry.type !== 'custom' || entry.customType !== VIEW_ENTRY_TYPE) continue
     for (const decision of listOf(entry.data)) {
       if (!isDecision(decision) || contextWindow > (decision.window ?? Infinity)) continue
-      const isFinal = decision.action === 'clear' || decision.action === 'leave-out'
-      byEntry.set(decision.entry, [...(isFinal ? [] : (byEntry.get(decision.entry) ?? [])), decision])
+      const before = byEntry.get(decision.entry) ?? []
+      // Left out stays left out: results that will be are still measured, and may be cleared, before they go.
+      byEntry.set(decision.entry, [...(decision.action === 'clear' ? before.filter(isLeaveOut) : before), decision])
     }
   }
   return byEntry
 }
+
+export const isLeaveOut = ({ action }: StickyDecision): boolean => action === 'leave-out'
 
 function listOf(data: unknown): readonly unknown[] {
   if (typeof data !== 'object' || data === null || !('decisions' in data)) return []

@@ -1,7 +1,7 @@
 import { cutMiddle } from '../core/cut-text.ts'
 import type { PreparedMessage, UserBlock } from '../core/message.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
-import type { StickyDecision } from './decisions.ts'
+import { isLeaveOut, type StickyDecision } from './decisions.ts'
 import { change, type Change, type Item, type StepContext, type StepResult } from './item.ts'
 import { bytesMeasure, wireBytes } from './wire-bytes.ts'
 import { clearResult, startOfLatestBatch, withMessage } from './result-text.ts'
@@ -16,10 +16,11 @@ export interface Room {
 /**
  * The last resort, without a model: a history that is still too large is made to fit, so that the request is valid
  * whatever compaction did. Old results are cleared, then the oldest exchanges are left out whole (a call never without
- * its results), then the current turn's, and only then are texts cut. Summaries and the latest request stay.
+ * its results), then the current turn's, and only then are texts cut. Summaries and the latest request stay. `tokens`
+ * is what the items weigh.
  */
-export function fit(items: readonly Item[], context: StepContext, room: Room): StepResult {
-  const state = createFitting(items, context, room)
+export function fit(items: readonly Item[], context: StepContext, room: Room, tokens: number): StepResult {
+  const state = createFitting(items, context, room, tokens)
   state.repeatLeftOut()
   if (state.fits()) return state.result()
   state.clearOldResults()
@@ -33,15 +34,17 @@ export function fit(items: readonly Item[], context: StepContext, room: Room): S
 const AFTER_LEAVING_OUT = 0.8
 const SHORTEST_CUT_CHARS = 200
 
-function createFitting(start: readonly Item[], { sticky, budget }: StepContext, room: Room) {
+function createFitting(start: readonly Item[], { sticky, budget }: StepContext, room: Room, startTokens: number) {
   let items = [...start]
   let leftOut = 0
-  let tokens = sum(items, estimateMessageTokens)
-  const bytesOf = bytesMeasure(items, room.bytes)
-  let bytes = sum(items, bytesOf)
+  let tokens = startTokens
+  const { bytesOf, total } = bytesMeasure(items, room.bytes)
+  let bytes = total
   const changes: Change[] = []
   const decisions: StickyDecision[] = []
 
+  const latestUser = start.findLast((item) => item.kind === 'user')
+  const mustStay = (item: Item): boolean => item.kind === 'summary' || item === latestUser
   const fitsWithin = (share: number): boolean => tokens <= room.tokens * share && bytes <= room.bytes * share
   const weigh = (message: PreparedMessage, sign: 1 | -1): void => {
     tokens += sign * estimateMessageTokens(message)
@@ -81,9 +84,11 @@ function createFitting(start: readonly Item[], { sticky, budget }: StepContext, 
 
     repeatLeftOut(): void {
       if (sticky.size === 0) return
+      // A way back to an earlier point makes a message the latest that was not when it was left out.
       leaveOut((group) => {
+        if (group.some(mustStay)) return false
         const sources = group.flatMap((item) => item.sources)
-        return sources.length > 0 && sources.every((entry) => sticky.get(entry)?.at(-1)?.action === 'leave-out')
+        return sources.length > 0 && sources.every((entry) => sticky.get(entry)?.some(isLeaveOut))
       }, false)
     },
 
@@ -91,7 +96,7 @@ function createFitting(start: readonly Item[], { sticky, budget }: StepContext, 
       const latest = startOfLatestBatch(items)
       for (let at = 0; at < latest && !fitsWithin(1); at++) {
         const item = items[at]
-        if (item?.message.role !== 'toolResult' || item.kind === 'synthetic-result') continue
+        if (item?.message.role !== 'toolResult') continue
         const cleared = clearResult(item.message, budget.pruning.hardClear.placeholder)
         if (cleared === undefined) continue
         replaceAt(at, cleared, 'old result cleared')
@@ -102,11 +107,7 @@ function createFitting(start: readonly Item[], { sticky, budget }: StepContext, 
     /** Whole groups before `end`, oldest first; the latest user message and the summaries are passed over. */
     leaveOutOldest(end: number): void {
       if (fitsWithin(1)) return
-      const latestUser = items.findLast((item) => item.kind === 'user')
-      leaveOut(([first], at) => {
-        if (at >= end || fitsWithin(AFTER_LEAVING_OUT)) return false
-        return first?.kind !== 'summary' && first !== latestUser
-      }, true)
+      leaveOut((group, at) => at < end && !fitsWithin(AFTER_LEAVING_OUT) && !group.some(mustStay), true)
     },
 
     cutTexts(): void {
@@ -183,6 +184,3 @@ type AnyBlock = { readonly type: string; readonly text?: string }
 
 const sameTexts = (a: readonly AnyBlock[], b: readonly AnyBlock[]): boolean =>
   a.every((block, at) => block.type === b[at]?.type && block.text === b[at]?.text)
-
-const sum = (items: readonly Item[], weigh: (message: PreparedMessage) => number): number =>
-  items.reduce((total, item) => total + weigh(item.message), 0)

@@ -19,7 +19,7 @@ export interface Item {
  */
 export type ItemKind = 'user' | 'assistant' | 'result' | 'synthetic-result' | 'summary' | 'context' | 'filler'
 
-/** The steps in the order they run; the names in quotes in `docs/history.md` are the original's. */
+/** A stored report names a step by its place here, so new ones go to the end. `prepare.ts` has the order they run in. */
 export const STEP_NAMES = [
   'view',
   'annotate-inter-session',

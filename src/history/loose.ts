@@ -9,6 +9,25 @@ export const isJsonObject = (value: unknown): value is JsonObject => isRecord(va
 
 export const isEntryId = (value: unknown): value is EntryId => typeof value === 'string'
 
+/** Far above what a tool takes and below what JSON parsers of providers accept (protobuf stops at 100). */
+const MAX_LEVELS = 64
+
+/** An object without the fields that are nested too deeply to be sent, or even to be written as JSON. */
+export function withoutDeepFields(value: Loose): Loose {
+  for (const field in value) {
+    if (isDeeperThan(MAX_LEVELS, value[field]))
+      return Object.fromEntries(Object.entries(value).filter(([, inner]) => !isDeeperThan(MAX_LEVELS, inner)))
+  }
+  return value
+}
+
+function isDeeperThan(levels: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (levels === 0) return true
+  for (const inner of Object.values(value)) if (isDeeperThan(levels - 1, inner)) return true
+  return false
+}
+
 export const stringOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 export const numberOf = (value: unknown): number => (typeof value === 'number' && Number.isFinite(value) ? value : 0)

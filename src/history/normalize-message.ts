@@ -12,7 +12,7 @@ import type {
 } from '../core/message.ts'
 import { NO_USAGE } from '../core/message.ts'
 import type { ItemKind } from './item.ts'
-import { isJsonObject, numberOf, stringOf, type Loose } from './loose.ts'
+import { isJsonObject, numberOf, stringOf, withoutDeepFields, type Loose } from './loose.ts'
 import {
   bashExecutionText,
   branchSummaryText,
@@ -86,7 +86,7 @@ function assistantMessage(stored: Loose, notes: Set<string>): AssistantMessage {
   return {
     ...stored,
     role: 'assistant',
-    content: blocksIn(stored['content']).flatMap((block) => assistantBlock(block, notes)),
+    content: assistantBlocks(stored['content'], notes),
     api: stringOf(stored['api']),
     provider: stringOf(stored['provider']),
     model: stringOf(stored['model']),
@@ -115,14 +115,31 @@ function toolResultMessage(stored: Loose, notes: Set<string>): ToolResultMessage
 const RESULT_ID_FIELDS = ['toolCallId', 'toolUseId', 'tool_call_id', 'tool_use_id', 'callId', 'call_id']
 
 function userBlocks(content: unknown, notes: Set<string>): readonly UserBlock[] {
-  return blocksIn(content).flatMap((block): UserBlock[] => {
-    if (block['type'] === 'text') return textBlock(block, notes)
-    if (block['type'] !== 'image') return unsupported(block, notes)
-    return [{ type: 'image', data: stringOf(block['data']), mimeType: stringOf(block['mimeType']) }]
-  })
+  const blocks: UserBlock[] = []
+  for (const block of blocksIn(content)) {
+    const known = userBlock(block, notes)
+    if (known !== undefined) blocks.push(known)
+  }
+  return blocks
 }
 
-function assistantBlock(block: Loose, notes: Set<string>): AssistantBlock[] {
+function userBlock(block: Loose, notes: Set<string>): UserBlock | undefined {
+  if (block['type'] === 'text') return textBlock(block, notes)
+  if (block['type'] !== 'image') return unsupported(block, notes)
+  return { type: 'image', data: stringOf(block['data']), mimeType: stringOf(block['mimeType']) }
+}
+
+function assistantBlocks(content: unknown, notes: Set<string>): readonly AssistantBlock[] {
+  const blocks: AssistantBlock[] = []
+  for (const block of blocksIn(content)) {
+    const known = assistantBlock(block, notes)
+    if (known !== undefined) blocks.push(known)
+  }
+  return blocks
+}
+
+/** Undefined for what has no place in a model's view. */
+function assistantBlock(block: Loose, notes: Set<string>): AssistantBlock | undefined {
   switch (block['type']) {
     case 'text':
       return textBlock(block, notes)
@@ -132,39 +149,39 @@ function assistantBlock(block: Loose, notes: Set<string>): AssistantBlock[] {
     case 'toolUse':
     case 'tool_use':
     case 'functionCall':
-      return [toolCallBlock(block, notes)]
+      return toolCallBlock(block, notes)
     case 'image':
       return unsupported(block, notes)
     default:
       notes.add('unknown block')
-      return []
+      return undefined
   }
 }
 
-function textBlock(block: Loose, notes: Set<string>): TextLike[] {
+function textBlock(block: Loose, notes: Set<string>): TextLike | undefined {
   const raw = stringOf(block['text'])
   if (raw.trim() === '') {
     notes.add('blank text')
-    return []
+    return undefined
   }
   const fixed = wellFormed(raw)
   if (fixed !== raw) notes.add('lone surrogate')
-  return [{ ...withoutOddField(block, 'textSignature'), type: 'text', text: fixed }]
+  return { ...withoutOddField(block, 'textSignature'), type: 'text', text: fixed }
 }
 
 type TextLike = { readonly type: 'text'; readonly text: string }
 
-function thinkingBlock(block: Loose, notes: Set<string>): AssistantBlock[] {
+function thinkingBlock(block: Loose, notes: Set<string>): AssistantBlock | undefined {
   const thinking = stringOf(block['thinking'])
   const signature = block['thinkingSignature']
   if (signature !== undefined && typeof signature !== 'string')
-    return [{ ...block, type: 'thinking', thinking, thinkingSignature: JSON.stringify(signature) }]
+    return { ...block, type: 'thinking', thinking, thinkingSignature: JSON.stringify(signature) }
   if (wellFormed(thinking) !== thinking) {
     // Signed text cannot be mended, only left out.
     notes.add('lone surrogate in signed reasoning')
-    return []
+    return undefined
   }
-  return [{ ...block, type: 'thinking', thinking }]
+  return { ...block, type: 'thinking', thinking }
 }
 
 function toolCallBlock(block: Loose, notes: Set<string>): ToolCallBlock {
@@ -191,7 +208,7 @@ function withoutOddField(block: Loose, field: string): Loose {
 export const NO_ARGUMENTS: JsonObject = {}
 
 function readArguments(given: unknown, notes: Set<string>): JsonObject | undefined {
-  const value = typeof given === 'string' ? parseJson(given) : given
+  const value = typeof given === 'string' ? withoutDeepFields({ parsed: parseJson(given) })['parsed'] : given
   if (!isJsonObject(value)) return undefined
   if (!/\\ud[89a-f]/i.test(JSON.stringify(value))) return value
   notes.add('lone surrogate')
@@ -220,9 +237,9 @@ function toToolName(name: string): string {
   return (/^[A-Za-z_]/.test(kept) ? kept : `_${kept}`).slice(0, 64)
 }
 
-function unsupported(block: Loose, notes: Set<string>): TextLike[] {
+function unsupported(block: Loose, notes: Set<string>): TextLike {
   notes.add('unsupported block')
-  return [text(PLACEHOLDERS.unsupportedBlock(typeof block['type'] === 'string' ? block['type'] : 'unknown'))]
+  return text(PLACEHOLDERS.unsupportedBlock(typeof block['type'] === 'string' ? block['type'] : 'unknown'))
 }
 
 const text = (value: string): TextLike => ({ type: 'text', text: value })
@@ -232,7 +249,7 @@ function blocksIn(content: unknown): readonly Loose[] {
   if (!Array.isArray(content)) return []
   return content.map((block: unknown) => {
     if (typeof block === 'string') return { type: 'text', text: block }
-    return isRecord(block) ? block : { type: 'null' }
+    return isRecord(block) ? withoutDeepFields(block) : { type: 'null' }
   })
 }
 

@@ -1,7 +1,7 @@
 import type { TranscriptPolicy } from '../core/history-rules.ts'
 import type { AssistantMessage, ToolCallBlock, ToolResultMessage } from '../core/message.ts'
 import { toWireId } from '../core/wire-ids.ts'
-import { change, unchanged, type Change, type Item, type StepName, type StepResult } from './item.ts'
+import { change, editItems, unchanged, type Change, type Item, type StepName, type StepResult } from './item.ts'
 import { contextResultText, SYNTHETIC_RESULT_TEXT } from './texts.ts'
 
 /**
@@ -14,7 +14,21 @@ export function sanitizeToolUseResultPairing(
   policy: PairingPolicy,
   step: StepName = 'pair-results',
 ): StepResult {
-  if (!policy.repairToolUseResultPairing) return unchanged(items)
+  const paired = pairResults(items, policy, step)
+  const shown = showOrphansAsContext(paired.items, step)
+  return { items: shown.items, changes: [...paired.changes, ...shown.changes] }
+}
+
+/**
+ * Pairing with the orphans left as they are, of the kind `context`: what is cut out of results is cut out of them too,
+ * before `showOrphansAsContext` makes them text.
+ */
+export function pairResults(
+  items: readonly Item[],
+  policy: PairingPolicy,
+  step: StepName = 'pair-results',
+): StepResult {
+  if (!policy.repairToolUseResultPairing || isPaired(items, policy)) return unchanged(items)
   const frames = framesOf(items, policy)
   const leftovers = assignInFrames(items, frames)
   const orphans = assignDisplaced(leftovers, frames)
@@ -35,15 +49,38 @@ interface Frame {
   readonly onlyAnswered: boolean
 }
 
-function framesOf(items: readonly Item[], policy: PairingPolicy): readonly Frame[] {
-  return items.flatMap(({ message }, at) => {
-    if (message.role !== 'assistant') return []
-    const calls = message.content.flatMap((block): Call[] => (block.type === 'toolCall' ? [{ block }] : []))
-    return calls.length === 0
-      ? []
-      : [{ at, calls, onlyAnswered: isFailed(message) || !policy.allowSyntheticToolResults }]
-  })
+/** As almost every history is: each call with its result behind it, in order. Then there is nothing to work out. */
+function isPaired(items: readonly Item[], policy: PairingPolicy): boolean {
+  let at = 0
+  while (at < items.length) {
+    const message = items[at++]?.message
+    if (message?.role === 'toolResult') return false
+    if (message?.role !== 'assistant') continue
+    const onlyAnswered = isOnlyAnswered(message, policy)
+    for (const block of message.content) {
+      if (block.type !== 'toolCall') continue
+      const result = items[at++]
+      if (result?.message.role !== 'toolResult') return false
+      if (result.message.toolCallId !== block.id || result.message.toolName !== block.name) return false
+      if (onlyAnswered && isSynthetic(result)) return false
+    }
+  }
+  return true
 }
+
+function framesOf(items: readonly Item[], policy: PairingPolicy): readonly Frame[] {
+  const frames: Frame[] = []
+  items.forEach(({ message }, at) => {
+    if (message.role !== 'assistant') return
+    const calls: Call[] = []
+    for (const block of message.content) if (block.type === 'toolCall') calls.push({ block })
+    if (calls.length > 0) frames.push({ at, calls, onlyAnswered: isOnlyAnswered(message, policy) })
+  })
+  return frames
+}
+
+const isOnlyAnswered = (message: AssistantMessage, policy: PairingPolicy): boolean =>
+  isFailed(message) || !policy.allowSyntheticToolResults
 
 const isFailed = ({ stopReason }: AssistantMessage): boolean => stopReason === 'error' || stopReason === 'aborted'
 
@@ -55,7 +92,7 @@ function assignInFrames(items: readonly Item[], frames: readonly Frame[]): reado
   items.forEach((item, at) => {
     if (frames[next]?.at === at) frame = frames[next++]
     if (item.message.role !== 'toolResult') return
-    const call = wantedBy(item.message, frame?.calls ?? [])
+    const call = frame === undefined ? undefined : wantedBy(item, item.message.toolCallId, frame.calls)
     if (call === undefined) leftovers.push(item)
     else call.result = item
   })
@@ -63,14 +100,14 @@ function assignInFrames(items: readonly Item[], frames: readonly Frame[]): reado
 }
 
 /** The first open call with this id; a call that has only a synthetic result is open for a real one. */
-function wantedBy(result: ToolResultMessage, calls: readonly Call[]): Call | undefined {
+function wantedBy(result: Item, id: string, calls: readonly Call[]): Call | undefined {
   const open = calls.filter((call) => isOpenFor(call, result))
-  const exact = open.find((call) => call.result === undefined && call.block.id === result.toolCallId)
+  const exact = open.find((call) => call.result === undefined && call.block.id === id)
   if (exact !== undefined) return exact
-  const replaced = open.find((call) => call.block.id === result.toolCallId)
+  const replaced = open.find((call) => call.block.id === id)
   if (replaced !== undefined) return replaced
   // Programs that stored rewritten ids wrote them in this form, or without what OpenAI puts behind the bar.
-  const alike = open.filter((call) => sameRewritten(call.block.id, result.toolCallId))
+  const alike = open.filter((call) => sameRewritten(call.block.id, id))
   return alike.length === 1 ? alike[0] : undefined
 }
 
@@ -90,10 +127,10 @@ function assignDisplaced(results: readonly Item[], frames: readonly Frame[]): Re
     if (message.role !== 'toolResult') continue
     const calls = byId.get(message.toolCallId) ?? []
     // What was made up for a call belongs where it was put.
-    const open = isSyntheticResult(message) ? [] : calls.filter((call) => isOpenFor(call, message))
+    const open = isSynthetic(item) ? [] : calls.filter((call) => isOpenFor(call, item))
     const [only] = open
     if (only !== undefined && open.length === 1) only.result = item
-    else if (!calls.some((call) => repeats(message, call.result))) orphans.add(item)
+    else if (!calls.some((call) => repeats(item, call.result))) orphans.add(item)
   }
   return orphans
 }
@@ -109,12 +146,14 @@ function callsById(frames: readonly Frame[]): ReadonlyMap<string, readonly Call[
 }
 
 /** Without a result, or with one that was made up while this one is real. */
-function isOpenFor(call: Call, result: ToolResultMessage): boolean {
-  return call.result === undefined || (isSynthetic(call.result) && !isSyntheticResult(result))
+function isOpenFor(call: Call, result: Item): boolean {
+  return call.result === undefined || (isSynthetic(call.result) && !isSynthetic(result))
 }
 
-function repeats(result: ToolResultMessage, other: Item | undefined): boolean {
-  return other !== undefined && JSON.stringify(other.message.content) === JSON.stringify(result.content)
+/** A made-up result may leave with its call, so nothing repeats it. */
+function repeats(result: Item, other: Item | undefined): boolean {
+  if (other === undefined || isSynthetic(other)) return false
+  return JSON.stringify(other.message.content) === JSON.stringify(result.message.content)
 }
 
 function rebuild(
@@ -126,7 +165,8 @@ function rebuild(
   const changes: Change[] = []
   const rebuilt: Item[] = []
   const frameAt = new Map(frames.map((frame) => [frame.at, frame]))
-  const owned = new Set(frames.flatMap((frame) => frame.calls.flatMap((call) => call.result ?? [])))
+  const owned = new Set<Item>()
+  for (const { calls } of frames) for (const { result } of calls) if (result !== undefined) owned.add(result)
   items.forEach((item, at) => {
     const frame = frameAt.get(at)
     if (frame !== undefined) {
@@ -134,7 +174,7 @@ function rebuild(
       return
     }
     if (item.message.role !== 'toolResult') rebuilt.push(item)
-    else if (!owned.has(item)) rebuilt.push(...asContext(item, orphans, changes, step))
+    else if (!owned.has(item)) rebuilt.push(...withoutCall(item, orphans, changes, step))
   })
   if (sameItems(items, rebuilt)) return unchanged(items)
   noteMoves(items, rebuilt, changes, step)
@@ -179,24 +219,25 @@ function synthetic(call: Call, owner: Item, changes: Change[], step: StepName): 
   }
 }
 
-/** A real result without a call stays, as text: late results and cut histories must not cost the model what was found. */
-function asContext(item: Item, orphans: ReadonlySet<Item>, changes: Change[], step: StepName): readonly Item[] {
-  const { message } = item
-  if (message.role !== 'toolResult') return [item]
-  if (!orphans.has(item) || isSyntheticResult(message)) {
-    changes.push(
-      change(
-        step,
-        'dropped',
-        isSyntheticResult(message) ? 'synthetic result without an open call' : 'result that repeats another',
-        item,
-      ),
-    )
-    return []
-  }
-  changes.push(change(step, 'rewritten', 'result without a call becomes context', item))
-  const content = [{ type: 'text' as const, text: contextResultText(message.toolName) }, ...message.content]
-  return [{ ...item, kind: 'context', message: { role: 'user', content, timestamp: message.timestamp } }]
+/** A real result without a call stays: late results and cut histories must not cost the model what was found. */
+function withoutCall(item: Item, orphans: ReadonlySet<Item>, changes: Change[], step: StepName): readonly Item[] {
+  if (orphans.has(item) && !isSynthetic(item)) return [{ ...item, kind: 'context' }]
+  const reason = isSynthetic(item) ? 'synthetic result without an open call' : 'result that repeats another'
+  changes.push(change(step, 'dropped', reason, item))
+  return []
+}
+
+/** No provider takes a result without its call, so it goes on as a user's text. */
+export function showOrphansAsContext(items: readonly Item[], step: StepName = 'pair-results'): StepResult {
+  const changes: Change[] = []
+  const shown = editItems(items, (item) => {
+    const { message } = item
+    if (item.kind !== 'context' || message.role !== 'toolResult') return item
+    changes.push(change(step, 'rewritten', 'result without a call becomes context', item))
+    const content = [{ type: 'text' as const, text: contextResultText(message.toolName) }, ...message.content]
+    return { ...item, message: { role: 'user', content, timestamp: message.timestamp } }
+  })
+  return { items: shown, changes }
 }
 
 /** A result has moved when something else stood between it and what it now stands behind. */
@@ -218,7 +259,11 @@ function noteMoves(before: readonly Item[], after: readonly Item[], changes: Cha
 const sameItems = (a: readonly Item[], b: readonly Item[]): boolean =>
   a.length === b.length && a.every((item, at) => item === b[at])
 
-const isSynthetic = ({ message }: Item): boolean => message.role === 'toolResult' && isSyntheticResult(message)
+/** Made up for a call, now or by whoever wrote the transcript. */
+function isSynthetic(item: Item): boolean {
+  if (item.kind === 'synthetic-result') return true
+  return item.message.role === 'toolResult' && isSyntheticResult(item.message)
+}
 
 /** Ours, by its text; the original's, by its text or the reason it recorded. */
 export function isSyntheticResult({ content, details, isError }: ToolResultMessage): boolean {

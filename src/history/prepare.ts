@@ -16,7 +16,7 @@ import { brokenInvariant, flatten } from './invariants.ts'
 import { change, type Change, type Item, type Step, type StepContext } from './item.ts'
 import { limitHistoryTurns } from './limit-turns.ts'
 import { downgradeOpenAIReasoningBlocks } from './openai-reasoning.ts'
-import { sanitizeToolUseResultPairing } from './pair-results.ts'
+import { pairResults, sanitizeToolUseResultPairing, showOrphansAsContext } from './pair-results.ts'
 import { pruneContext } from './prune.ts'
 import { mergeQueuedMessages } from './queued-messages.ts'
 import { createReport, type HistoryReport } from './report.ts'
@@ -67,17 +67,20 @@ const BEFORE_FITTING: readonly Step[] = [
   annotateInterSessionUserMessages,
   limitHistoryTurns,
   sanitizeToolCallInputs,
+  // Before reasoning, because which calls stay and where a turn ends decide what of it may stay; and before anything
+  // is cut, because what a result says decides whether it is real and whether it repeats another.
+  (items, { policy }) => pairResults(items, policy),
   sanitizeThinking,
   downgradeOpenAIReasoningBlocks,
   sanitizeSessionMessagesImages,
   pruneContext,
   truncateOversizedToolResults,
-  (items, { policy }) => sanitizeToolUseResultPairing(items, policy),
+  stripToolResultDetails,
+  (items) => showOrphansAsContext(items),
 ]
 
 const AFTER_FITTING: readonly Step[] = [
   (items, { policy }) => sanitizeToolUseResultPairing(items, policy, 'pair-again'),
-  stripToolResultDetails,
   mergeQueuedMessages,
   applyTurnOrder,
   validateTurns,
@@ -96,14 +99,15 @@ export function prepareHistory(input: HistoryInput): PreparedHistory {
   const view = viewOf(entries)
   const shaped = runSteps(BEFORE_FITTING, view.items, context)
   const wanted = totalTokens(shaped.items)
-  const fitted = fitAndOrder(shaped.items, context)
+  const fitted = fitAndOrder(shaped.items, context, wanted)
   const changes = [...view.changes, ...shaped.changes, ...fitted.changes]
   const items = keepInvariants(fitted.items, context, changes)
-  const raw = totalTokens(items)
+  const report = createReport(items, changes)
+  const raw = report.messages.reduce((sum, message) => sum + message.tokens, 0)
   const { calibration } = context.budget
   return {
     messages: items.map((item) => item.message),
-    report: createReport(items, changes),
+    report,
     tokens: { count: Math.ceil(raw * calibration), estimated: true, wanted: Math.ceil(wanted * calibration), raw },
     decisions: [...shaped.decisions, ...fitted.decisions].map((one) => ({
       ...one,
@@ -139,8 +143,8 @@ function runSteps(steps: readonly Step[], start: readonly Item[], context: StepC
   for (const step of steps) {
     const done = step(items, context)
     items = done.items
-    changes.push(...done.changes)
-    decisions.push(...(done.decisions ?? []))
+    if (done.changes.length > 0) changes.push(...done.changes)
+    if (done.decisions !== undefined) decisions.push(...done.decisions)
   }
   return { items, changes, decisions }
 }
@@ -148,15 +152,15 @@ function runSteps(steps: readonly Step[], start: readonly Item[], context: StepC
 const FIT_ATTEMPTS = 6
 
 /** Ordering adds a few words of its own, so the room for fitting is what they leave. */
-function fitAndOrder(items: readonly Item[], context: StepContext): Progress {
+function fitAndOrder(items: readonly Item[], context: StepContext, tokens: number): Progress {
   const limit: Room = { tokens: maxHistoryTokens(context.budget), bytes: context.policy.limits.maxRequestBytes }
   let room = limit
   for (let attempt = 1; ; attempt++) {
-    const fitted = fit(items, context, room)
+    const fitted = fit(items, context, room, tokens)
     const ordered = runSteps(AFTER_FITTING, fitted.items, context)
     const over = {
-      tokens: totalTokens(ordered.items) - limit.tokens,
-      bytes: totalBytes(ordered.items, limit.bytes) - limit.bytes,
+      tokens: (ordered.items === items ? tokens : totalTokens(ordered.items)) - limit.tokens,
+      bytes: bytesMeasure(ordered.items, limit.bytes).total - limit.bytes,
     }
     if ((over.tokens <= 0 && over.bytes <= 0) || attempt === FIT_ATTEMPTS) {
       return { ...ordered, changes: [...fitted.changes, ...ordered.changes], decisions: fitted.decisions ?? [] }
@@ -180,7 +184,3 @@ function keepInvariants(items: readonly Item[], context: StepContext, changes: C
 
 const totalTokens = (items: readonly Item[]): number =>
   items.reduce((sum, item) => sum + estimateMessageTokens(item.message), 0)
-function totalBytes(items: readonly Item[], limit: number): number {
-  const bytesOf = bytesMeasure(items, limit)
-  return items.reduce((sum, item) => sum + bytesOf(item.message), 0)
-}

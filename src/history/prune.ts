@@ -2,7 +2,7 @@ import { assertNever } from '../base/assert-never.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
 import type { ToolResultMessage } from '../core/message.ts'
 import type { PruningSettings } from './budget.ts'
-import type { StickyDecision } from './decisions.ts'
+import { isLeaveOut, type StickyDecision } from './decisions.ts'
 import { change, editItems, unchanged, type Change, type Item, type StepContext, type StepResult } from './item.ts'
 import { clearResult, textLength, trimResult, truncateResult, withMessage } from './result-text.ts'
 
@@ -27,7 +27,14 @@ function repeatDecisions(items: readonly Item[], { sticky, budget }: StepContext
     let { message } = item
     for (const decision of decisions) message = decided(message, decision, budget.pruning) ?? message
     if (message === item.message) return item
-    changes.push(change('prune', 'rewritten', `${decisions.at(-1)?.action}, as in an earlier request`, item))
+    changes.push(
+      change(
+        'prune',
+        'rewritten',
+        `${decisions.findLast((one) => !isLeaveOut(one))?.action}, as in an earlier request`,
+        item,
+      ),
+    )
     return withMessage(item, message)
   })
   return { items: repeated, changes }

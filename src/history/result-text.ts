@@ -3,7 +3,7 @@ import type { ToolResultMessage, UserBlock } from '../core/message.ts'
 import { estimateTokens } from '../core/tokens.ts'
 import { MIN_KEEP_CHARS, type PruningSettings } from './budget.ts'
 import type { Item } from './item.ts'
-import { softTrimNote, truncationNotice } from './texts.ts'
+import { softTrimNote, SYNTHETIC_RESULT_TEXT, truncationNotice } from './texts.ts'
 
 /** Characters of text in a tool result; its images have their own budget. */
 export function textLength({ content }: ToolResultMessage): number {
@@ -51,6 +51,7 @@ export function trimResult(
 ): ToolResultMessage | undefined {
   if (message.content.some((block) => block.type === 'image')) return undefined
   const text = joinedText(message)
+  if (text === SYNTHETIC_RESULT_TEXT) return undefined
   if (text.length <= settings.maxChars || text.length <= settings.headChars + settings.tailChars) return undefined
   const head = takeHead(text, settings.headChars)
   const tail = takeTail(text, settings.tailChars)
@@ -58,10 +59,15 @@ export function trimResult(
   return { ...message, content: [{ type: 'text', text: trimmed }] }
 }
 
-/** Undefined when it is cleared already, or shorter than what would replace it. */
+/**
+ * Undefined when it is cleared already, or shorter than what would replace it. What stands in for a missing result is
+ * made anew for each request, with no entry that a decision about it could name, so it stays too.
+ */
 export function clearResult(message: ToolResultMessage, placeholder: string): ToolResultMessage | undefined {
-  if (!message.content.some((block) => block.type === 'image') && joinedText(message).length <= placeholder.length)
-    return undefined
+  if (!message.content.some((block) => block.type === 'image')) {
+    const text = joinedText(message)
+    if (text.length <= placeholder.length || text === SYNTHETIC_RESULT_TEXT) return undefined
+  }
   return { ...message, content: [{ type: 'text', text: placeholder }] }
 }
 

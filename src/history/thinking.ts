@@ -38,10 +38,10 @@ export function sanitizeThinking(items: readonly Item[], context: StepContext): 
   return { items: spoken, changes }
 }
 
-/** A turn that ended in an answer is over. */
+/** A turn that ended in an answer is over; a result without a call will be a user's text. */
 function startOfCurrentTurn(items: readonly Item[]): number {
   if (items.at(-1)?.message.role === 'assistant') return items.length
-  return items.findLastIndex((item) => item.message.role === 'user')
+  return items.findLastIndex((item) => item.message.role === 'user' || item.kind === 'context')
 }
 
 interface Rules {
@@ -59,11 +59,12 @@ function keepReplayable(message: AssistantMessage, rules: Rules): readonly Assis
   // What was cut off may have been cut inside a signature.
   const whole = message.stopReason !== 'error' && message.stopReason !== 'aborted'
   let changed = false
-  const kept = message.content.flatMap((block): AssistantBlock[] => {
+  const kept: AssistantBlock[] = []
+  for (const block of message.content) {
     const next = replayable(block, rules, whole)
     if (next !== block) changed = true
-    return next === undefined ? [] : [next]
-  })
+    if (next !== undefined) kept.push(next)
+  }
   // Nor may a message end in reasoning: Anthropic refuses it, and nobody needs it.
   const end = kept.findLastIndex((block) => block.type !== 'thinking') + 1
   return changed || end < kept.length ? kept.slice(0, end) : message.content

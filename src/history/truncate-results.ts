@@ -1,4 +1,4 @@
-import { estimateMessageTokens } from '../core/tokens.ts'
+import { estimateMessageTokens, IMAGE_TOKENS, maxTokensOfChars, MESSAGE_OVERHEAD_TOKENS } from '../core/tokens.ts'
 import type { ToolResultMessage } from '../core/message.ts'
 import { maxCharsPerResult, maxTokensPerResult, type HistoryBudget } from './budget.ts'
 import type { StickyDecision } from './decisions.ts'
@@ -38,9 +38,9 @@ export function hasOversizedToolResults(
 function isOversized(message: ToolResultMessage, budget: HistoryBudget): boolean {
   const chars = textLength(message)
   if (chars > maxCharsPerResult(budget)) return true
-  // No text has more tokens than characters by more than a third, so short ones need not be counted.
+  // Short ones need not be counted.
   return (
-    chars * 1.4 * budget.calibration > maxTokensPerResult(budget) &&
+    maxTokensOfChars(chars) * budget.calibration > maxTokensPerResult(budget) &&
     textTokens(message) * budget.calibration > maxTokensPerResult(budget)
   )
 }
@@ -82,6 +82,7 @@ function charsThatFit(message: ToolResultMessage, budget: HistoryBudget): number
 function truncateTogether(items: readonly Item[], { budget }: StepContext): StepResult {
   const limit = (budget.contextWindow * budget.maxAllToolResultsShare) / budget.calibration
   const results = items.flatMap((item, at) => (item.message.role === 'toolResult' ? [at] : []))
+  if (results.reduce((sum, at) => sum + maxSizeAt(items, at), 0) <= limit) return { items, changes: [] }
   let tokens = results.reduce((sum, at) => sum + sizeAt(items, at), 0)
   if (tokens <= limit) return { items, changes: [] }
   const latest = startOfLatestBatch(items)
@@ -107,6 +108,20 @@ function truncateTogether(items: readonly Item[], { budget }: StepContext): Step
   shorten('trim')
   shorten('clear')
   return { items: edited, changes, decisions }
+}
+
+/** Almost always enough to know that there is room, without counting. */
+function maxSizeAt(items: readonly Item[], at: number): number {
+  const message = items[at]?.message
+  if (message?.role !== 'toolResult') return 0
+  let chars = 0
+  let images = 0
+  for (const block of message.content) {
+    if (block.type === 'text') chars += block.text.length
+    else images++
+  }
+  // Each block is rounded up on its own.
+  return MESSAGE_OVERHEAD_TOKENS + message.content.length + maxTokensOfChars(chars) + images * IMAGE_TOKENS
 }
 
 const sizeAt = (items: readonly Item[], at: number): number => {

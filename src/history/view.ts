@@ -100,7 +100,7 @@ function itemOf(entry: Entry, edits: ReadonlyMap<EntryId, ContextEditEntry>, cha
   for (const note of normalized.notes)
     changes.push({ step: 'view', action: 'rewritten', reason: note, entry: entry.id })
   const { message, kind } = normalized
-  return message === undefined ? undefined : { message, kind, sources: [entry.id] }
+  return message === undefined ? undefined : { kind, sources: [entry.id], message }
 }
 
 function normalizedOf(entry: Entry, edit: ContextEditEntry | undefined): Normalized | undefined {

@@ -1,3 +1,5 @@
+import { assertNever } from '../base/assert-never.ts'
+import type { JsonValue } from '../base/json.ts'
 import type { PreparedMessage } from '../core/message.ts'
 import type { Item } from './item.ts'
 
@@ -9,22 +11,64 @@ const MAX_BYTES_PER_CHAR = 6
  * How to weigh messages against a limit: by a bound that needs no look at the text as long as that is enough, which it
  * is for all but the largest requests.
  */
-export function bytesMeasure(items: readonly Item[], limit: number): (message: PreparedMessage) => number {
+export function bytesMeasure(items: readonly Item[], limit: number): BytesMeasure {
+  let bound = 0
+  for (const item of items) bound += upperBound(item.message)
+  if (bound <= limit) return { bytesOf: upperBound, total: bound }
   let total = 0
-  for (const item of items) total += upperBound(item.message)
-  return total <= limit ? upperBound : wireBytes
+  for (const item of items) total += wireBytes(item.message)
+  return { bytesOf: wireBytes, total }
+}
+
+export interface BytesMeasure {
+  readonly bytesOf: (message: PreparedMessage) => number
+  /** Of all items together, by that measure. */
+  readonly total: number
 }
 
 function upperBound(message: PreparedMessage): number {
   if (typeof message.content === 'string') return BYTES_AROUND_A_MESSAGE + message.content.length * MAX_BYTES_PER_CHAR
   let bytes = BYTES_AROUND_A_MESSAGE
   for (const block of message.content) {
-    if (block.type === 'image') bytes += block.data.length
-    else if (block.type === 'text') bytes += block.text.length * MAX_BYTES_PER_CHAR
-    else return wireBytes(message)
+    switch (block.type) {
+      case 'image':
+        bytes += block.data.length
+        break
+      case 'text':
+        bytes += BYTES_AROUND_A_BLOCK + block.text.length * MAX_BYTES_PER_CHAR
+        break
+      case 'thinking':
+        bytes += BYTES_AROUND_A_BLOCK + lengthOf(block.thinking, block.thinkingSignature ?? '') * MAX_BYTES_PER_CHAR
+        break
+      case 'toolCall':
+        bytes += BYTES_AROUND_A_BLOCK + lengthOf(block.id, block.name, block.thoughtSignature) * MAX_BYTES_PER_CHAR
+        bytes += ARGUMENTS_WRITTEN_TWICE * jsonBound(block.arguments)
+        break
+      default:
+        return assertNever(block)
+    }
   }
   return bytes
 }
+
+const BYTES_AROUND_A_BLOCK = 128
+/** Once as they are, once more for the quotes and backslashes where an API takes them as a text of JSON. */
+const ARGUMENTS_WRITTEN_TWICE = 2
+
+function lengthOf(first: string, second: string, third = ''): number {
+  return first.length + second.length + third.length
+}
+
+/** No JSON of the value is longer. */
+function jsonBound(value: JsonValue | undefined): number {
+  if (typeof value === 'string') return 2 + value.length * MAX_BYTES_PER_CHAR
+  if (typeof value !== 'object' || value === null) return MAX_BYTES_OF_A_NUMBER
+  let bytes = 2
+  for (const [key, inner] of Object.entries(value)) bytes += 4 + key.length * MAX_BYTES_PER_CHAR + jsonBound(inner)
+  return bytes
+}
+
+const MAX_BYTES_OF_A_NUMBER = 25
 
 const knownBytes = new WeakMap<PreparedMessage['content'] & object, number>()
 

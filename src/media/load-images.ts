@@ -1,10 +1,10 @@
 import { errnoOf, type Files, type FileStat } from '../base/files.ts'
 import type { ImageResizer } from '../base/image-resizer.ts'
+import { imageSizeOf } from '../base/image-size.ts'
 import { mediaTypeOf } from '../base/media-type.ts'
 import type { ImageBlock } from '../core/message.ts'
 import type { ImageLimits } from './image-limits.ts'
 import type { ImageReference } from './image-references.ts'
-import { imageSizeOf } from './image-size.ts'
 
 export interface ImageSources {
   readonly files: Files

@@ -1,5 +1,5 @@
 import { isRecord, type JsonObject } from '../base/json.ts'
-import type { AssistantMessage, UserBlock } from '../core/message.ts'
+import type { AssistantMessage, ImageBlock, UserBlock } from '../core/message.ts'
 import { textOf } from '../core/message.ts'
 import type { WireIds } from '../core/wire-ids.ts'
 import type { ModelApi, ModelRequest } from './provider.ts'
@@ -54,17 +54,34 @@ export function toolResultText(content: readonly UserBlock[], isError: boolean):
 /** User content as blocks without blank text. */
 export function userBlocks(content: string | readonly UserBlock[]): readonly UserBlock[] {
   const blocks: readonly UserBlock[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
-  return blocks.flatMap((block): readonly UserBlock[] => {
-    if (block.type === 'image') return block.data === '' ? [] : [block]
-    return isBlank(block.text) ? [] : [{ type: 'text', text: wellFormed(block.text) }]
-  })
+  const kept: UserBlock[] = []
+  for (const block of blocks) {
+    if (block.type === 'image') {
+      if (block.data !== '') kept.push(block)
+    } else if (!isBlank(block.text)) {
+      kept.push({ type: 'text', text: wellFormed(block.text) })
+    }
+  }
+  return kept
+}
+
+/** The images among them; most content has none. */
+export function imageBlocks(content: readonly UserBlock[]): readonly ImageBlock[] {
+  return content.filter((block): block is ImageBlock => block.type === 'image' && block.data !== '')
 }
 
 /** Parameters as every API takes them: an object, without alternatives at the top level (MCP servers offer both). */
 export function objectSchema(parameters: JsonObject): JsonObject {
+  const before = knownSchemas.get(parameters)
+  if (before !== undefined) return before
   const { oneOf: _one, anyOf: _any, allOf: _all, ...rest } = wellFormedJson(parameters)
-  return { ...rest, type: 'object', properties: isRecord(rest['properties']) ? rest['properties'] : {} }
+  const schema = { ...rest, type: 'object', properties: isRecord(rest['properties']) ? rest['properties'] : {} }
+  knownSchemas.set(parameters, schema)
+  return schema
 }
+
+/** A tool is declared in every request of its session, and what it takes can be long. */
+const knownSchemas = new WeakMap<JsonObject, JsonObject>()
 
 export function dataUrl(image: { readonly mimeType: string; readonly data: string }): string {
   return `data:${image.mimeType};base64,${image.data}`

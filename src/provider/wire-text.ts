@@ -3,13 +3,6 @@ import { wellFormed } from '../core/cut-text.ts'
 
 export { wellFormed }
 
-declare global {
-  /** ES2024; Node has had it since 20.0, our `lib` does not know yet. */
-  interface String {
-    isWellFormed(): boolean
-  }
-}
-
 export function isWellFormed(text: string): boolean {
   return text.isWellFormed()
 }

@@ -120,7 +120,7 @@ export function sketch({ messages }: Pick<PreparedHistory, 'messages'>): string 
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   Object.freeze(value)
-  for (const inner of Object.values(value)) deepFreeze(inner)
+  for (const key in value) deepFreeze(value[key])
   return value
 }
 

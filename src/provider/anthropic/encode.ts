@@ -2,7 +2,7 @@ import { assertNever } from '../../base/assert-never.ts'
 import type { JsonObject, JsonValue } from '../../base/json.ts'
 import type { AssistantMessage, ThinkingBlock, ToolResultMessage } from '../../core/message.ts'
 import { mapToolIds, type WireIds } from '../../core/wire-ids.ts'
-import { isOwnAnswer, objectSchema, toolResultText, userBlocks, type EncodeOptions } from '../encoding.ts'
+import { imageBlocks, isOwnAnswer, objectSchema, toolResultText, userBlocks, type EncodeOptions } from '../encoding.ts'
 import type { EncodedRequest, ModelRequest } from '../provider.ts'
 import { isBlank, isWellFormed, wellFormed, wellFormedJson, wireToolName } from '../wire-text.ts'
 import { anthropicThinking, omitsThinkingText, type AnthropicMessage } from './thinking.ts'
@@ -125,9 +125,7 @@ function toToolResult(message: ToolResultMessage, id: string): JsonObject {
 /** A result marked as an error holds text only; its images follow behind the results. */
 function imagesOfError(message: ToolResultMessage): readonly JsonObject[] {
   if (!message.isError) return []
-  return userBlocks(message.content)
-    .filter((block) => block.type === 'image')
-    .map(toUserBlock)
+  return imageBlocks(message.content).map(toUserBlock)
 }
 
 function toUserBlock(block: ReturnType<typeof userBlocks>[number]): JsonObject {

@@ -1,8 +1,8 @@
 import { assertNever } from '../../base/assert-never.ts'
 import type { JsonObject } from '../../base/json.ts'
-import type { AssistantMessage, ImageBlock, ToolResultMessage } from '../../core/message.ts'
+import type { AssistantMessage, ToolResultMessage } from '../../core/message.ts'
 import { mapToolIds, type WireIds } from '../../core/wire-ids.ts'
-import { callNames, isOwnAnswer, toolResultText, userBlocks, type EncodeOptions } from '../encoding.ts'
+import { callNames, imageBlocks, isOwnAnswer, toolResultText, userBlocks, type EncodeOptions } from '../encoding.ts'
 import type { EncodedRequest, ModelRequest } from '../provider.ts'
 import { isBlank, isWellFormed, wellFormed, wellFormedJson, wireToolName } from '../wire-text.ts'
 import { geminiGeneration, googleThinking } from './thinking.ts'
@@ -112,9 +112,7 @@ function toResponse(
   call: { readonly id: string; readonly names: ReadonlyMap<string, string>; readonly model: string },
 ): { readonly response: JsonObject; readonly images: readonly JsonObject[] } {
   const text = toolResultText(message.content, false)
-  const images = userBlocks(message.content)
-    .filter((block): block is ImageBlock => block.type === 'image')
-    .map(toPart)
+  const images = imageBlocks(message.content).map(toPart)
   const inside = geminiGeneration(call.model) >= 3
   const functionResponse = {
     id: call.id,

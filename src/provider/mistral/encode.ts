@@ -4,6 +4,7 @@ import { mapToolIds, type WireIds } from '../../core/wire-ids.ts'
 import {
   callNames,
   dataUrl,
+  imageBlocks,
   isOwnAnswer,
   thinkingLevelOf,
   toolResultText,
@@ -54,11 +55,7 @@ function toMessages(request: ModelRequest, options: EncodeOptions): readonly Cha
     if (message.role === 'toolResult') {
       const id = ids.idOfResult(at)
       messages.push(toToolMessage(message, id, names.get(id) ?? wireToolName(message.toolName)))
-      loose.push(
-        ...userBlocks(message.content)
-          .filter((block) => block.type === 'image')
-          .map(toChunk),
-      )
+      for (const image of imageBlocks(message.content)) loose.push(toChunk(image))
       return
     }
     showLoose()
@@ -94,14 +91,14 @@ function toAssistant(
   options: EncodeOptions,
 ): readonly ChatMessage[] {
   const own = isOwnAnswer(message, 'mistral-conversations', options.provider, model)
-  const chunks = message.content.flatMap((block): readonly JsonObject[] => {
-    if (block.type === 'text' && !isBlank(block.text)) return [{ type: 'text', text: wellFormed(block.text) }]
-    if (block.type !== 'thinking' || !own || isBlank(block.thinking)) return []
-    return [{ type: 'thinking', thinking: [{ type: 'text', text: wellFormed(block.thinking) }] }]
+  const chunks: JsonObject[] = []
+  const calls: JsonObject[] = []
+  message.content.forEach((block, position) => {
+    if (block.type === 'toolCall') calls.push(toCall(block, ids.idOfCall(at, position), false))
+    else if (block.type === 'text' && !isBlank(block.text)) chunks.push({ type: 'text', text: wellFormed(block.text) })
+    else if (block.type === 'thinking' && own && !isBlank(block.thinking))
+      chunks.push({ type: 'thinking', thinking: [{ type: 'text', text: wellFormed(block.thinking) }] })
   })
-  const calls = message.content.flatMap((block, position) =>
-    block.type === 'toolCall' ? [toCall(block, ids.idOfCall(at, position), false)] : [],
-  )
   if (calls.length === 0 && !chunks.some((chunk) => chunk['type'] === 'text')) return []
   const content = chunks.some((chunk) => chunk['type'] === 'thinking') ? chunks : plainText(message)
   return [{ role: 'assistant', content, ...(calls.length === 0 ? {} : { tool_calls: calls }) }]

@@ -3,6 +3,7 @@ import type { AssistantMessage, ToolCallBlock, UserMessage } from '../../core/me
 import { mapToolIds, type WireIds } from '../../core/wire-ids.ts'
 import {
   dataUrl,
+  imageBlocks,
   isOwnAnswer,
   objectSchema,
   thinkingLevelOf,
@@ -74,11 +75,7 @@ function toMessages(request: ModelRequest, options: CompletionsOptions): readonl
     if (message.role === 'toolResult') {
       const content = toolResultText(message.content, message.isError)
       messages.push({ role: 'tool', tool_call_id: ids.idOfResult(at), content })
-      images.push(
-        ...userBlocks(message.content)
-          .filter((block) => block.type === 'image')
-          .map(toPart),
-      )
+      for (const image of imageBlocks(message.content)) images.push(toPart(image))
     }
   })
   flush()
@@ -110,10 +107,12 @@ function toAssistant(
   options: CompletionsOptions,
 ): readonly ChatMessage[] {
   const own = isOwnAnswer(message, 'openai-completions', options.provider, model)
-  const texts = message.content.flatMap((block) => (block.type === 'text' && !isBlank(block.text) ? [block.text] : []))
-  const calls = message.content.flatMap((block, position) =>
-    block.type === 'toolCall' ? [toCall(block, ids.idOfCall(at, position), own)] : [],
-  )
+  const texts: string[] = []
+  const calls: JsonObject[] = []
+  message.content.forEach((block, position) => {
+    if (block.type === 'text' && !isBlank(block.text)) texts.push(block.text)
+    if (block.type === 'toolCall') calls.push(toCall(block, ids.idOfCall(at, position), own))
+  })
   if (texts.length === 0 && calls.length === 0) return []
   return [
     {

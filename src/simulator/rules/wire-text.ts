@@ -1,9 +1,5 @@
 import { isRecord } from '../../base/json.ts'
 
-/** Any half of a pair. Most texts have none, and this test is several times cheaper than the exact one. */
-const SURROGATE = /[\uD800-\uDFFF]/
-/** With the `u` flag a surrogate escape matches only surrogates that are not part of a pair. */
-const LONE_SURROGATE = /[\uD800-\uDFFF]/u
 /** The longest a UTF-16 unit becomes in JSON: six bytes, as an escape. */
 const MAX_BYTES_PER_UNIT = 6
 const MAX_BYTES_AROUND_VALUE = 32
@@ -16,7 +12,7 @@ export interface WireFacts {
 }
 
 function hasLoneSurrogate(text: string): boolean {
-  return SURROGATE.test(text) && LONE_SURROGATE.test(text)
+  return !text.isWellFormed()
 }
 
 /** One walk over the body for what every provider's JSON parser sees before any rule does. */

@@ -10,9 +10,11 @@ import {
   checkOpenAIResponsesRequest,
   type RuleViolation,
 } from '../../../src/simulator/rules/index.ts'
+import { deepFreeze } from '../history.ts'
 import type { Random } from './random.ts'
 import { generateEntries } from './generate.ts'
 import { mutateEntries } from './mutate.ts'
+import { PROPERTIES } from './properties.ts'
 import { createRandom } from './random.ts'
 
 interface Target {
@@ -85,6 +87,36 @@ function inputFor(entries: readonly Entry[], target: Target, random: Random): Hi
     now: random.chance(0.3) ? 10_000_000 : 1_000,
     projection: random.chance(0.05) ? 'safest' : 'normal',
   }
+}
+
+/**
+ * One seed, which is all that a case depends on: judged for every API, and every fourth also by one of the properties
+ * for one of them, by turns. The inputs are frozen to the last block, so a step that writes into what it was given throws. What throws is a
+ * failure like any other.
+ */
+export function checkSeed(seed: number): readonly FuzzFailure[] {
+  try {
+    const one = createCase(seed)
+    for (const input of one.inputs) deepFreeze(input)
+    return [...checkCase(one), ...checkProperty(one, seed)]
+  } catch (thrown) {
+    return [{ api: 'all', problem: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown) }]
+  }
+}
+
+const NAMES = Object.keys(PROPERTIES)
+/** A property prepares two or three times; on every case they would take a quarter of the time. */
+const PROPERTY_EVERY = 4
+
+function checkProperty({ inputs }: FuzzCase, seed: number): readonly FuzzFailure[] {
+  if (seed % PROPERTY_EVERY !== 0) return []
+  const turn = seed / PROPERTY_EVERY
+  const name = NAMES[turn % NAMES.length] ?? ''
+  const input = inputs[Math.floor(turn / NAMES.length) % inputs.length]
+  const problem = input === undefined ? undefined : PROPERTIES[name]?.(input)
+  return input === undefined || problem === undefined
+    ? []
+    : [{ api: input.target.api, problem: `not so: ${name}: ${problem}` }]
 }
 
 /** Everything that must hold for one case; the first failure of each API. */

@@ -69,15 +69,12 @@ function createBuilder(random: Random) {
     const own = `e${entries.length + 1}`
     time += 500
     const base = { id: id(own), parentId: entries.at(-1)?.id ?? null, timestamp: new Date(time).toISOString() }
-    entries.push({
-      ...base,
-      ...(random.chance(0.8) ? { stepId, ...(round === undefined ? {} : { round }) } : {}),
-      ...part,
-    } as Entry)
+    const place = random.chance(0.8) ? (round === undefined ? { stepId } : { stepId, round }) : undefined
+    entries.push(Object.assign(base, place, part) as unknown as Entry)
     return own
   }
   const message = (value: object, round?: number): string =>
-    push({ type: 'message', message: { ...value, timestamp: time } }, round)
+    push({ type: 'message', message: Object.assign(value, { timestamp: time }) }, round)
 
   const blocks = (): UserBlock[] => {
     const content = random.many(1, 2, (): UserBlock => ({ type: 'text', text: random.pick(TEXTS) }))

@@ -33,9 +33,17 @@ const BLOCKS: readonly unknown[] = [
   { type: 'thinking', thinking: 'x', thinkingSignature: { id: 'rs_1', type: 'reasoning' } },
   { type: 'thinking', thinking: '\ud800', thinkingSignature: 'QUJDRA==' },
   { type: 'redacted_thinking', data: 'x' },
+  { type: 'toolCall', id: 'call_1', name: 'read', arguments: deep(200) },
+  { type: 'text', text: 'deep', textSignature: deep(200), more: deep(200) },
   null,
   'bare string',
 ]
+
+function deep(levels: number): object {
+  let value: object = {}
+  for (let level = 0; level < levels; level++) value = { a: value }
+  return value
+}
 
 /** Damages a history the way crashes, editors and other programs do: structurally, a few times. */
 export function mutateEntries(entries: Entry[], random: Random): Entry[] {

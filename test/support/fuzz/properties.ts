@@ -1,16 +1,21 @@
+import { isRecord } from '../../../src/base/json.ts'
 import type { Entry } from '../../../src/core/entry.ts'
 import type { EntryId } from '../../../src/core/ids.ts'
 import { textOf, type Message, type PreparedMessage } from '../../../src/core/message.ts'
-import { stickyEntryData, VIEW_ENTRY_TYPE } from '../../../src/history/decisions.ts'
+import { isLeaveOut, readDecisions, stickyEntryData, VIEW_ENTRY_TYPE } from '../../../src/history/decisions.ts'
+import type { StepName } from '../../../src/history/item.ts'
 import { limitHistoryTurns } from '../../../src/history/limit-turns.ts'
 import { isSyntheticResult } from '../../../src/history/pair-results.ts'
 import { prepareHistory, type HistoryInput } from '../../../src/history/prepare.ts'
 import { PLACEHOLDERS } from '../../../src/history/texts.ts'
+import type { HistoryReport } from '../../../src/history/report.ts'
 import { activeEntries, viewOf } from '../../../src/history/view.ts'
 import { id } from '../history.ts'
 
 /** Each returns what is wrong, or undefined. */
 export type Property = (input: HistoryInput) => string | undefined
+
+const REPEATED = 'result that repeats another'
 
 const bytes = (messages: readonly PreparedMessage[]): string => JSON.stringify(messages)
 
@@ -47,27 +52,34 @@ export const PROPERTIES: { readonly [name: string]: Property } = {
   },
 
   'no text of a user is lost, unless a limit says so': (input) => {
-    const unlimited = prepareHistory({ ...input, historyLimit: 0 })
-    const seen = unlimited.messages.map((message) => textIn(message)).join('\n')
-    const dropped = new Set(unlimited.report.changes.filter((one) => one.step === 'fit').map((one) => one.entry))
-    const lost = visible(input.entries).find(({ entry, message }) => {
-      if (message.role !== 'user' || dropped.has(entry)) return false
+    const entries = withOwnWords(input.entries)
+    const { messages, report } = prepareHistory({ ...input, entries, historyLimit: 0 })
+    const cut = entriesChangedBy(report, ['fit'])
+    const seen = messages.map((message) => textIn(message)).join('\n')
+    const lost = visible(entries).find(({ entry, message }) => {
+      if (message.role !== 'user' || cut.has(entry)) return false
       return blockTexts(message).some((text) => !seen.includes(text))
     })
-    return lost === undefined || input.budget.contextWindow < 100_000 ? undefined : `lost ${lost.entry}`
+    return lost === undefined ? undefined : `lost ${lost.entry}`
   },
 
   'no real tool result is lost, unless a budget says so': (input) => {
-    const { messages, report } = prepareHistory({ ...input, historyLimit: 0 })
-    const cut = new Set(
-      report.changes.filter((one) => ['prune', 'truncate-results', 'fit'].includes(one.step)).map((one) => one.entry),
+    const entries = withOwnWords(input.entries)
+    const { messages, report } = prepareHistory({ ...input, entries, historyLimit: 0 })
+    const cut = entriesChangedBy(report, ['prune', 'truncate-results', 'fit'])
+    const shown = visible(entries)
+    // Of two results that say the same one goes; what a budget then does to the other, it does to both.
+    const said = new Set(
+      shown.filter(({ entry }) => cut.has(entry)).map(({ message }) => JSON.stringify(message.content)),
     )
+    const repeated = new Set(report.changes.filter((one) => one.reason === REPEATED).map((one) => one.entry))
     const seen = messages.map((message) => textIn(message)).join('\n')
-    const lost = visible(input.entries).find(({ entry, message }) => {
+    const lost = shown.find(({ entry, message }) => {
       if (message.role !== 'toolResult' || cut.has(entry) || isSyntheticResult(message)) return false
+      if (repeated.has(entry) && said.has(JSON.stringify(message.content))) return false
       return blockTexts(message).some((text) => !seen.includes(text))
     })
-    return lost === undefined || input.budget.contextWindow < 100_000 ? undefined : `lost ${lost.entry}`
+    return lost === undefined ? undefined : `lost ${lost.entry}`
   },
 
   'signed blocks are as they were, or absent': (input) => {
@@ -86,7 +98,15 @@ export const PROPERTIES: { readonly [name: string]: Property } = {
     const actual = kept.filter((item) => item.kind === 'user')
     if (expected.length !== actual.length || expected.some((item, at) => item !== actual[at])) return 'other turns'
     const summaries = items.filter((item) => item.kind === 'summary')
-    return summaries.every((item) => kept.includes(item)) ? undefined : 'a summary is gone'
+    if (!summaries.every((item) => kept.includes(item))) return 'a summary is gone'
+    const { report } = prepareHistory(input)
+    const sent = new Set(report.messages.flatMap((message) => message.entries))
+    const cut = entriesChangedBy(report, ['fit'])
+    const wrong = [...users, ...summaries].find((item) => {
+      const [entry] = item.sources
+      return entry !== undefined && !cut.has(entry) && sent.has(entry) !== kept.includes(item)
+    })
+    return wrong === undefined ? undefined : `${wrong.sources[0]} was ${kept.includes(wrong) ? 'not sent' : 'sent'}`
   },
 
   'a new message leaves the bytes before it alone': (input) => {
@@ -96,6 +116,7 @@ export const PROPERTIES: { readonly [name: string]: Property } = {
       JSON.stringify(input.entries).includes('"image"')
     )
       return undefined
+    if (isLatestLeftOut(input)) return undefined
     const before = prepareHistory({ ...input, now: 1_000 })
     const last = before.messages.findLastIndex((message) => message.role === 'user')
     const more = messageEntry({ role: 'user', content: 'one more thing', timestamp: 9 }, 'new')
@@ -104,6 +125,36 @@ export const PROPERTIES: { readonly [name: string]: Property } = {
     const same = bytes(prefix) === bytes(after.messages.slice(0, prefix.length).map(withoutReasoning))
     return same ? undefined : 'the prefix changed'
   },
+}
+
+/** The pool of texts is small; so that a lost one is missed, each text of a user or a tool gets words of its own. */
+function withOwnWords(entries: readonly Entry[]): readonly Entry[] {
+  return entries.map((entry) => {
+    const message: unknown = entry.type === 'message' ? entry.message : undefined
+    if (!isRecord(message) || (message['role'] !== 'user' && message['role'] !== 'toolResult')) return entry
+    const { content } = message
+    const own = (text: string, at: number): string => (text.trim() === '' ? text : `${text} <${entry.id}.${at}>`)
+    const worded = Array.isArray(content)
+      ? content.map((block: unknown, at) =>
+          isRecord(block) && typeof block['text'] === 'string' ? { ...block, text: own(block['text'], at) } : block,
+        )
+      : typeof content === 'string'
+        ? own(content, 0)
+        : content
+    return { ...entry, message: { ...message, content: worded } } as Entry
+  })
+}
+
+function entriesChangedBy({ changes }: HistoryReport, steps: readonly StepName[]): ReadonlySet<EntryId | undefined> {
+  return new Set(changes.filter((one) => steps.includes(one.step)).map((one) => one.entry))
+}
+
+/** Left out by an earlier request, shown while it is the one to answer, and left out again when it no longer is. */
+function isLatestLeftOut({ entries, budget }: HistoryInput): boolean {
+  const active = activeEntries(entries)
+  const latest = viewOf(active).items.findLast((item) => item.kind === 'user')?.sources[0]
+  if (latest === undefined) return false
+  return readDecisions(active, budget.contextWindow).get(latest)?.some(isLeaveOut) === true
 }
 
 /** Reasoning that is replayed in its own turn only goes when the turn is over. */
@@ -123,7 +174,7 @@ function blockTexts({ content }: PreparedMessage): readonly string[] {
   if (typeof content === 'string') return [content.trim()]
   return content
     .flatMap((block) => (block.type === 'text' ? [block.text.trim()] : []))
-    .filter((text) => text !== PLACEHOLDERS.blankUser)
+    .filter((text) => text !== PLACEHOLDERS.blankUser && text !== PLACEHOLDERS.noOutput)
 }
 
 const textIn = (message: PreparedMessage): string => textOf(message.content)

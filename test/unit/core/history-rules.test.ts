@@ -39,7 +39,6 @@ describe('resolveTranscriptPolicy', () => {
 
 /** The seed's table, cell by cell, where this project keeps it; what it changes stands in the second table. */
 const SEED_TABLE = {
-  sanitizeMode: { anthropic: 'full', google: 'full', 'openai-responses': 'images-only', mistral: 'full' },
   sanitizeToolCallIds: { anthropic: true, google: true, 'openai-responses': true, mistral: true },
   repairToolUseResultPairing: { anthropic: true, google: true },
   normalizeAntigravityThinking: {
@@ -67,10 +66,10 @@ const cellsOf = (table: object) =>
 
 describe('the policy table', () => {
   it.each(cellsOf(SEED_TABLE))('has %s of %s as the original: %s', (column, row, value) => {
-    expect(TRANSCRIPT_POLICIES[row as 'google'][column as 'sanitizeMode']).toBe(value)
+    expect(TRANSCRIPT_POLICIES[row as 'google'][column as 'validateTurns']).toBe(value)
   })
   it.each(cellsOf(CHANGED))('turns %s on for %s, which refuses unpaired calls too', (column, row, value) => {
-    expect(TRANSCRIPT_POLICIES[row as 'google'][column as 'sanitizeMode']).toBe(value)
+    expect(TRANSCRIPT_POLICIES[row as 'google'][column as 'validateTurns']).toBe(value)
   })
   it('gives every row the OpenAI rows and their relatives differ in', () => {
     expect(TRANSCRIPT_POLICIES['openai-completions']).toMatchObject({ validateTurns: 'none', replayThinking: 'never' })
@@ -78,10 +77,8 @@ describe('the policy table', () => {
       validateTurns: 'alternating',
       bridgeToolResults: true,
     })
-    expect(TRANSCRIPT_POLICIES['gemini-via-openai-compatible']).toMatchObject({ sanitizeMode: 'full' })
     expect(TRANSCRIPT_POLICIES.mistral.bridgeToolResults).toBe(true)
     expect(TRANSCRIPT_POLICIES.default).toMatchObject({
-      sanitizeMode: 'full',
       validateTurns: 'alternating',
       startWithUser: true,
     })

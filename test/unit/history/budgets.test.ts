@@ -11,6 +11,7 @@ import {
   maxHistoryTokens,
   MIN_KEEP_CHARS,
 } from '../../../src/history/budget.ts'
+import { TRANSCRIPT_POLICIES } from '../../../src/core/history-rules.ts'
 import { stickyEntryData, VIEW_ENTRY_TYPE, type StickyDecision } from '../../../src/history/decisions.ts'
 import { truncateResult } from '../../../src/history/result-text.ts'
 import { hasOversizedToolResults } from '../../../src/history/truncate-results.ts'
@@ -278,6 +279,40 @@ describe('a history larger than the window', () => {
     const stored = entriesOf(...entries.map(() => user('')), decisionsEntry(decisions)).slice(entries.length)
     expect(prepare([...entries, ...stored], { budget: { contextWindow: 200_000 } }).messages).toHaveLength(81)
     expect(prepare([...entries, ...stored], { budget: { contextWindow: 8_000 } }).messages.length).toBeLessThan(80)
+  })
+  it('fits the bytes a provider takes, also where its window would take more', () => {
+    const long = Array.from({ length: 90 }, (_, at) => round(`c${at}`, '\u0001'.repeat(100_000))).flat()
+    const prepared = prepare(entriesOf(user('a'), ...long, user('b')), { budget: { contextWindow: 1_000_000_000 } })
+    const bytes = Buffer.byteLength(JSON.stringify(prepared.messages))
+    expect(bytes).toBeLessThan(TRANSCRIPT_POLICIES.anthropic.limits.maxRequestBytes)
+    expect(prepared.report.changes).toContainEqual(
+      expect.objectContaining({ step: 'fit', reason: 'old result cleared', entry: 'e3' }),
+    )
+    expect(sketch(prepared)).toContain('user: a')
+  })
+  it('never leaves out the message to answer, although an earlier request did', () => {
+    const leftOut = decisionsEntry([{ entry: id('e1'), action: 'leave-out' }])
+    expect(sketch(prepare(entriesOf(user('now the latest again'), leftOut)))).toBe('user: now the latest again')
+  })
+  it('leaves out what was left out, although it was cleared as well', () => {
+    const decisions = decisionsEntry([
+      { entry: id('e2'), action: 'leave-out' },
+      { entry: id('e2'), action: 'clear' },
+    ])
+    const prepared = prepare(
+      entriesOf(user('a'), result('gone', 'x '.repeat(300)), assistant('b'), user('c'), decisions),
+    )
+    expect(sketch(prepared)).not.toContain('Result of the tool')
+    expect(prepared.report.changes).toContainEqual(
+      expect.objectContaining({ step: 'fit', action: 'dropped', entry: 'e2' }),
+    )
+  })
+  it('lets what stands in for a missing result alone, because no decision could name it', () => {
+    const calls = assistant([call('c1'), call('c2')], { stopReason: 'toolUse' })
+    const entries = entriesOf(user('a'), calls, result('c2', 'x '.repeat(300)), assistant('b'), user('c'))
+    const prepared = prepare(entries, { budget: { contextWindow: 1_000, maxAllToolResultsShare: 0.01 } })
+    expect(sketch(prepared)).toContain('result c1: [clew] missing tool result')
+    expect(sketch(prepared)).toContain('result c2: [Old tool result content cleared]')
   })
   it('cuts even a single message that is larger than the window', () => {
     const prepared = prepare(entriesOf(user(`begin ${'word '.repeat(50_000)} end`)), {

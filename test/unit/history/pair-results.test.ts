@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest'
 import type { Entry } from '../../../src/core/entry.ts'
 import { TRANSCRIPT_POLICIES } from '../../../src/core/history-rules.ts'
 import { sanitizeToolUseResultPairing } from '../../../src/history/pair-results.ts'
+import { stickyEntryData, VIEW_ENTRY_TYPE } from '../../../src/history/decisions.ts'
 import { viewOf } from '../../../src/history/view.ts'
-import { assistant, call, entriesOf, prepare, result, sketch, text, user } from '../../support/history.ts'
+import { assistant, call, entriesOf, id, prepare, result, sketch, text, user } from '../../support/history.ts'
 
 const calls = (...ids: string[]) =>
   assistant(
@@ -108,6 +109,38 @@ describe('sanitizeToolUseResultPairing', () => {
     expect(sketch(prepare(entriesOf(user('a'), cut, result('c1', 'ran'), user('b'))))).toBe(
       'user: a | assistant: let me + [call c1] | result c1: ran | user: b',
     )
+  })
+
+  it('keeps a real result that only a made-up one repeats, when that one leaves with its call', () => {
+    const missing = { details: { reason: 'missing_tool_result' } }
+    const cut = assistant([call('c1')], { stopReason: 'error' })
+    const entries = entriesOf(result('c1', 'same'), cut, result('c1', 'same', missing), calls('c1'), user('b'))
+    expect(sketch(prepare(entries))).toContain('[Result of the tool read, whose call is not in view] + same')
+  })
+
+  it('knows a repeated result by what was stored, not by what was cut out of it', () => {
+    const entries = entriesOf(
+      user('a'),
+      calls('c1'),
+      result('c1', 'same '.repeat(20)),
+      result('c1', 'same '.repeat(20)),
+    )
+    const cleared = entriesOf(user(''), user(''), user(''), user(''), {
+      type: 'custom',
+      customType: VIEW_ENTRY_TYPE,
+      data: stickyEntryData([{ entry: id('e3'), action: 'clear' }]),
+    }).slice(4)
+    expect(sketch(prepare([...entries, ...cleared]))).toBe(
+      'user: a | assistant: [call c1] | result c1: [Old tool result content cleared]',
+    )
+  })
+
+  it('cuts a large result without a call like any other', () => {
+    const prepared = prepare(entriesOf(user('a'), result('gone', 'x '.repeat(5_000)), user('b')), {
+      budget: { contextWindow: 10_000 },
+    })
+    expect(prepared.decisions).toMatchObject([{ entry: 'e2', action: 'truncate' }])
+    expect(sketch(prepared)).toContain('[Result of the tool read, whose call is not in view] + x x')
   })
 
   it('recognises ids that another program rewrote', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { ThinkingBlock } from '../../../src/core/message.ts'
+import type { Entry } from '../../../src/core/entry.ts'
+import type { ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock } from '../../../src/core/message.ts'
 import {
   assistant,
   call,
@@ -10,6 +11,7 @@ import {
   prepare,
   result,
   sketch,
+  TARGETS,
   text,
   user,
   type TargetName,
@@ -21,6 +23,16 @@ const thinking = (signature: string | undefined, thought = 'hm'): ThinkingBlock 
   ...(signature === undefined ? {} : { thinkingSignature: signature }),
 })
 const image = { type: 'image', data: PNG_1PX, mimeType: 'image/png' } as const
+const MB = 1024 * 1024
+const GIF_1PX = 'R0lGODlhAQABAIAAAP///wAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw=='
+/** A header and nothing behind it: nobody here decodes a pixel. */
+function png(width: number, height: number, bytes = 64): ImageBlock {
+  const data = Buffer.alloc(bytes)
+  data.write('89504e470d0a1a0a0000000d49484452', 'hex')
+  data.writeUInt32BE(width, 16)
+  data.writeUInt32BE(height, 20)
+  return { type: 'image', data: data.toString('base64'), mimeType: 'image/png' }
+}
 const reasoning = (own: string) => thinking(JSON.stringify({ type: 'reasoning', id: own, encrypted_content: 'x' }))
 
 describe('annotateInterSessionUserMessages', () => {
@@ -37,6 +49,28 @@ describe('annotateInterSessionUserMessages', () => {
   })
   it('leaves messages of people alone', () => {
     expect(sketch(prepare(entriesOf(user('hi', { provenance: { kind: 'external_user' } }))))).toBe('user: hi')
+  })
+})
+
+describe('sanitizeMode, which is `full` for every model', () => {
+  it.each(Object.keys(TARGETS))('cleans the content for %s: no blank text, no foreign signature', (target) => {
+    const signed = { ...text('kept'), textSignature: 'c2lnbmVk' }
+    const foreign = { api: 'other-api', provider: 'other', model: 'other' }
+    const prepared = prepare(
+      entriesOf(
+        user('a'),
+        assistant([text(' \n'), signed, { ...call('c1'), thoughtSignature: 'c2lnbmVk' }], foreign),
+        result('c1', [text(''), text('found')]),
+        assistant([text('')], foreign),
+        user([text('  '), text('b \ud800')]),
+      ),
+      { target: target as TargetName },
+    )
+    const sent = JSON.stringify(prepared.messages)
+    expect(sent).not.toMatch(/"text":"\s*"|"content":\[\]|Signature/)
+    expect(sent).toContain('"text":"kept"')
+    expect(sent).toContain('"text":"found"')
+    expect(sent).toContain('"text":"b \ufffd"')
   })
 })
 
@@ -67,6 +101,25 @@ describe('sanitizeSessionMessagesImages', () => {
     const blocks = prepared.messages[0]?.content as readonly { type: string }[]
     expect(blocks.filter((block) => block.type === 'image')).toHaveLength(8)
     expect(blocks.at(-1)?.type).toBe('image')
+  })
+  it.each([
+    ['anthropic', png(8_001, 1), 'its sides are too long'],
+    ['anthropic', png(1, 0), 'it is empty'],
+    ['anthropic', png(1, 1, 5 * MB), 'it is too large'],
+    ['mistral', png(1, 1, 5 * MB), undefined],
+    ['mistral', png(1, 1, 10 * MB), 'it is too large'],
+    ['google', { ...image, data: GIF_1PX }, 'this model does not accept its format'],
+    ['anthropic', { ...image, data: GIF_1PX }, undefined],
+  ] as const)('holds the limits of %s for one image', (target, one, reason) => {
+    const shown = sketch(prepare(entriesOf(user([one])), { target }))
+    expect(shown).toBe(reason === undefined ? 'user: [image]' : `user: [image left out: ${reason}]`)
+  })
+  it('keeps the newest images within the bytes of a request, of which the text needs its part', () => {
+    const four = Array.from({ length: 6 }, () => png(1, 1, 3 * MB))
+    const prepared = prepare(entriesOf(user(four)))
+    const leftOut = '[image left out: the images of one request are too large]'
+    // 60 % of 30 MB are 18; each takes 4 as base64.
+    expect(sketch(prepared)).toBe(`user: ${leftOut} + ${leftOut} + [image] + [image] + [image] + [image]`)
   })
   it('takes images out of error results, which hold text only', () => {
     const prepared = prepare(
@@ -148,7 +201,29 @@ describe('reasoning', () => {
   })
 })
 
+describe('reasoning of compatible servers', () => {
+  const answer = assistant([thinking('reasoning_content'), text('hm')], modelFields('compatible'))
+  it.each([
+    ['a result without a call, which becomes a message of its own', result('gone', 'late')],
+    ['a made-up result that leaves', result('gone', '[clew] missing tool result', { isError: true })],
+  ])('is over with its turn, also when the transcript ends in %s', (_, last) => {
+    const once = prepare(entriesOf(user('a'), answer, last), { target: 'compatible' })
+    expect(JSON.stringify(once.messages)).not.toContain('reasoning_content')
+    expect(prepare(entriesOf(...once.messages), { target: 'compatible' }).messages).toEqual(once.messages)
+  })
+})
+
 describe('sanitizeToolCallInputs', () => {
+  it('takes a call out whose input is nested too deeply to be written as JSON, and keeps its result', () => {
+    const deep: unknown = JSON.parse(`${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`)
+    const bad = { ...call('c1'), arguments: deep } as ToolCallBlock
+    const odd = { ...text('hm'), more: deep } as TextBlock
+    const [, ...healthy] = entriesOf(user('x'), result('c1', 'found'), user('b'))
+    const entry = { ...entriesOf(user('a'))[0], message: assistant([odd, bad], { stopReason: 'toolUse' }) } as Entry
+    expect(sketch(prepare([...entriesOf(user('a')), { ...entry, id: id('e9') }, ...healthy]))).toBe(
+      'user: a | assistant: hm | user: [Result of the tool read, whose call is not in view] + found + b',
+    )
+  })
   it.each([
     ['id', { ...call('c1'), id: ' ' }, 'tool call without an id'],
     ['name', { ...call('c1'), name: '' }, 'tool call without a name'],

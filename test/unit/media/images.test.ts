@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import sharp from 'sharp'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { imageSizeOf } from '../../../src/base/image-size.ts'
 import { type ImageResizer, noResizer } from '../../../src/base/image-resizer.ts'
 import type { Attachment } from '../../../src/core/inbound.ts'
 import { NO_USAGE, type ImageBlock, type Message } from '../../../src/core/message.ts'
 import { findMissingImages, withHistoryImages } from '../../../src/media/history-images.ts'
 import { imageLimitsOf } from '../../../src/media/image-limits.ts'
-import { imageSizeOf } from '../../../src/media/image-size.ts'
 import type { ImageSources } from '../../../src/media/load-images.ts'
 import { loadPromptImages, mediaMarker, withPromptImages } from '../../../src/media/prompt-images.ts'
 import { nodeFiles } from '../../../src/platform/node-files.ts'
@@ -141,31 +141,6 @@ describe('pictures of a prompt', () => {
     await expect(
       loadPromptImages({ text: './large.png', attachments: [] }, limits, { ...sources, resizer }, turn.signal),
     ).rejects.toThrow('cancelled')
-  })
-
-  it.each(['png', 'jpeg', 'webp', 'gif'] as const)(
-    'have a size that is read from their header (%s)',
-    async (format) => {
-      expect(imageSizeOf(await picture(123, format), `image/${format}`)).toEqual({ width: 123, height: 62 })
-      expect(imageSizeOf(new Uint8Array(3), `image/${format}`)).toBeUndefined()
-    },
-  )
-
-  it('have a size in every flavour of their format, or none when the header is broken', async () => {
-    const wide = sharp({ create: { width: 300, height: 20, channels: 4, background: '#36c8' } })
-    const size = { width: 300, height: 20 }
-    expect(imageSizeOf(await wide.clone().webp({ lossless: true }).toBuffer(), 'image/webp')).toEqual(size)
-    expect(imageSizeOf(await wide.clone().webp({ quality: 50 }).toBuffer(), 'image/webp')).toEqual(size)
-    const opaque = wide.clone().flatten({ background: '#fff' })
-    expect(imageSizeOf(await opaque.clone().webp({ quality: 50 }).toBuffer(), 'image/webp')).toEqual(size)
-    expect(imageSizeOf(await opaque.clone().jpeg({ progressive: true }).toBuffer(), 'image/jpeg')).toEqual(size)
-    const bitmap = Buffer.alloc(30)
-    bitmap.writeInt32LE(300, 18)
-    bitmap.writeInt32LE(-20, 22)
-    expect(imageSizeOf(bitmap, 'image/bmp')).toEqual(size)
-    expect(imageSizeOf(Buffer.from([0xff, 0xd8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), 'image/jpeg')).toBeUndefined()
-    expect(imageSizeOf(Buffer.alloc(40), 'image/webp')).toBeUndefined()
-    expect(imageSizeOf(Buffer.alloc(40), 'image/heic')).toBeUndefined()
   })
 
   it('with transparency stay PNG while that fits, and what fits nowhere is left out', async () => {
