@@ -8,9 +8,16 @@ import { parseJson } from './json.ts'
  * line's place in it, a space, the commit as JSON, a newline. JSON text holds no raw newline, so damage never spreads
  * past the line it touches.
  */
-export function encodeJournalLine(batch: number, place: number, commit: string): string {
-  const rest = `${batch}.${place} ${commit}`
-  return `${checksum(rest)} ${rest}\n`
+export function encodeJournalLines(batch: number, firstPlace: number, commits: readonly string[]): Buffer {
+  const lines = commits.map((commit, at) => `${BLANK_CHECKSUM} ${batch}.${firstPlace + at} ${commit}\n`)
+  const bytes = Buffer.from(lines.join(''))
+  // Over the bytes that are written anyway: a checksum of a text encodes it a second time.
+  for (let start = 0; start < bytes.length;) {
+    const end = bytes.indexOf(NEWLINE, start)
+    bytes.write(checksum(bytes.subarray(start + BLANK_CHECKSUM.length + 1, end)), start, 'latin1')
+    start = end + 1
+  }
+  return bytes
 }
 
 /** Names of topics need no escaping. */
@@ -23,6 +30,9 @@ export function encodeCommit(records: readonly JournalRecord[]): string {
 function encodeRecord({ topic, data, json = JSON.stringify(data) }: JournalRecord): string {
   return `["${topic}",${json}]`
 }
+
+const BLANK_CHECKSUM = '00000000'
+const NEWLINE = 10
 
 interface Line {
   readonly batch: number
@@ -39,7 +49,6 @@ export interface JournalFile {
 }
 
 const READ_BYTES = 1024 * 1024
-const NEWLINE = 10
 const PAGE = 4096
 const ZEROS = Buffer.alloc(PAGE)
 
@@ -164,6 +173,6 @@ function decodeJournalLine(line: string): Line | undefined {
   return { batch, place, records: commit.map(([topic, data]: [string, unknown]) => ({ topic, data })) }
 }
 
-function checksum(text: string): string {
-  return crc32(text).toString(16).padStart(8, '0')
+function checksum(data: string | Buffer): string {
+  return crc32(data).toString(16).padStart(8, '0')
 }

@@ -1,6 +1,6 @@
 import { deferred, type Deferred } from './deferred.ts'
 import { errnoOf, makeDurableDirectory, type Files } from './files.ts'
-import { encodeCommit, encodeJournalLine, JournalReader } from './journal-lines.ts'
+import { encodeCommit, encodeJournalLines, JournalReader } from './journal-lines.ts'
 import { JournalSegments } from './journal-segments.ts'
 import type { Log } from './log.ts'
 
@@ -93,7 +93,7 @@ interface Rotation {
 }
 
 const WORTH_A_SYNC_BYTES = 16 * 1024
-const SNAPSHOT_SLICE_BYTES = 256 * 1024
+const SNAPSHOT_SLICE_LENGTH = 256 * 1024
 const MAX_DAMAGED_KEPT = 10
 
 export async function openJournal(options: JournalOptions): Promise<Journal> {
@@ -244,8 +244,8 @@ class FileJournal implements Journal {
   }
 
   async #writeBatch(batch: readonly Waiting[]): Promise<void> {
-    const number = ++this.#batch
-    const bytes = Buffer.from(batch.map(({ commit }, place) => encodeJournalLine(number, place, commit)).join(''))
+    const commits = batch.map(({ commit }) => commit)
+    const bytes = encodeJournalLines(++this.#batch, 0, commits)
     try {
       const writing = this.#segments.write(bytes)
       // Without a wait where there is none: the sync begins while others prepare the next batch.
@@ -324,23 +324,26 @@ class FileJournal implements Journal {
     const handle = await files.open(temporary, 'replace')
     let total = 0
     let place = 0
+    let slice: string[] = []
+    let sliceLength = 0
+    const writeSlice = async (): Promise<void> => {
+      const bytes = encodeJournalLines(batch, place, slice)
+      await handle.write(bytes)
+      total += bytes.length
+      place += slice.length
+      slice = []
+      sliceLength = 0
+    }
     try {
-      let slice: string[] = []
-      let bytes = 0
       for (const topic of this.#topics.values()) {
         for (const data of topic.snapshot()) {
-          const line = encodeJournalLine(batch, place++, encodeCommit([{ topic: topic.name, data }]))
-          slice.push(line)
-          bytes += line.length
-          if (bytes < SNAPSHOT_SLICE_BYTES) continue
-          await handle.write(Buffer.from(slice.join('')))
-          total += bytes
-          slice = []
-          bytes = 0
+          const commit = encodeCommit([{ topic: topic.name, data }])
+          slice.push(commit)
+          sliceLength += commit.length
+          if (sliceLength >= SNAPSHOT_SLICE_LENGTH) await writeSlice()
         }
       }
-      await handle.write(Buffer.from(slice.join('')))
-      total += bytes
+      await writeSlice()
       await handle.sync()
     } finally {
       await handle.close()

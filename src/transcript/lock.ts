@@ -99,15 +99,21 @@ export class WriteLock {
 
   /** Enters where that needs no waiting: the lock file is with us still, and nobody was inside but the same. */
   tryEnter(by: object): boolean {
-    if (this.#isEntered || this.#lastInside !== by || this.#owned === undefined || !this.isHeld()) return false
+    if (this.#isEntered || this.#lastInside !== by || this.#owned === undefined) return false
+    const now = this.#options.clock.now()
+    if (!this.#isHeldAt(now)) return false
     this.#isEntered = true
-    this.#enteredAt = this.#options.clock.now()
+    this.#enteredAt = now
     return true
   }
 
   /** False when somebody took the lock over, or removed it, since we entered. */
   isHeld(): boolean {
-    const isFresh = this.#options.clock.now() - this.#lookedAt < LOOK_MS
+    return this.#isHeldAt(this.#options.clock.now())
+  }
+
+  #isHeldAt(now: number): boolean {
+    const isFresh = now - this.#lookedAt < LOOK_MS
     if (this.#owned !== undefined && (isFresh || this.#isStillOurs())) return true
     this.#forget()
     return false
@@ -135,9 +141,11 @@ export class WriteLock {
   tryLeave(): boolean {
     const { clock, lingerMs } = this.#options
     if (this.#owned !== undefined) {
-      const isOld = clock.now() - this.#owned.since > LONGEST_HOLD_MS
+      const now = clock.now()
+      const isOld = now - this.#owned.since > LONGEST_HOLD_MS
       if (this.#isWanted || isOld || lingerMs === 0) return false
-      if (this.#inside.length === 0) this.#startLinger(lingerMs)
+      this.#lastLeftAt = now
+      if (this.#inside.length === 0 && this.#linger === undefined) this.#startLinger(lingerMs)
     }
     this.#leaveInside()
     return true
@@ -158,7 +166,6 @@ export class WriteLock {
   /** One timer for a whole burst: it looks when the lock was last used instead of being set anew each time. */
   #startLinger(lingerMs: number): void {
     const { clock } = this.#options
-    this.#lastLeftAt = clock.now()
     const look = (afterMs: number): void => {
       this.#linger = clock.after(afterMs, () => {
         this.#linger = undefined
@@ -168,7 +175,7 @@ export class WriteLock {
         else void this.releaseNow()
       })
     }
-    if (this.#linger === undefined) look(lingerMs)
+    look(lingerMs)
   }
 
   async #enterInside(): Promise<void> {
