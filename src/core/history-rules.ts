@@ -2,12 +2,13 @@ import { assertNever } from '../base/assert-never.ts'
 import type { ToolIdMode } from './wire-ids.ts'
 
 /**
- * How a history has to look for one kind of model. The first six fields are columns of the original's table (its
- * seventh, `sanitizeMode`, leaves no choice here: decision 0014); the rest are what providers demand beyond it.
- * `docs/transcript-policy.md` is generated from this file.
+ * How a history has to look for one kind of model. The first seven fields are the columns of the original's table; the
+ * rest are what providers demand beyond it. `docs/transcript-policy.md` is generated from this file.
  */
 export interface TranscriptPolicy {
   readonly row: PolicyRow
+  /** The original also knows `images-only`; here every model gets the full clean-up (decision 0014). */
+  readonly sanitizeMode: 'full'
   /** On the wire, by the encoder, in the form `toolCallIdMode` names. */
   readonly sanitizeToolCallIds: boolean
   readonly repairToolUseResultPairing: boolean
@@ -78,6 +79,7 @@ const OPENAI_LIMITS: RequestLimits = {
 const MISTRAL_LIMITS: RequestLimits = { ...SAFE_LIMITS, maxImageBytes: 10 * MB, maxRequestBytes: 20 * MB }
 
 const EVERYWHERE = {
+  sanitizeMode: 'full',
   sanitizeToolCallIds: true,
   repairToolUseResultPairing: true,
   normalizeAntigravityThinking: false,

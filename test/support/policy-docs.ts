@@ -1,6 +1,7 @@
 import { TRANSCRIPT_POLICIES, type TranscriptPolicy } from '../../src/core/history-rules.ts'
 
 const COLUMNS: readonly (keyof Omit<TranscriptPolicy, 'row' | 'limits'>)[] = [
+  'sanitizeMode',
   'sanitizeToolCallIds',
   'repairToolUseResultPairing',
   'normalizeAntigravityThinking',
@@ -23,9 +24,9 @@ export function policyDocs(): string {
     'Generated from `src/core/history-rules.ts` by `npm run docs:policy`; do not edit.',
     '',
     'Which rules a history follows is decided by the model family first, then the API, then the provider. What nobody knows',
-    'gets the row `default`. The first six lines are columns of the original; pairing and synthetic results are on',
-    'everywhere, because every provider refuses an unpaired call in practice. Its seventh, `sanitizeMode`, is `full`',
-    'everywhere ([decision 0014](decisions/0014-full-clean-up-for-every-model.md)).',
+    'gets the row `default`. The first seven lines are the columns of the original; pairing and synthetic results are on',
+    'everywhere, because every provider refuses an unpaired call in practice, and so is the full clean-up',
+    '([decision 0014](decisions/0014-full-clean-up-for-every-model.md)).',
     '',
     line(['', ...names]),
     line(['---', ...names.map(() => '---')]),
