@@ -54,7 +54,7 @@ export interface FileHandle {
   readInto?(target: Uint8Array, position: number): Promise<number>
   /**
    * Writes all bytes at the end (or at `position`) or fails, at once or later; a failure may leave a part behind.
-   * Undefined when it is done already: little bytes go to the system's cache faster than a promise takes.
+   * Undefined when it is done already: a few bytes are in the system's cache sooner than a promise settles.
    */
   write(bytes: Uint8Array | string, position?: number): Promise<void> | undefined
   truncate(size: number): Promise<void>
@@ -69,15 +69,24 @@ export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** Reads a whole small file. Undefined when it does not exist. */
-export async function readWhole(files: Files, path: string, maxBytes: number): Promise<Uint8Array | undefined> {
-  let handle: FileHandle
+/** Undefined when there is no such file. */
+export async function openIfThere(
+  files: Files,
+  path: string,
+  mode: 'read' | 'update',
+): Promise<FileHandle | undefined> {
   try {
-    handle = await files.open(path, 'read')
+    return await files.open(path, mode)
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return undefined
     throw error
   }
+}
+
+/** Reads a whole small file. Undefined when it does not exist. */
+export async function readWhole(files: Files, path: string, maxBytes: number): Promise<Uint8Array | undefined> {
+  const handle = await openIfThere(files, path, 'read')
+  if (handle === undefined) return undefined
   try {
     const { size } = handle.stat()
     if (size > maxBytes) throw new Error(`${path} has ${size} bytes, over the limit of ${maxBytes}`)

@@ -168,7 +168,7 @@ function decodeJournalLine(line: string): Line | undefined {
   const body = rest.indexOf('[')
   const commit = parseJson(rest.slice(body))
   if (!Array.isArray(commit)) return undefined
-  // Lines of version 0.1.0 had no number: each was a batch of its own.
+  // Lines written before batches had numbers: each counts as a batch of its own.
   const [batch = 0, place = 0] = rest.slice(0, body).split('.').map(Number)
   return { batch, place, records: commit.map(([topic, data]: [string, unknown]) => ({ topic, data })) }
 }

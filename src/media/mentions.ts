@@ -1,4 +1,4 @@
-import { errnoOf, type FileHandle, type Files } from '../base/files.ts'
+import { openIfThere, type Files } from '../base/files.ts'
 
 /** A media folder in a path as any program writes it into JSON: with slashes, escaped slashes or backslashes. */
 const MENTION = /media[\\/]+([0-9a-f]{32})/g
@@ -38,7 +38,9 @@ export class Mentions {
   }
 
   async #search(name: string, wanted: Set<string>, signal: AbortSignal): Promise<void> {
-    const handle = await this.#open(name)
+    const { files, directory } = this.#parts
+    const handle = await openIfThere(files, `${directory}/${name}`, 'read')
+    // Removed since we looked.
     if (handle === undefined) return
     try {
       const { size } = handle.stat()
@@ -49,17 +51,6 @@ export class Mentions {
       }
     } finally {
       await handle.close()
-    }
-  }
-
-  async #open(name: string): Promise<FileHandle | undefined> {
-    const { files, directory } = this.#parts
-    try {
-      return await files.open(`${directory}/${name}`, 'read')
-    } catch (error) {
-      // Removed since we looked.
-      if (errnoOf(error) === 'ENOENT') return undefined
-      throw error
     }
   }
 }

@@ -1,4 +1,4 @@
-import { errnoOf, directoryOf, type FileHandle, type Files } from '../base/files.ts'
+import { directoryOf, openIfThere, type FileHandle, type Files } from '../base/files.ts'
 
 /** Something nobody finds on a disk: forces the next look to differ. */
 const TO_BE_READ_AGAIN = 'to be read again'
@@ -61,13 +61,8 @@ export class AppendedFile {
   }
 
   /** Undefined when there is no file. The caller closes it. */
-  async openForReading(): Promise<FileHandle | undefined> {
-    try {
-      return await this.#files.open(this.path, 'read')
-    } catch (error) {
-      if (errnoOf(error) === 'ENOENT') return undefined
-      throw error
-    }
+  openForReading(): Promise<FileHandle | undefined> {
+    return openIfThere(this.#files, this.path, 'read')
   }
 
   async openForAppending(): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../base/clock.ts'
-import { errnoOf, makeDurableDirectory, type Files } from '../base/files.ts'
+import { errnoOf, makeDurableDirectory, openIfThere, type Files } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Journal } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
@@ -197,14 +197,9 @@ export class FileTranscriptStore implements TranscriptStore {
 
   async #syncFile(path: string): Promise<void> {
     const { files } = this.#options
-    let handle
-    try {
-      handle = await files.open(path, 'update')
-    } catch (error) {
-      // Removed or archived meanwhile; both made their own arrangements.
-      if (errnoOf(error) === 'ENOENT') return
-      throw error
-    }
+    const handle = await openIfThere(files, path, 'update')
+    // Removed or archived meanwhile; both made their own arrangements.
+    if (handle === undefined) return
     try {
       await handle.sync()
     } catch {

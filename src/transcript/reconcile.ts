@@ -1,4 +1,4 @@
-import { errnoOf, type FileHandle, type Files } from '../base/files.ts'
+import { openIfThere, type FileHandle, type Files } from '../base/files.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import { encodeLine } from './line.ts'
 import { scanFile, toBuffer } from './scan.ts'
@@ -22,7 +22,7 @@ export interface ReconcileOptions {
  */
 export async function reconcile(options: ReconcileOptions): Promise<void> {
   const lines = uniqueLines(options.batches)
-  const handle = await openExisting(options.files, options.path)
+  const handle = await openIfThere(options.files, options.path, 'update')
   if (handle === undefined) return createFile(options, lines)
   try {
     if (!(await finishTail(handle, options, lines))) await appendMissing(handle, options, lines)
@@ -37,15 +37,6 @@ function uniqueLines(batches: readonly RecoveredBatch[]): readonly Line[] {
   const byId = new Map<string, Line>()
   for (const line of batches.flatMap((batch) => batch.lines)) if (!byId.has(line.id)) byId.set(line.id, line)
   return [...byId.values()]
-}
-
-async function openExisting(files: Files, path: string): Promise<FileHandle | undefined> {
-  try {
-    return await files.open(path, 'update')
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined
-    throw error
-  }
 }
 
 async function createFile(options: ReconcileOptions, lines: readonly Line[]): Promise<void> {

@@ -196,8 +196,8 @@ describe('segments made ready ahead', () => {
   })
 })
 
-describe('a journal of version 0.1.0', () => {
-  it('is read: its lines had no numbers', async () => {
+describe('a journal from before batches had numbers', () => {
+  it('is read', async () => {
     const files = new MemoryFiles()
     const lines = ['["a",["x",1]]', '["a",["y",2]]'].map((record) => {
       const body = `[${record}]`
