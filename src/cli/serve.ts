@@ -104,9 +104,9 @@ interface Links {
 }
 
 /** Loaded only when it is switched on. */
-async function openXiaoyi(platform: Platform, { config, paths }: House): Promise<Channel | undefined> {
+async function openXiaoyi(platform: Platform, { config, paths, storage }: House): Promise<Channel | undefined> {
   const { openXiaoyiChannel } = await import('./xiaoyi-channel.ts')
-  return openXiaoyiChannel(platform, config, paths)
+  return openXiaoyiChannel(platform, config, paths, storage.xiaoyi)
 }
 
 async function openLinks(house: House, platform: Platform, port: number): Promise<Links> {

@@ -1,5 +1,6 @@
 import { errnoOf, makeDurableDirectory } from '../base/files.ts'
 import { openJournal, type Journal, type JournalFailed } from '../base/journal.ts'
+import { XiaoyiState } from '../channel/xiaoyi/state.ts'
 import type { Config } from '../config/config.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { DeliveryFate, Reply } from '../core/inbound.ts'
@@ -23,6 +24,8 @@ export interface Storage {
   readonly directory: SessionDirectory
   readonly delivery: Delivery
   readonly usage: UsageLedger
+  /** Kept while the channel is switched off, too. */
+  readonly xiaoyi: XiaoyiState
   readonly sessionsFile: SessionsFile
   readonly transcripts: FileTranscriptStore
   readonly control: SessionControl
@@ -78,6 +81,7 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
   const history = new ExportHistory()
   const topic = new TranscriptTopic()
   const usage = new UsageLedger(clock)
+  const xiaoyi = new XiaoyiState()
   const delivery = new Delivery({
     clock,
     log,
@@ -94,10 +98,11 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
     files,
     log,
     directory: paths.journal,
-    topics: [directory, history, delivery, usage, topic],
+    topics: [directory, history, delivery, usage, xiaoyi, topic],
     onFailed: (error) => options.onJournalFailed(error),
   })
   delivery.attach(journal)
+  xiaoyi.attach(journal)
   const transcripts = await openFileStore({
     files,
     clock,
@@ -124,7 +129,7 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
     onLeaving: (key, sessionId, reason) => tellLeaving(options.hooks, { session: key, sessionId }, reason),
   })
   const unwrittenEntries = (): Iterable<unknown> => topic.snapshot()
-  return { journal, directory, delivery, usage, sessionsFile, transcripts, control, unwrittenEntries }
+  return { journal, directory, delivery, usage, xiaoyi, sessionsFile, transcripts, control, unwrittenEntries }
 }
 
 /** Hooks hear of it before it happens and after; neither can prevent it. */

@@ -1,5 +1,6 @@
 import { XIAOYI, XiaoyiChannel } from '../channel/xiaoyi/channel.ts'
 import { toXiaoyiSettings } from '../channel/xiaoyi/settings.ts'
+import type { XiaoyiState } from '../channel/xiaoyi/state.ts'
 import type { Config } from '../config/config.ts'
 import { routeOf } from '../session/route.ts'
 import type { HomePaths } from './home.ts'
@@ -10,6 +11,7 @@ export async function openXiaoyiChannel(
   platform: Platform,
   config: Config,
   paths: HomePaths,
+  state: XiaoyiState,
 ): Promise<XiaoyiChannel | undefined> {
   const { xiaoyi } = config.channels
   if (!xiaoyi.enabled) return undefined
@@ -25,6 +27,7 @@ export async function openXiaoyiChannel(
     http,
     log: log.child({ channel: XIAOYI }),
     home: paths.home,
+    state,
     keyFor: (route) => routeOf({ channel: XIAOYI, account: settings.agentId, messageId: '', route }, naming),
   })
 }

@@ -92,7 +92,7 @@ export async function openInside(outside: Outside, files = new MemoryFiles(), xi
   }
   const loaded = await loadConfig({ files, path: paths.config, env: {} })
   const house = await openHouse(platform, { config: loaded.config, paths })
-  const channel = await openXiaoyiChannel(platform, loaded.config, paths)
+  const channel = await openXiaoyiChannel(platform, loaded.config, paths, house.storage.xiaoyi)
   if (channel === undefined) throw new Error('the channel is not enabled')
   await house.open([channel])
   const inside: Inside = {

@@ -1,8 +1,11 @@
-import type { Log, LogFacts } from '../../src/base/log.ts'
+import type { Files } from '../../src/base/files.ts'
+import { openJournal } from '../../src/base/journal.ts'
+import { silentLog, type Log, type LogFacts } from '../../src/base/log.ts'
 import type { FetchMedia } from '../../src/channel/xiaoyi/media.ts'
 import { XiaoyiChannel } from '../../src/channel/xiaoyi/channel.ts'
 import type { XiaoyiConfig } from '../../src/channel/xiaoyi/settings.ts'
 import { toXiaoyiSettings } from '../../src/channel/xiaoyi/settings.ts'
+import { XiaoyiState } from '../../src/channel/xiaoyi/state.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import type { PhoneTask, Rule } from '../../src/simulator/xiaoyi/phone-task.ts'
 import { createXiaoyiSimulator } from '../../src/simulator/xiaoyi/simulator.ts'
@@ -67,6 +70,7 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     log: recordingLog(logs),
     files,
     home: '/home',
+    state: await openState(files),
     dialer: network,
     http: network,
     fetchMedia: options.fetchMedia ?? fetchFrom(network),
@@ -84,6 +88,13 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     await settle()
   }
   return { clock, network, simulator, files, gateway, channel, logs, cleared, close }
+}
+
+/** What a restart knows, from the journal of these files. Whoever used it before was killed. */
+export async function openState(files: Files): Promise<XiaoyiState> {
+  const state = new XiaoyiState()
+  state.attach(await openJournal({ files, directory: '/home/journal', topics: [state], log: silentLog }))
+  return state
 }
 
 function openSimulator(options: WorldOptions, clock: ManualClock, network: MemoryNetwork): Promise<XiaoyiSimulator> {

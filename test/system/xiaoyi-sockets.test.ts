@@ -11,7 +11,7 @@ import { createXiaoyiSimulator } from '../../src/simulator/xiaoyi/simulator.ts'
 import type { XiaoyiSimulator } from '../../src/simulator/xiaoyi/simulator.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { ScriptedGateway } from '../support/scripted-gateway.ts'
-import { AGENT } from '../support/xiaoyi-world.ts'
+import { AGENT, openState } from '../support/xiaoyi-world.ts'
 
 const closing: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -41,6 +41,7 @@ async function openChannel(simulator: XiaoyiSimulator, files = new MemoryFiles()
     log: silentLog,
     files,
     home: '/home',
+    state: await openState(files),
     dialer: createWsDialer(),
     http,
     keyFor: (route) => gateway.keyFor(route),

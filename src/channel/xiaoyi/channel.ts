@@ -10,6 +10,7 @@ import type { SessionEvent } from '../../core/event.ts'
 import type { AcceptedMessage, DeliveryFate, InboundMessage, Reply, RouteFields } from '../../core/inbound.ts'
 import { GatewayError, toGatewayError } from '../../core/errors.ts'
 import type { Channel, Intake } from '../channel.ts'
+import { adoptStateFile } from './adopt-state.ts'
 import type { Arrival } from './arrivals.ts'
 import { Arrivals } from './arrivals.ts'
 import type { MessageRequest, XiaoyiRequest } from './codec.ts'
@@ -28,7 +29,7 @@ import { Pins } from './pins.ts'
 import type { PushMessage } from './push.ts'
 import { routeOf, SessionNames } from './session-names.ts'
 import type { XiaoyiSettings } from './settings.ts'
-import { XiaoyiState } from './state.ts'
+import type { XiaoyiState } from './state.ts'
 import type { Task } from './task.ts'
 import { Tasks, toReplyTo } from './tasks.ts'
 
@@ -38,8 +39,10 @@ export interface XiaoyiChannelParts {
   readonly ids: Ids
   readonly log: Log
   readonly files: Files
-  /** `<home>`: files of messages go below `media/`, the channel's own state to `xiaoyi.json`. */
+  /** `<home>`: files of messages go below `media/`. */
   readonly home: string
+  /** Attached to its journal. */
+  readonly state: XiaoyiState
   readonly dialer: SocketDialer
   readonly http: HttpClient
   /** The guarded fetch of `http` unless given. */
@@ -58,7 +61,6 @@ export class XiaoyiChannel implements Channel {
   readonly name = XIAOYI
   readonly #parts: XiaoyiChannelParts
   readonly #settings: XiaoyiSettings
-  readonly #state: XiaoyiState
   readonly #pins: Pins
   readonly #links: Links
   readonly #tasks: Tasks
@@ -74,24 +76,21 @@ export class XiaoyiChannel implements Channel {
   #peerError: string | undefined
 
   static async open(parts: XiaoyiChannelParts): Promise<XiaoyiChannel> {
-    const { files, home, log, settings } = parts
-    const maxEntries = settings.limits.maxRemembered
-    const state = await XiaoyiState.open({ files, path: `${home}/xiaoyi.json`, maxEntries, log })
-    return new XiaoyiChannel(parts, state)
+    await adoptStateFile(`${parts.home}/xiaoyi.json`, parts.state, parts)
+    return new XiaoyiChannel(parts)
   }
 
-  private constructor(parts: XiaoyiChannelParts, state: XiaoyiState) {
-    const { settings, clock, log, ids } = parts
+  private constructor(parts: XiaoyiChannelParts) {
+    const { settings, clock, log, ids, state } = parts
     this.#parts = parts
     this.#settings = settings
-    this.#state = state
     this.#pins = new Pins(state, log)
-    this.#late = new LateAnswers({ ...parts, state })
+    this.#late = new LateAnswers(parts)
     this.#names = new SessionNames({
       state,
       maxRemembered: settings.limits.maxRemembered,
       keyFor: (route) => parts.keyFor(route),
-      save: () => this.#saveState(),
+      onLearnt: (saving) => this.#watchSaving(saving),
     })
     this.#links = new Links(
       { ...parts, checkFingerprint: (link, seen) => this.#pins.check(link.url, seen) },
@@ -247,7 +246,6 @@ export class XiaoyiChannel implements Channel {
       return 'accepted'
     }
     try {
-      await this.#state.settled()
       const message = this.#inbound(arrival, text, content)
       const { run, duplicate } = await this.#startedIntake().accept(message)
       if (!duplicate) this.#openTask({ run, replyTo: message.replyTo, acceptedAt: this.#parts.clock.now() })
@@ -349,8 +347,8 @@ export class XiaoyiChannel implements Channel {
     this.#parts.log.warn('XiaoYi frames could not be read', { link: link.index, code, count: this.#malformed })
   }
 
-  #saveState(): void {
-    this.#state.save().catch((error: unknown) => {
+  #watchSaving(saving: Promise<void>): void {
+    saving.catch((error: unknown) => {
       this.#parts.log.error('the XiaoYi state could not be saved', { code: toGatewayError(error).code })
     })
   }

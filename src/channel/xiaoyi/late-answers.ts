@@ -33,26 +33,24 @@ export class LateAnswers {
 
   /** Whether the phone has already been told that this run's answer will not come here. */
   isLate(run: RunId): boolean {
-    return this.#parts.state.closedRuns.has(run)
+    return this.#parts.state.get('closedRuns', run) !== undefined
   }
 
   async closeEarly(task: Task, why: 'limit' | 'restarting', tasks: Tasks): Promise<void> {
     const { state, settings } = this.#parts
     const sentence: TextName = settings.push === undefined ? why : `${why}Push`
-    state.closedRuns.set(task.run, task.address.sessionId)
     // Durable first: after a crash in between the phone waits a little longer, instead of getting two endings.
-    await this.#save()
+    await this.#saved(state.set('closedRuns', task.run, task.address.sessionId))
     const fate = await task.finishPolitely(phoneText(sentence, settings.language))
     if (fate !== 'waiting') return tasks.end(task)
     // Nothing went out: its answer can still be its one ending.
-    state.closedRuns.delete(task.run)
-    await this.#save()
+    await this.#saved(state.delete('closedRuns', task.run))
   }
 
   async deliver({ run, content }: Reply, signal: AbortSignal): Promise<DeliveryFate> {
     const { state, settings, log } = this.#parts
-    const sessionId = state.closedRuns.get(run) ?? ''
-    const canPush = settings.push !== undefined && state.pushIds.has(sessionId)
+    const sessionId = state.get('closedRuns', run) ?? ''
+    const canPush = settings.push !== undefined && state.get('pushIds', sessionId) !== undefined
     if (!canPush) log.warn('a late XiaoYi answer stays in the transcript: no push', { run })
     if (canPush && content.kind === 'complete') {
       try {
@@ -62,15 +60,14 @@ export class LateAnswers {
         return 'waiting'
       }
     }
-    state.closedRuns.delete(run)
-    await this.#save()
+    await this.#saved(state.delete('closedRuns', run))
     return 'delivered'
   }
 
   async push(message: Omit<PushMessage, 'pushId'>, signal: AbortSignal): Promise<void> {
     const { state, settings } = this.#parts
     const { push } = settings
-    const pushId = state.pushIds.get(message.sessionId)
+    const pushId = state.get('pushIds', message.sessionId)
     if (push === undefined || pushId === undefined) {
       throw new GatewayError('XIAOYI_PUSH_FAILED', 'no push address is known for this session', {
         configured: push !== undefined,
@@ -79,8 +76,8 @@ export class LateAnswers {
     await sendPush({ ...message, pushId }, { ...this.#parts, settings: push }, signal)
   }
 
-  async #save(): Promise<void> {
-    await this.#parts.state.save().catch((error: unknown) => {
+  async #saved(saving: Promise<void>): Promise<void> {
+    await saving.catch((error: unknown) => {
       this.#parts.log.error('the XiaoYi state could not be saved', { code: toGatewayError(error).code })
     })
   }

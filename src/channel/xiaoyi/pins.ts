@@ -17,7 +17,7 @@ export class Pins {
   }
 
   check(url: string, seen: string): void {
-    const pinned = this.#state.pins.get(url)
+    const pinned = this.#state.get('pins', url)
     if (pinned === seen) {
       this.#refused.delete(url)
       return
@@ -33,16 +33,15 @@ export class Pins {
 
   async trustSeen(): Promise<number> {
     const accepted = [...this.#refused]
-    for (const [url, seen] of accepted) this.#state.pins.set(url, seen)
     this.#refused.clear()
-    if (accepted.length > 0) await this.#state.save()
+    await Promise.all(accepted.map(([url, seen]) => this.#state.set('pins', url, seen)))
     return accepted.length
   }
 
   /** Fingerprint per URL, and the refused one where there is one. */
   status(): Readonly<Record<string, string | { readonly pinned: string; readonly refused: string }>> {
     return Object.fromEntries(
-      this.#state.pins.entries().map(([url, pinned]) => {
+      this.#state.entries('pins').map(([url, pinned]) => {
         const refused = this.#refused.get(url)
         return [url, refused === undefined ? pinned : { pinned, refused }]
       }),
@@ -50,8 +49,7 @@ export class Pins {
   }
 
   #pin(url: string, seen: string): void {
-    this.#state.pins.set(url, seen)
     this.#log.info('a XiaoYi server certificate was pinned', { fingerprint: seen })
-    this.#state.save().catch(() => this.#log.error('the pinned certificate could not be saved'))
+    this.#state.set('pins', url, seen).catch(() => this.#log.error('the pinned certificate could not be saved'))
   }
 }

@@ -7,7 +7,7 @@ export interface SessionNamesParts {
   readonly maxRemembered: number
   keyFor(route: RouteFields): string
   /** Something was learnt that a restart must not forget. */
-  save(): void
+  onLearnt(saving: Promise<void>): void
 }
 
 /** What a frame tells about its session beside its content. */
@@ -28,18 +28,11 @@ export class SessionNames {
 
   /** Every frame binds its session to its link; some also tell another name of it, or where to push. */
   learn({ sessionId, topSessionId }: Told, link: number, pushId?: string): void {
-    const { aliases, pushIds } = this.#parts.state
+    const { state, onLearnt } = this.#parts
     this.#links.set(sessionId, link)
-    let isNew = false
-    if (topSessionId !== undefined && topSessionId !== sessionId && aliases.get(topSessionId) !== sessionId) {
-      aliases.set(topSessionId, sessionId)
-      isNew = true
-    }
-    if (pushId !== undefined && pushIds.get(sessionId) !== pushId) {
-      pushIds.set(sessionId, pushId)
-      isNew = true
-    }
-    if (isNew) this.#parts.save()
+    if (topSessionId !== undefined && topSessionId !== sessionId)
+      onLearnt(state.set('aliases', topSessionId, sessionId))
+    if (pushId !== undefined) onLearnt(state.set('pushIds', sessionId, pushId))
   }
 
   linkOf(sessionId: string): number | undefined {
@@ -53,7 +46,7 @@ export class SessionNames {
 
   /** Commands may name the id of this launch of the app instead of the conversation. */
   resolve(named: string): { readonly sessionId: string; readonly key: string } {
-    const sessionId = this.#parts.state.aliases.get(named) ?? named
+    const sessionId = this.#parts.state.get('aliases', named) ?? named
     return { sessionId, key: this.#parts.keyFor(routeOf(sessionId)) }
   }
 }

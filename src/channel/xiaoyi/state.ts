@@ -1,91 +1,94 @@
-import type { Files } from '../../base/files.ts'
-import { directoryOf, makeDurableDirectory, readWhole, writeAtomically } from '../../base/files.ts'
-import { isRecord, parseJson } from '../../base/json.ts'
-import type { Log } from '../../base/log.ts'
+import type { Journal, JournalTopic } from '../../base/journal.ts'
+import { isRecord } from '../../base/json.ts'
 import { Remembered } from './remembered.ts'
 
-export interface StateOptions {
-  readonly files: Files
-  /** Absolute path of the file. */
-  readonly path: string
-  readonly maxEntries: number
-  readonly log: Log
+export const STATE_SECTIONS = [
+  /** URL of a link → SHA-256 fingerprint. */
+  'pins',
+  /** Top-level session id → `params.sessionId`. */
+  'aliases',
+  /** Session id → `push_id`. Per session, because a global one delivers one person's result to another. */
+  'pushIds',
+  /** Runs whose task is closed on the phone although their answer is still to come → session id. */
+  'closedRuns',
+] as const
+type StateSection = (typeof STATE_SECTIONS)[number]
+
+const TOPIC = 'xiaoyi'
+/** Of each section; the oldest are forgotten first. */
+const MAX_ENTRIES = 2_000
+
+/** `value` is null for what is no longer true. */
+interface StateRecord {
+  readonly section: StateSection
+  readonly key: string
+  readonly value: string | null
 }
 
-const MAX_FILE_BYTES = 8 * 1024 * 1024
-const SECTIONS = ['pins', 'aliases', 'pushIds', 'closedRuns'] as const
-
 /**
- * What the channel must know after a restart: pinned certificates, which launch id stands for which conversation,
- * where to push, and which runs already had their last frame. One small file, replaced as a whole.
+ * What the channel must know after a restart: pinned certificates, which launch id stands for which conversation, where
+ * to push, and which runs already had their last frame. A change counts at once and is committed behind it: whatever is
+ * committed later, such as the message that brought it, cannot be durable without it.
  */
-export class XiaoyiState {
-  /** URL of a link → SHA-256 fingerprint. */
-  readonly pins: Remembered<string>
-  /** Top-level session id → `params.sessionId`. */
-  readonly aliases: Remembered<string>
-  /** Session id → `push_id`. Per session, because a global one delivers one person's result to another. */
-  readonly pushIds: Remembered<string>
-  /** Runs whose task is closed on the phone although their answer is still to come → session id. */
-  readonly closedRuns: Remembered<string>
-  readonly #options: StateOptions
-  #dirty = false
-  #writing: Promise<void> | undefined
+export class XiaoyiState implements JournalTopic {
+  readonly name = TOPIC
+  readonly #sections: Readonly<Record<StateSection, Remembered<string>>>
+  #journal: Journal | undefined
 
-  static async open(options: StateOptions): Promise<XiaoyiState> {
-    const state = new XiaoyiState(options)
-    await state.#load()
-    return state
+  constructor(maxEntries = MAX_ENTRIES) {
+    const section = (): Remembered<string> => new Remembered(maxEntries)
+    this.#sections = { pins: section(), aliases: section(), pushIds: section(), closedRuns: section() }
   }
 
-  private constructor(options: StateOptions) {
-    this.#options = options
-    this.pins = new Remembered(options.maxEntries)
-    this.aliases = new Remembered(options.maxEntries)
-    this.pushIds = new Remembered(options.maxEntries)
-    this.closedRuns = new Remembered(options.maxEntries)
+  /** After recovery. */
+  attach(journal: Journal): void {
+    this.#journal = journal
   }
 
-  /** Durable when it resolves; calls made meanwhile share one more write. */
-  async save(): Promise<void> {
-    this.#dirty = true
-    this.#writing ??= this.#writeAll().finally(() => (this.#writing = undefined))
-    await this.#writing
+  /** Only recovery: our own changes are here before they are committed, and a later one must not be undone by an earlier. */
+  apply(data: unknown): void {
+    if (this.#journal === undefined && isStateRecord(data)) this.#put(data)
   }
 
-  /** Resolves when no write is under way; rejects when the one under way fails. */
-  async settled(): Promise<void> {
-    await this.#writing
+  *snapshot(): Iterable<StateRecord> {
+    for (const section of STATE_SECTIONS)
+      for (const [key, value] of this.entries(section)) yield { section, key, value }
   }
 
-  async #writeAll(): Promise<void> {
-    const { files, path } = this.#options
-    await makeDurableDirectory(files, directoryOf(path))
-    while (this.#dirty) {
-      this.#dirty = false
-      const content = Object.fromEntries(SECTIONS.map((name) => [name, Object.fromEntries(this[name].entries())]))
-      await writeAtomically(files, path, `${JSON.stringify(content)}\n`, {
-        temporary: `${path}.tmp`,
-        permissions: 0o600,
-      })
-    }
+  get(section: StateSection, key: string): string | undefined {
+    return this.#sections[section].get(key)
   }
 
-  async #load(): Promise<void> {
-    const { files, path, log } = this.#options
-    const bytes = await readWhole(files, path, MAX_FILE_BYTES)
-    if (bytes === undefined) return
-    const content = parseJson(new TextDecoder().decode(bytes))
-    if (!isRecord(content)) {
-      // Kept for inspection: a lost pin means that the next certificate is trusted again.
-      log.warn('the XiaoYi state file is unreadable and was set aside', { path })
-      await files.rename(path, `${path}.unreadable`)
-      return
-    }
-    for (const name of SECTIONS) {
-      const section = content[name]
-      if (!isRecord(section)) continue
-      for (const [key, value] of Object.entries(section)) if (typeof value === 'string') this[name].set(key, value)
-    }
+  entries(section: StateSection): readonly (readonly [string, string])[] {
+    return this.#sections[section].entries()
   }
+
+  /** Durable when it resolves. When it rejects the change counts until the next start all the same. */
+  async set(section: StateSection, key: string, value: string): Promise<void> {
+    if (this.get(section, key) !== value) await this.#change({ section, key, value })
+  }
+
+  async delete(section: StateSection, key: string): Promise<void> {
+    if (this.get(section, key) !== undefined) await this.#change({ section, key, value: null })
+  }
+
+  async #change(record: StateRecord): Promise<void> {
+    this.#put(record)
+    await this.#journal?.commit([{ topic: TOPIC, data: record }])
+  }
+
+  #put({ section, key, value }: StateRecord): void {
+    if (value === null) this.#sections[section].delete(key)
+    else this.#sections[section].set(key, value)
+  }
+}
+
+function isStateRecord(data: unknown): data is StateRecord {
+  if (!isRecord(data)) return false
+  const { section, key, value } = data
+  return (
+    STATE_SECTIONS.some((known) => known === section) &&
+    typeof key === 'string' &&
+    (typeof value === 'string' || value === null)
+  )
 }
