@@ -1,15 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import type { Clock } from '../src/base/clock.ts'
 import { sleep } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
 import { homePaths } from '../src/cli/home.ts'
 import { createNodePlatform } from '../src/cli/node-platform.ts'
 import { createXiaoyiSimulator } from '../src/simulator/xiaoyi/simulator.ts'
-import type { AgentStep } from '../test/conformance/xiaoyi/agent.ts'
-import { openModelServer } from '../test/support/model-server.ts'
 import { GatewayProcess } from './lib/gateway-process.ts'
+import { openWordStream } from './lib/word-stream.ts'
 
 /**
  * The built gateway as a process of its own, on a real disk and real sockets; this process plays the service, the phone
@@ -20,22 +18,9 @@ const CLEARS = 400
 /** Not counted: the first ones of a process meet code that is not compiled yet. */
 const WARM_UP_CLEARS = 50
 /** 50 pieces per second and session: a quick model. */
-const DELTA_EVERY_MS = 20
+const WORD_EVERY_MS = 20
 const AGENT = { ak: 'ak', sk: 'sk', agentId: 'agent-1' }
 const never = new AbortController().signal
-
-/** Streams words until it is stopped. */
-async function* streamForever(
-  _text: string,
-  _earlier: readonly string[],
-  clock: Clock,
-  signal: AbortSignal,
-): AsyncGenerator<AgentStep> {
-  for (;;) {
-    await sleep(clock, DELTA_EVERY_MS, signal)
-    yield { kind: 'text', round: 0, delta: 'word ' }
-  }
-}
 
 const platform = createNodePlatform(silentLog)
 const { clock: systemClock, ids, httpServers: servers, files } = platform
@@ -43,7 +28,7 @@ const endpoint = { host: '127.0.0.1', port: 0 }
 const switches = { newSessionAfterClear: false }
 const endpoints = [endpoint, endpoint]
 const simulator = await createXiaoyiSimulator({ clock: systemClock, ids, servers, agent: AGENT, endpoints, switches })
-const model = await openModelServer(servers, systemClock, streamForever)
+const model = await openWordStream(WORD_EVERY_MS)
 const home = GatewayProcess.newHome()
 const [wsUrl1, wsUrl2] = simulator.urls
 await writeFile(

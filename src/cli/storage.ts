@@ -133,7 +133,12 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
 }
 
 /** Hooks hear of it before it happens and after; neither can prevent it. */
-async function tellLeaving(hooks: HookRunner, context: HookContext, reason: 'reset' | 'delete'): Promise<void> {
+function tellLeaving(hooks: HookRunner, context: HookContext, reason: 'reset' | 'delete'): Promise<void> | undefined {
+  const isHeard = hooks.has('before_reset') || hooks.has('session_end')
+  return isHeard ? callLeaving(hooks, context, reason) : undefined
+}
+
+async function callLeaving(hooks: HookRunner, context: HookContext, reason: 'reset' | 'delete'): Promise<void> {
   const { signal } = new AbortController()
   await hooks.beforeReset({ reason }, context, signal)
   await hooks.sessionEnd({ reason }, context, signal)

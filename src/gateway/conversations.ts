@@ -105,7 +105,10 @@ export class Conversations {
   async reset(key: SessionKey): Promise<void> {
     const { control, delivery, onIndexChanged } = this.#parts
     await this.#session(key).exclusive('reset', (stopped) =>
-      control.reset(key, (change) => delivery.answer(stopped.answers, [change])),
+      control.reset(key, {
+        stop: stopped.stopTurn,
+        commit: (change) => delivery.answer(stopped.answers, [change]),
+      }),
     )
     onIndexChanged()
   }
@@ -119,7 +122,7 @@ export class Conversations {
   /** Runs something that must not overlap with a turn of this session; a running one is stopped and has ended first. */
   exclusively<T>(key: SessionKey, by: 'reset' | 'delete', task: () => Promise<T>): Promise<T> {
     return this.#session(key).exclusive(by, async (stopped) => {
-      await stopped.turnEnded
+      await stopped.turnEnded()
       await this.#parts.delivery.answer(stopped.answers)
       return task()
     })
@@ -175,7 +178,10 @@ export class Conversations {
     }
     const reset = async (stopped: Stopped): Promise<void> => {
       if (directory.get(key) === undefined) return delivery.answer(stopped.answers)
-      await control.reset(key, (change) => delivery.answer(stopped.answers, [change, delivery.resetDone(run)]))
+      await control.reset(key, {
+        stop: stopped.stopTurn,
+        commit: (change) => delivery.answer(stopped.answers, [change, delivery.resetDone(run)]),
+      })
     }
     await session.exclusive('reset', reset, first)
     onIndexChanged()

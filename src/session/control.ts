@@ -14,11 +14,18 @@ export interface SessionControlParts {
   readonly maxArchivedPerSession: number
   /** What was spent on a conversation goes with it. */
   forgetUsage(sessionId: SessionId): JournalRecord
-  /** Before a conversation goes. Must not throw. */
-  onLeaving(key: SessionKey, sessionId: SessionId, reason: 'reset' | 'delete'): Promise<void>
+  /** Before a conversation goes; undefined when nobody wants to know. Must not throw. */
+  onLeaving(key: SessionKey, sessionId: SessionId, reason: 'reset' | 'delete'): Promise<void> | undefined
 }
 
-/** Reset, delete and restore of a whole conversation. The caller has stopped its turns first. */
+/** The running turn of a conversation that is left, and the answers it leaves open. */
+export interface LeftTurn {
+  stop(): void
+  /** Makes the change durable, with the answers of what is stopped. */
+  commit(change: JournalRecord): Promise<void>
+}
+
+/** Reset, delete and restore of a whole conversation. No turn of it starts meanwhile. */
 export class SessionControl {
   readonly #parts: SessionControlParts
   /** Files of conversations that are no longer listed, being renamed. */
@@ -30,13 +37,16 @@ export class SessionControl {
 
   /**
    * A new, empty conversation under the same key. Settings and delivery stay. The old transcript is archived: the row
-   * lists it, its file stays where it is. So a reset moves nothing and costs one commit, which the caller makes: the
-   * answers of what it stopped belong into the same one.
+   * lists it, its file stays where it is. So a reset moves nothing and costs one commit.
    */
-  async reset(key: SessionKey, commit: (change: JournalRecord) => Promise<void>): Promise<void> {
+  async reset(key: SessionKey, turn: LeftTurn): Promise<void> {
     const { directory, transcripts, maxArchivedPerSession } = this.#parts
     const record = this.#recordOf(key)
-    await this.#parts.onLeaving(key, record.sessionId, 'reset')
+    const leaving = this.#parts.onLeaving(key, record.sessionId, 'reset')
+    if (leaving !== undefined) {
+      turn.stop()
+      await leaving
+    }
     // A session that never got an answer has nothing to bring back.
     const hasTranscript = await transcripts.exists(record.sessionId)
     const at = directory.now()
@@ -47,7 +57,10 @@ export class SessionControl {
       updatedAt: at,
       archived: archived.slice(-maxArchivedPerSession),
     }
-    await commit(directory.change(key, next))
+    const committing = turn.commit(directory.change(key, next))
+    // Once the disk has its work: stopping a turn and closing its connection takes about as long as a sync.
+    queueMicrotask(() => turn.stop())
+    await committing
     // What the row no longer lists is not deleted: only a delete deletes. Its name says that nobody uses it any more.
     if (dropped.length > 0) {
       this.#tidy(async () => {

@@ -35,10 +35,12 @@ export interface Stopped {
   /** Nobody has made them durable yet: the task does, together with what it is for, or before. */
   readonly answers: readonly Answer[]
   /**
-   * The stopped turn does nothing any more. Whoever only gives the key another conversation need not wait for it: what
-   * it still writes goes to the old one, and the next turn starts later in any case.
+   * Stops the turn, if there is one, for whose messages the task answers. Its owner does so at the latest when the task
+   * ends: until then nothing of it can come to be seen, and what it writes belongs to the old conversation.
    */
-  readonly turnEnded: Promise<void>
+  stopTurn(): void
+  /** Stops it and resolves when it does nothing any more. */
+  turnEnded(): Promise<void>
 }
 
 /** A message and the number of `exclusive` calls that came before it: the next ones drop it, those do not. */
@@ -128,7 +130,6 @@ export class Session {
     const ticket = ++this.#tickets
     const isOlder = (queued: Queued): boolean => queued.ticket < ticket
     this.#hold()
-    if (this.#running !== undefined && isOlder(this.#running)) this.#running.controller.abort(new TurnStopped(by))
     try {
       return await this.#exclusives.run(async () => {
         const result = await this.#withStopped(by, isOlder, task)
@@ -176,7 +177,11 @@ export class Session {
     const running = this.#running !== undefined && isMeant(this.#running) ? this.#running : undefined
     // Finished before it could be stopped: its own answer counts, and comes first.
     if (running?.phase === 'answering') await running.ended.promise
-    running?.controller.abort(new TurnStopped(by))
+    const stopTurn = (): void => running?.controller.abort(new TurnStopped(by))
+    const turnEnded = async (): Promise<void> => {
+      stopTurn()
+      await running?.worked.promise
+    }
     const left = running?.phase === 'working' ? running : undefined
     if (left !== undefined) left.phase = 'left'
     const cancelled = { kind: 'cancelled', by } as const
@@ -185,12 +190,14 @@ export class Session {
       ...toAnswers(this.#drop(isMeant), cancelled),
     ]
     try {
-      return await task({ answers, turnEnded: running?.worked.promise ?? Promise.resolve() })
+      return await task({ answers, stopTurn, turnEnded })
     } catch (thrown) {
+      stopTurn()
       // They were stopped all the same.
       await this.#parts.answer(answers)
       throw thrown
     } finally {
+      stopTurn()
       left?.settled.resolve()
     }
   }

@@ -89,13 +89,30 @@ test('a task that needs no rest does not wait for a turn that ends slowly, but t
   expect(scene.answered).toEqual([])
 })
 
+test('the turn is stopped when the task says so, and at the latest when the task ends', async () => {
+  for (const isEarly of [true, false]) {
+    const scene = new Scene()
+    scene.say('a')
+    await settle()
+    const isStopped = (): boolean => scene.signals.get('a')?.aborted === true
+    const seen: boolean[] = []
+    await scene.session.exclusive('reset', async ({ stopTurn }) => {
+      seen.push(isStopped())
+      if (isEarly) stopTurn()
+      seen.push(isStopped())
+    })
+    expect([...seen, isStopped()]).toEqual([false, isEarly, true])
+    await scene.end('a', undefined)
+  }
+})
+
 test('a task that touches the files of the turn can wait for it', async () => {
   const scene = new Scene()
   scene.say('a')
   await settle()
   const order: string[] = []
   const done = scene.session.exclusive('delete', async ({ turnEnded }) => {
-    await turnEnded
+    await turnEnded()
     order.push('task')
   })
   await settle()
