@@ -9,7 +9,7 @@ import { modelError } from './errors.ts'
 import type { EncodedRequest, ModelEvent, ModelProvider, ModelRequest } from './provider.ts'
 import { retryDelay, type RetryOptions } from './retry.ts'
 import type { Prices } from './usage.ts'
-import { streamOnce, type WireOptions } from './wire.ts'
+import { WireAnswer, type WireOptions } from './wire.ts'
 
 /** What one API is, apart from its encoding: where its requests go and how its answers are read. */
 export interface HttpProviderOptions {
@@ -55,53 +55,59 @@ export class HttpProvider implements ModelProvider {
 
   async *stream(request: EncodedRequest, signal: AbortSignal): AsyncGenerator<ModelEvent, void, undefined> {
     const { clock, ids } = this.#parts
+    const { circuit } = this.#options
     if (this.#options.missingKey === true) throw noKey(this.name)
     for (let attempt = 1; ; attempt++) {
       signal.throwIfAborted()
       const context = this.#contextOf(request.model)
       const decoder = this.#options.createDecoder(context)
-      try {
-        yield* this.#attempt(request, decoder, context, signal)
-        signal.throwIfAborted()
-        const { name: provider, api } = this
-        yield { type: 'end', message: decoder.draft.build({ api, provider, model: request.model }) }
-        return
-      } catch (thrown) {
-        if (signal.aborted) throw signal.reason
-        if (!(thrown instanceof GatewayError)) throw thrown
-        const delayMs = decoder.draft.visible ? undefined : retryDelay(thrown, attempt, this.#options.retry, ids)
-        if (delayMs === undefined) throw withAttempts(thrown, attempt, decoder.draft.visible)
-        yield { type: 'retry', attempt, delayMs, code: thrown.code }
-        await sleep(clock, delayMs, signal)
+      const { draft } = decoder
+      let failure = this.#stayAway(context)
+      if (failure === undefined) {
+        const answer = this.#begin(request, decoder, context, signal)
+        let report = (): void => circuit.abandoned()
+        try {
+          for (let hasMore = true; hasMore;) {
+            hasMore = await answer.readMore()
+            // One by one: `yield*` waits for each of them twice.
+            for (const event of draft.takePreviews()) yield event
+          }
+          report = () => circuit.succeeded()
+        } catch (thrown) {
+          if (signal.aborted) throw signal.reason
+          if (!(thrown instanceof GatewayError)) throw thrown
+          failure = thrown
+          report = () => circuit.failed(thrown.code)
+        } finally {
+          // Also when the reader simply stopped reading.
+          answer.close()
+          report()
+        }
       }
+      signal.throwIfAborted()
+      if (failure === undefined) {
+        yield { type: 'end', message: draft.build({ api: this.api, provider: this.name, model: request.model }) }
+        return
+      }
+      // Decoded before the error: it belongs to what was visible.
+      for (const event of draft.takePreviews()) yield event
+      const delayMs = draft.visible ? undefined : retryDelay(failure, attempt, this.#options.retry, ids)
+      if (delayMs === undefined) throw withAttempts(failure, attempt, draft.visible)
+      yield { type: 'retry', attempt, delayMs, code: failure.code }
+      await sleep(clock, delayMs, signal)
     }
   }
 
-  async *#attempt(
-    request: EncodedRequest,
-    decoder: StreamDecoder,
-    context: DecodeContext,
-    signal: AbortSignal,
-  ): AsyncGenerator<ModelEvent, void, undefined> {
-    const { circuit, urlOf, headers, wire } = this.#options
-    const waitMs = circuit.admit()
-    if (waitMs > 0) throw modelError('MODEL_UNAVAILABLE', context, { retryAfterMs: waitMs })
-    let reported = false
-    try {
-      const wireRequest = { url: urlOf(request.model), headers, body: request.body }
-      yield* streamOnce(wireRequest, decoder, context, { ...this.#parts, options: wire }, signal)
-      circuit.succeeded()
-      reported = true
-    } catch (thrown) {
-      if (!signal.aborted && thrown instanceof GatewayError) {
-        circuit.failed(thrown.code)
-        reported = true
-      }
-      throw thrown
-    } finally {
-      // Also when the reader simply stopped reading.
-      if (!reported) circuit.abandoned()
-    }
+  /** While the service seems to be down. */
+  #stayAway(context: DecodeContext): GatewayError | undefined {
+    const waitMs = this.#options.circuit.admit()
+    return waitMs > 0 ? modelError('MODEL_UNAVAILABLE', context, { retryAfterMs: waitMs }) : undefined
+  }
+
+  #begin(request: EncodedRequest, decoder: StreamDecoder, context: DecodeContext, signal: AbortSignal): WireAnswer {
+    const { urlOf, headers, wire } = this.#options
+    const wireRequest = { url: urlOf(request.model), headers, body: request.body }
+    return new WireAnswer(wireRequest, decoder, context, { ...this.#parts, options: wire }, signal)
   }
 
   #contextOf(model: string): DecodeContext {

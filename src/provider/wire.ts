@@ -4,7 +4,6 @@ import type { HttpClient, HttpResponse } from '../base/http.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { StreamDecoder } from './decoding.ts'
 import { connectionError, modelError, providerError, type ErrorContext } from './errors.ts'
-import type { ModelEvent } from './provider.ts'
 import { readProviderError } from './provider-error.ts'
 import { retryAfterOf } from './retry.ts'
 
@@ -51,46 +50,74 @@ export interface WireParts {
 }
 
 /**
- * Sends one request and feeds its stream to the decoder, handing out previews as they come. Returns when the answer is
- * complete; throws a `GatewayError` when it is not, whatever the reason. Never retries.
+ * One request and the stream that answers it, fed to the decoder piece by piece as its reader asks for more. Never
+ * retries. Not a generator: each piece of an answer would pass through one more of them on its way to the reader.
  */
-export async function* streamOnce(
-  request: WireRequest,
-  decoder: StreamDecoder,
-  context: ErrorContext,
-  parts: WireParts,
-  signal: AbortSignal,
-): AsyncGenerator<ModelEvent, void, undefined> {
-  let started = false
-  try {
-    const response = await send(request, parts, signal)
-    if (response.status !== 200) throw await refusal(response, context, parts.clock)
-    const body = response.body[Symbol.asyncIterator]()
-    try {
-      const feed = createFeed(response, decoder, context, parts.options)
-      for (;;) {
-        const next = await nextPiece(body, decoder, parts)
-        if (next.done === true) break
-        started = true
-        feed(next.value)
-        yield* decoder.draft.takePreviews()
-      }
-      if (!decoder.done) feed(undefined)
-      yield* decoder.draft.takePreviews()
-    } finally {
-      // Not awaited: after a linger in vain a read is still under way, and it ends with this.
-      void body.return?.()
-    }
-  } catch (thrown) {
-    if (signal.aborted) throw signal.reason
-    // Previews that were decoded before an error belong to what was visible.
-    yield* decoder.draft.takePreviews()
-    const error = connectionError(thrown, context, started)
-    // The connection may break behind the last word of an answer.
-    if (decoder.draft.stopReason !== undefined && isCut(error)) return
-    throw error
+export class WireAnswer {
+  readonly #request: WireRequest
+  readonly #decoder: StreamDecoder
+  readonly #context: ErrorContext
+  readonly #parts: WireParts
+  readonly #signal: AbortSignal
+  #body: AsyncIterator<Uint8Array> | undefined
+  #feed: Feed = () => undefined
+  #started = false
+
+  constructor(
+    request: WireRequest,
+    decoder: StreamDecoder,
+    context: ErrorContext,
+    parts: WireParts,
+    signal: AbortSignal,
+  ) {
+    this.#request = request
+    this.#decoder = decoder
+    this.#context = context
+    this.#parts = parts
+    this.#signal = signal
   }
-  if (decoder.draft.stopReason === undefined) throw modelError('MODEL_STREAM_CUT', context, { failure: 'ended early' })
+
+  /**
+   * Decodes the next piece; false when the answer is complete. Throws a `GatewayError` when it will not be, whatever the
+   * reason; what was decoded before belongs to what is visible.
+   */
+  async readMore(): Promise<boolean> {
+    try {
+      const body = (this.#body ??= await this.#open())
+      const next = await nextPiece(body, this.#decoder, this.#parts)
+      if (next.done === true) {
+        if (!this.#decoder.done) this.#feed(undefined)
+        this.#checkComplete()
+        return false
+      }
+      this.#started = true
+      this.#feed(next.value)
+      return true
+    } catch (thrown) {
+      if (this.#signal.aborted) throw this.#signal.reason
+      const error = connectionError(thrown, this.#context, this.#started)
+      // The connection may break behind the last word of an answer.
+      if (this.#decoder.draft.stopReason !== undefined && isCut(error)) return false
+      throw error
+    }
+  }
+
+  close(): void {
+    // Not awaited: after a linger in vain a read is still under way, and it ends with this.
+    void this.#body?.return?.()
+  }
+
+  async #open(): Promise<AsyncIterator<Uint8Array>> {
+    const response = await send(this.#request, this.#parts, this.#signal)
+    if (response.status !== 200) throw await refusal(response, this.#context, this.#parts.clock)
+    this.#feed = createFeed(response, this.#decoder, this.#context, this.#parts.options)
+    return response.body[Symbol.asyncIterator]()
+  }
+
+  #checkComplete(): void {
+    if (this.#decoder.draft.stopReason === undefined)
+      throw modelError('MODEL_STREAM_CUT', this.#context, { failure: 'ended early' })
+  }
 }
 
 function isCut(error: unknown): boolean {
@@ -106,7 +133,7 @@ function send(request: WireRequest, parts: WireParts, signal: AbortSignal): Prom
  * Waits without a limit of its own while an answer is under way. Once it is complete the connection is given a moment
  * to end by itself, because ending it would cost the next request a handshake, and then taken as ended.
  */
-async function nextPiece(
+function nextPiece(
   body: AsyncIterator<Uint8Array>,
   decoder: StreamDecoder,
   { clock, options }: WireParts,
