@@ -3,6 +3,13 @@ import { directoryOf, openIfThere, type FileHandle, type Files } from '../base/f
 /** Something nobody finds on a disk: forces the next look to differ. */
 const TO_BE_READ_AGAIN = 'to be read again'
 
+/** What is being written, and how much of it was kept before: characters and bytes. */
+interface Batch {
+  readonly bytes: Uint8Array
+  readonly kept: number
+  readonly keptBytes: number
+}
+
 /**
  * A transcript's file as its writer sees it: which file stood at the path when it was last read, and how long it was.
  * Open for appending while the lock is ours. Only the holder of the lock changes it here.
@@ -13,9 +20,16 @@ export class AppendedFile {
   readonly #onSpoilt: (cause: unknown) => void
   #handle: FileHandle | undefined
   #identity: string | undefined
-  #size = 0
+  /** Bytes the file holds. */
+  #written = 0
+  /** Lines that follow later, and how long they are. */
+  #kept = ''
+  #keptBytes = 0
+  /** A write that could not be done at once. */
+  #writing: Promise<void> | undefined
   /** Lines that are durable elsewhere and could not be written here yet. */
   #owed = ''
+  #paying: Promise<void> | undefined
 
   /** `onSpoilt` hears of a part of a batch that could neither be completed nor be taken back. */
   constructor(files: Files, path: string, onSpoilt: (cause: unknown) => void) {
@@ -24,8 +38,13 @@ export class AppendedFile {
     this.#onSpoilt = onSpoilt
   }
 
+  /** With the lines that follow later. */
   get size(): number {
-    return this.#size
+    return this.#written + this.#keptBytes
+  }
+
+  get keptBytes(): number {
+    return this.#keptBytes
   }
 
   get isThere(): boolean {
@@ -47,7 +66,7 @@ export class AppendedFile {
   /** What a reader found at the path. */
   wasRead(identity: string | undefined, size: number): void {
     this.#identity = identity
-    this.#size = size
+    this.#written = size
   }
 
   /**
@@ -55,9 +74,9 @@ export class AppendedFile {
    * lock and the file open, nobody who respects the lock replaces it: its size tells enough.
    */
   isAsKnown(): boolean {
-    if (this.#handle !== undefined) return this.#handle.stat().size === this.#size
+    if (this.#handle !== undefined) return this.#handle.stat().size === this.#written
     const stat = this.#files.statNow(this.path)
-    return stat?.identity === this.#identity && (stat?.size ?? 0) === this.#size
+    return stat?.identity === this.#identity && (stat?.size ?? 0) === this.#written
   }
 
   /** Undefined when there is no file. The caller closes it. */
@@ -70,33 +89,50 @@ export class AppendedFile {
     this.#identity = this.#handle.stat().identity
   }
 
-  /** All of it or nothing. After `openForAppending`. Undefined when it is done already. */
+  /**
+   * All of it, behind the lines that were kept, or nothing: then those are still kept. After `openForAppending`.
+   * Undefined when it is done already.
+   */
   append(text: string): Promise<void> | undefined {
+    if (this.#writing !== undefined) return this.#writing.catch(() => undefined).then(() => this.append(text))
     const handle = this.#handle
     if (handle === undefined) throw new Error('the file is not open')
-    const bytes = Buffer.from(text)
+    const batch = { bytes: Buffer.from(this.#kept + text), kept: this.#kept.length, keptBytes: this.#keptBytes }
     try {
-      const writing = handle.write(bytes)
-      if (writing !== undefined) return this.#finish(handle, writing, bytes.length)
+      const writing = handle.write(batch.bytes)
+      if (writing !== undefined) return this.#finish(handle, writing, batch)
     } catch (error) {
-      return this.#takeBack(handle, error)
+      return this.#finish(handle, Promise.reject(error), batch)
     }
-    this.#size += bytes.length
+    this.#wrote(batch)
     return undefined
   }
 
-  async #finish(handle: FileHandle, writing: Promise<void>, bytes: number): Promise<void> {
-    try {
-      await writing
-    } catch (error) {
-      await this.#takeBack(handle, error)
-    }
-    this.#size += bytes
+  /** Lines that are durable elsewhere and written later. */
+  keep(text: string): void {
+    this.#kept += text
+    this.#keptBytes += Buffer.byteLength(text)
+  }
+
+  #finish(handle: FileHandle, writing: Promise<void>, batch: Batch): Promise<void> {
+    const finished = writing.then(
+      () => this.#wrote(batch),
+      (error: unknown) => this.#takeBack(handle, error),
+    )
+    this.#writing = finished.finally(() => (this.#writing = undefined))
+    return this.#writing
+  }
+
+  #wrote({ bytes, kept, keptBytes }: Batch): void {
+    this.#written += bytes.length
+    // More may have been kept meanwhile.
+    this.#kept = this.#kept.slice(kept)
+    this.#keptBytes -= keptBytes
   }
 
   /** A part of a batch must not stay: the next one would be glued to it. */
   async #takeBack(handle: FileHandle, error: unknown): Promise<never> {
-    await handle.truncate(this.#size).catch(this.#onSpoilt)
+    await handle.truncate(this.#written).catch(this.#onSpoilt)
     throw error
   }
 
@@ -115,28 +151,41 @@ export class AppendedFile {
   async endLastLine(): Promise<void> {
     const handle = await this.#files.open(this.path, 'update')
     try {
-      await handle.write('\n', this.#size)
+      await handle.write('\n', this.#written)
       await handle.sync()
     } finally {
       await handle.close()
     }
-    this.#size++
+    this.#written++
   }
 
   owe(text: string): void {
     this.#owed += text
   }
 
-  /** Writes what is owed behind whatever the file holds by now. */
-  async payOwed(): Promise<void> {
+  /** What was kept can only be written behind whatever the file holds by then. */
+  oweKept(): void {
+    this.#owed += this.#kept
+    this.#kept = ''
+    this.#keptBytes = 0
+  }
+
+  /** Writes what is owed behind whatever the file holds by now; whoever asks meanwhile waits for the same. */
+  payOwed(): Promise<void> {
+    this.#paying ??= this.#pay().finally(() => (this.#paying = undefined))
+    return this.#paying
+  }
+
+  async #pay(): Promise<void> {
     if (this.#owed === '') return
     await this.close()
+    const owed = this.#owed
     const handle = await this.#files.open(this.path, 'append')
     try {
       const { size } = handle.stat()
       const last = size === 0 ? undefined : (await handle.read(size - 1, 1))[0]
       try {
-        await handle.write((last === undefined || last === 10 ? '' : '\n') + this.#owed)
+        await handle.write((last === undefined || last === 10 ? '' : '\n') + owed)
       } catch (error) {
         await handle.truncate(size)
         throw error
@@ -144,7 +193,7 @@ export class AppendedFile {
     } finally {
       await handle.close()
     }
-    this.#owed = ''
+    this.#owed = this.#owed.slice(owed.length)
     this.#identity = TO_BE_READ_AGAIN
   }
 

@@ -15,7 +15,7 @@ import type { TranscriptLimits } from './limits.ts'
 import { encodeHeader, FORMAT_VERSION } from './line.ts'
 import { loadByScan, type Loaded } from './load.ts'
 import { loadTail } from './load-tail.ts'
-import { lockOf, LOOK_MS, type WriteLock } from './lock.ts'
+import { lockOf, LOOK_MS, type LockUser, type WriteLock } from './lock.ts'
 import type { EncodedEntry, EntryLog, LogState } from './log.ts'
 import { requireJournal } from './memory-log.ts'
 import { makeSound, makeSuspectSound } from './mend.ts'
@@ -23,6 +23,7 @@ import { reconcile } from './reconcile.ts'
 import { toStorageError } from './storage-error.ts'
 import { appendRecord, goneRecord, type TranscriptTopic } from './topic.ts'
 import { TreeReader } from './tree-reader.ts'
+import type { Behind, WriteBehind } from './write-behind.ts'
 
 const SMALL_FILE_BYTES = 1024 * 1024
 const NEVER = new AbortController().signal
@@ -40,12 +41,13 @@ export interface FileLogContext {
   readonly journal: { readonly journal: Pick<Journal, 'commit'>; readonly topic: TranscriptTopic } | undefined
   /** Files whose last sync failed: what they show may not be on the disk. */
   readonly suspects: Set<string>
+  readonly writeBehind: WriteBehind
   /** Told of names that need a sync of the folder. */
   onCreated(): void
 }
 
 /** One session's file. Every method but the readers needs the lock, which `beginWrite` takes. */
-export class FileLog implements EntryLog {
+export class FileLog implements EntryLog, LockUser, Behind {
   readonly #context: FileLogContext
   readonly #sessionId: SessionId
   readonly #file: AppendedFile
@@ -58,8 +60,9 @@ export class FileLog implements EntryLog {
   #lastId: EntryId | undefined
   #lookedAt = 0
   #failed: GatewayError | undefined
-  /** The records of the lines the file is owed. */
+  /** The records of the lines the file is owed, and of those that follow later. */
   #owedRecords: JournalRecord[] = []
+  #keptRecords: JournalRecord[] = []
   /** The last write, which may be on its way from the journal to the file. */
   #lastWrite: Promise<void> = Promise.resolve()
 
@@ -78,7 +81,7 @@ export class FileLog implements EntryLog {
   }
 
   get heldBytes(): number {
-    return (this.#index?.heldBytes ?? 0) + this.#file.owedLength
+    return (this.#index?.heldBytes ?? 0) + this.#file.owedLength + this.#file.keptBytes
   }
 
   /** Nothing more is acknowledged here; the store opens the file anew. */
@@ -88,7 +91,7 @@ export class FileLog implements EntryLog {
 
   /** Holds lines that are nowhere else but in the journal. */
   get isBehind(): boolean {
-    return this.#file.isOwedLines
+    return this.#file.isOwedLines || this.#file.keptBytes > 0
   }
 
   get idDigits(): number {
@@ -149,6 +152,7 @@ export class FileLog implements EntryLog {
 
   async #openForReading(): Promise<FileHandle | undefined> {
     try {
+      await this.#catchUpWithJournal()
       return await this.#file.openForReading()
     } catch (error) {
       throw toStorageError(error)
@@ -194,6 +198,8 @@ export class FileLog implements EntryLog {
     if (this.#failed !== undefined) throw this.#failed
     await this.#lock.enter(signal, this)
     try {
+      // Others wrote where the lines we kept were to go: then those go behind theirs.
+      if (!this.#file.isAsKnown()) this.#oweKept()
       await this.#payOwed()
       if (this.#file.isAsKnown()) return undefined
       await this.#file.close()
@@ -210,7 +216,7 @@ export class FileLog implements EntryLog {
   }
 
   async #write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {
-    const { journal, durability, suspects } = this.#context
+    const { journal, durability, suspects, writeBehind } = this.#context
     try {
       this.#lock.fence()
       if (this.#toMend !== undefined || suspects.has(this.#file.path)) await this.#mend()
@@ -223,11 +229,18 @@ export class FileLog implements EntryLog {
         await this.#writeDirectly(text, durability === 'sync')
       } else {
         const record = this.#recordOf(batch)
-        await journal.journal.commit(alongside.length === 0 ? [record] : [record, ...alongside])
+        writeBehind.begin()
+        let isCrowded = false
+        try {
+          await journal.journal.commit(alongside.length === 0 ? [record] : [record, ...alongside])
+          isCrowded = writeBehind.isCrowded
+        } finally {
+          writeBehind.end()
+        }
         // Acknowledged whatever happens from here on: the journal has the entries.
         try {
           if (!this.#lock.isHeld()) throw new Error('the lock was lost')
-          const writing = this.#append(text)
+          const writing = isCrowded && this.#file.isOpen ? this.#keep(text, record) : this.#append(text)
           if (writing !== undefined) await writing
         } catch (error) {
           return this.#owe(text, record, error)
@@ -254,6 +267,7 @@ export class FileLog implements EntryLog {
     const { suspects, journal } = this.#context
     const { path } = this.#file
     if (suspects.has(path)) {
+      await this.#writeKept()
       await this.#file.close()
       await makeSuspectSound({ ...this.#context, path })
       suspects.delete(path)
@@ -286,9 +300,14 @@ export class FileLog implements EntryLog {
   }
 
   #owe(text: string, record: JournalRecord, error: unknown): void {
+    this.#oweKept()
     this.#file.owe(text)
     this.#owedRecords.push(record)
     this.#index = undefined
+    this.#tellBehind(error)
+  }
+
+  #tellBehind(error: unknown): void {
     this.#context.log.error('a transcript file is behind the journal until it can be written again', {
       sessionId: this.#sessionId,
       errno: errnoOf(error),
@@ -311,14 +330,91 @@ export class FileLog implements EntryLog {
     return this.#isEmpty ? encodeHeader(this.#header) : ''
   }
 
+  /** Behind the lines that were kept. */
   #append(text: string): Promise<void> | undefined {
-    return this.#file.isOpen ? this.#file.append(text) : this.#openAndAppend(text)
+    const writing = this.#file.isOpen ? this.#file.append(text) : this.#openAndAppend(text)
+    if (writing !== undefined) return writing.then(() => this.#wroteKept())
+    this.#wroteKept()
+    return undefined
+  }
+
+  /** Writes the lines later, or now when they are many. */
+  #keep(text: string, record: JournalRecord): Promise<void> | undefined {
+    const { writeBehind, limits } = this.#context
+    this.#file.keep(text)
+    this.#keptRecords.push(record)
+    if (this.#file.keptBytes < limits.writeBehindBytes) {
+      writeBehind.add(this)
+      return undefined
+    }
+    return this.#writeKept()
+  }
+
+  /** For whoever wants to find in the file what was acknowledged. Never rejects: what fails is owed. */
+  #writeKept(): Promise<void> | undefined {
+    if (this.#file.keptBytes === 0) return undefined
+    try {
+      if (!this.#lock.isHeldNow() || !this.#file.isAsKnown()) {
+        this.#oweKept()
+        return undefined
+      }
+      this.#lookedAt = this.#context.clock.now()
+      return this.#append('')?.catch((error: unknown) => this.#failedToWriteKept(error))
+    } catch (error) {
+      this.#failedToWriteKept(error)
+      return undefined
+    }
+  }
+
+  #failedToWriteKept(error: unknown): void {
+    this.#oweKept()
+    this.#tellBehind(error)
+  }
+
+  #wroteKept(): void {
+    if (this.#file.keptBytes > 0) return
+    this.#keptRecords = []
+    this.#context.writeBehind.remove(this)
+  }
+
+  /** From here on they wait for whoever enters the lock next. */
+  #oweKept(): void {
+    if (this.#file.keptBytes === 0) return
+    this.#file.oweKept()
+    this.#owedRecords.push(...this.#keptRecords)
+    this.#keptRecords = []
+    this.#index = undefined
+    this.#context.writeBehind.remove(this)
+  }
+
+  /** @internal for `WriteBehind` */
+  catchUp(): void {
+    void this.#writeKept()
+  }
+
+  /** Where lines cannot go because somebody else has written meanwhile, they go behind that. Never rejects. */
+  async #catchUpWithJournal(): Promise<void> {
+    await this.#writeKept()
+    if (this.#file.isOwedLines && this.#lock.isHeldNow())
+      await this.#payOwed().catch((error: unknown) => this.#tellBehind(error))
+  }
+
+  /** @internal for the lock */
+  async finish(): Promise<void> {
+    await this.#catchUpWithJournal()
+    await this.#file.close()
+  }
+
+  /** @internal for the lock */
+  lockLost(): void {
+    if (this.#file.keptBytes > 0) this.#failedToWriteKept(new Error('the lock was lost'))
+    void this.#file.close()
   }
 
   async #openAndAppend(text: string): Promise<void> {
     const isNew = !this.#file.isThere
     await this.#file.openForAppending()
-    this.#lock.onRelease(() => void this.#file.close())
+    this.#lock.use(this)
     if (isNew) this.#context.onCreated()
     await this.#file.append(text)
   }
@@ -345,13 +441,15 @@ export class FileLog implements EntryLog {
   async #payOwed(): Promise<void> {
     if (!this.#file.isOwedLines) return
     await this.#file.payOwed()
-    this.#owedRecords = []
+    // While lines are owed, more records than theirs do no harm.
+    if (!this.#file.isOwedLines) this.#owedRecords = []
   }
 
   /** For the journal's checkpoint: everything committed before the call is in the file and durable afterwards. */
   async settle(signal: AbortSignal): Promise<void> {
     // Its caller hears of a failure.
     await this.#lastWrite.catch(() => undefined)
+    await this.#writeKept()
     if (!this.isBehind) return
     await this.#lock.enter(signal)
     try {

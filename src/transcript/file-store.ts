@@ -19,6 +19,7 @@ import { toStorageError } from './storage-error.ts'
 import type { Transcript, TranscriptStore } from './store.ts'
 import { goneRecord, type TranscriptTopic } from './topic.ts'
 import { LogTranscript } from './transcript.ts'
+import { WriteBehind } from './write-behind.ts'
 
 export interface FileStoreOptions {
   readonly files: Files
@@ -87,6 +88,11 @@ export class FileTranscriptStore implements TranscriptStore {
       journal,
       limits: this.#limits,
       suspects: new Set(),
+      writeBehind: new WriteBehind({
+        clock,
+        fromWriters: this.#limits.writeBehindFrom,
+        delayMs: this.#limits.writeBehindMs,
+      }),
       onCreated: () => {
         this.#hasNewNames = true
       },
@@ -167,6 +173,7 @@ export class FileTranscriptStore implements TranscriptStore {
       this.#cache.delete(sessionId)
       await cached.then(({ transcript }) => transcript.close()).catch(() => undefined)
     }
+    this.#context.writeBehind.close()
   }
 
   /** @internal for the journal's topic */

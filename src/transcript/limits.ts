@@ -17,6 +17,11 @@ export interface TranscriptLimits {
   /** How long a lock stays with us between two batches. */
   readonly lockLingerMs: number
   readonly maxBackups: number
+  /** From so many appends at once on, files follow the journal a moment later instead of at each append … */
+  readonly writeBehindFrom: number
+  /** … which is this long at most, and at once when so much is waiting for one file. */
+  readonly writeBehindMs: number
+  readonly writeBehindBytes: number
 }
 
 export const DEFAULT_LIMITS: TranscriptLimits = {
@@ -32,4 +37,7 @@ export const DEFAULT_LIMITS: TranscriptLimits = {
   lockStaleMs: 30 * 60_000,
   lockLingerMs: 100,
   maxBackups: 5,
+  writeBehindFrom: 16,
+  writeBehindMs: 20,
+  writeBehindBytes: 32 * 1024,
 }

@@ -31,6 +31,14 @@ const LONGEST_HOLD_MS = 5_000
 export const LOOK_MS = 25
 const MAX_PAYLOAD_BYTES = 64 * 1024
 
+/** Whoever writes under the lock for longer than it is inside. */
+export interface LockUser {
+  /** The lock is still held and about to go: the last chance to write. Never rejects. */
+  finish(): Promise<void>
+  /** Nothing may be written any more. */
+  lockLost(): void
+}
+
 /** One lock per file and process, whoever in the process asks: files are told apart by the port they live behind. */
 const locks = new WeakMap<Files, Map<string, WriteLock>>()
 
@@ -56,7 +64,7 @@ export class WriteLock {
   #lastInside: object | undefined
   #owned: { readonly stat: FileStat; readonly since: number; cancelExit(): void } | undefined
   #linger: Timer | undefined
-  #onRelease: (() => void)[] = []
+  #user: LockUser | undefined
   #yieldUntil = 0
   /** Another process asked for the lock when we last looked. */
   #isWanted = false
@@ -74,9 +82,9 @@ export class WriteLock {
     return this.#owned !== undefined
   }
 
-  /** Calls back once, when the lock file is given up or lost. */
-  onRelease(callback: () => void): void {
-    this.#onRelease.push(callback)
+  /** Until the lock file is given up or lost, or somebody else in this process enters. */
+  use(user: LockUser): void {
+    this.#user = user
   }
 
   /**
@@ -85,9 +93,13 @@ export class WriteLock {
    */
   async enter(signal: AbortSignal, by?: object): Promise<boolean> {
     await this.#enterInside()
-    this.#lastInside = by
     try {
-      if (this.#owned !== undefined && this.#isStillOurs()) return false
+      if (this.#owned !== undefined && this.#isStillOurs()) {
+        if (this.#lastInside !== by) await this.#endUse()
+        this.#lastInside = by
+        return false
+      }
+      this.#lastInside = by
       this.#forget()
       await this.#take(signal)
       return true
@@ -112,11 +124,16 @@ export class WriteLock {
     return this.#isHeldAt(this.#options.clock.now())
   }
 
-  #isHeldAt(now: number): boolean {
-    const isFresh = now - this.#lookedAt < LOOK_MS
-    if (this.#owned !== undefined && (isFresh || this.#isStillOurs())) return true
+  /** The same after a look at the lock file, however fresh the last one is. */
+  isHeldNow(): boolean {
+    if (this.#owned !== undefined && this.#isStillOurs()) return true
     this.#forget()
     return false
+  }
+
+  #isHeldAt(now: number): boolean {
+    const isFresh = this.#owned !== undefined && now - this.#lookedAt < LOOK_MS
+    return isFresh || this.isHeldNow()
   }
 
   /** Directly before a write: throws `SESSION_LOCK_LOST` when the lock is no longer ours. */
@@ -210,12 +227,21 @@ export class WriteLock {
     this.#isWanted = false
     this.#lookedAt = 0
     this.#enteredAt = 0
-    for (const callback of this.#onRelease.splice(0)) callback()
+    const user = this.#user
+    this.#user = undefined
+    user?.lockLost()
+  }
+
+  async #endUse(): Promise<void> {
+    const user = this.#user
+    this.#user = undefined
+    await user?.finish()
   }
 
   async #release(): Promise<void> {
     const owned = this.#owned
     if (owned === undefined) return
+    if (this.#isStillOurs()) await this.#endUse()
     this.#forget()
     try {
       const { files } = this.#options

@@ -4,6 +4,7 @@ import type { SessionId } from '../../src/core/ids.ts'
 import { MemoryFiles, type Fault } from '../../src/testing/memory-files.ts'
 import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
 import { seededRandom } from '../../src/testing/seeded-ids.ts'
+import type { TranscriptLimits } from '../../src/transcript/limits.ts'
 import {
   assistantDraft,
   DIRECTORY,
@@ -200,9 +201,26 @@ async function readAll(house: House, session: SessionId): Promise<Entry[]> {
   return entries
 }
 
-const limits = { maxToolResultCharacters: 1_000, minToolResultBlockCharacters: 100 }
+const LIMITS = { maxToolResultCharacters: 1_000, minToolResultBlockCharacters: 100 }
 
-async function runUntilCrash(files: MemoryFiles, scenario: Scenario, withJournal: boolean): Promise<Acknowledged> {
+interface Kind {
+  readonly title: string
+  readonly withJournal: boolean
+  readonly limits: Partial<TranscriptLimits>
+}
+
+const KINDS: readonly Kind[] = [
+  { title: 'over a journal', withJournal: true, limits: LIMITS },
+  // As under load: whatever can be put off is put off.
+  { title: 'behind a journal', withJournal: true, limits: { ...LIMITS, writeBehindFrom: 1 } },
+  { title: 'on its own', withJournal: false, limits: LIMITS },
+]
+
+async function runUntilCrash(
+  files: MemoryFiles,
+  scenario: Scenario,
+  { withJournal, limits }: Kind,
+): Promise<Acknowledged> {
   const acknowledged = new Acknowledged()
   try {
     const house = await openHouse({ files, withJournal, limits })
@@ -215,7 +233,7 @@ async function runUntilCrash(files: MemoryFiles, scenario: Scenario, withJournal
 }
 
 /** A later process, which finds the earlier one dead. */
-async function openLater(files: MemoryFiles, withJournal: boolean, seed: number): Promise<House> {
+async function openLater(files: MemoryFiles, { withJournal, limits }: Kind, seed: number): Promise<House> {
   const processes = new ScriptedProcesses({ pid: 2_000 + seed, startedAt: String(seed) })
   processes.die({ pid: 1_000, startedAt: '1', host: 'test-host' })
   for (let i = 0; i < 5; i++) processes.die({ pid: 2_000 + i, startedAt: String(i), host: 'test-host' })
@@ -255,26 +273,25 @@ function missingAncestors(acknowledged: readonly Entry[], path: readonly Entry[]
 const FAULTS: readonly Fault[] = ['crash-before', 'crash-torn', 'crash-after']
 const SEEDS = [0, 1]
 
-describe.each([
-  { withJournal: true, title: 'over a journal' },
-  { withJournal: false, title: 'on its own' },
-])('the transcript store $title, after a power cut at every point', ({ withJournal, title }) => {
+describe.each(KINDS)('the transcript store $title, after a power cut at every point', (kind) => {
+  const { title } = kind
+
   it('has every acknowledged entry, in order, once, and goes on', async () => {
     let points = 0
     for (const scenario of SCENARIOS) {
       const healthy = new MemoryFiles()
       scenario.plant?.(healthy)
-      await runUntilCrash(healthy, scenario, withJournal)
+      await runUntilCrash(healthy, scenario, kind)
       for (let at = 0; at < healthy.operations; at++) {
         for (const fault of FAULTS) {
           for (const seed of SEEDS) {
             const files = new MemoryFiles()
             scenario.plant?.(files)
             files.injectFault(at, fault)
-            const acknowledged = await runUntilCrash(files, scenario, withJournal)
+            const acknowledged = await runUntilCrash(files, scenario, kind)
             const disk = files.crash(seed === 0 ? undefined : seededRandom(seed * 7919 + at))
             const label = `${scenario.name}, ${title}: ${fault} at ${at}, seed ${seed}`
-            const house = await openLater(disk, withJournal, 0)
+            const house = await openLater(disk, kind, 0)
             await expectAll(house, acknowledged, label)
             await house.close()
             points++
@@ -290,19 +307,19 @@ describe.each([
     for (const scenario of SCENARIOS) {
       const healthy = new MemoryFiles()
       scenario.plant?.(healthy)
-      await runUntilCrash(healthy, scenario, withJournal)
+      await runUntilCrash(healthy, scenario, kind)
       const crashAt = Math.floor(healthy.operations * 0.7)
       const crashed = (): { disk: MemoryFiles; acknowledged: Promise<Acknowledged> } => {
         const files = new MemoryFiles()
         scenario.plant?.(files)
         files.injectFault(crashAt, 'crash-torn')
-        const acknowledged = runUntilCrash(files, scenario, withJournal)
+        const acknowledged = runUntilCrash(files, scenario, kind)
         return { disk: files, acknowledged }
       }
       const probe = crashed()
       const expected = await probe.acknowledged
       const probeDisk = probe.disk.crash(seededRandom(5))
-      const house = await openLater(probeDisk, withJournal, 0)
+      const house = await openLater(probeDisk, kind, 0)
       await expectAll(house, expected, scenario.name)
       await house.close()
       for (let at = 0; at < probeDisk.operations; at++) {
@@ -311,13 +328,13 @@ describe.each([
         const disk = run.disk.crash(seededRandom(5))
         disk.injectFault(at, 'crash-torn')
         try {
-          const second = await openLater(disk, withJournal, 0)
+          const second = await openLater(disk, kind, 0)
           await expectAll(second, acknowledged, scenario.name)
           await second.close()
         } catch (error) {
           if (!disk.isCrashed) throw error
         }
-        const third = await openLater(disk.crash(seededRandom(at)), withJournal, 1)
+        const third = await openLater(disk.crash(seededRandom(at)), kind, 1)
         await expectAll(third, acknowledged, `${scenario.name}: recovery crashed at ${at}`)
         await third.close()
         points++
