@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { decodeUtf8 } from '../base/decode-utf8.ts'
 import type { FileHandle } from '../base/files.ts'
 import { parseJson } from '../base/json.ts'
 import type { SessionHeader } from '../core/entry.ts'
@@ -111,16 +112,16 @@ async function takeBlock(reader: Reader, block: LineBlock, end: number): Promise
 
 /** Lines decoded together; returns where the first one begins that was looked at. */
 function takeRun(walk: TailWalk, bytes: Buffer, start: number, end: number): number {
-  if (!isUtf8(bytes.subarray(start, end))) {
+  const lines = decodeUtf8(bytes.subarray(start, end - 1))?.split('\n')
+  if (lines === undefined) {
     walk.giveUp()
     return start
   }
-  const lines = bytes.toString('utf8', start, end - 1).split('\n')
   let left = lines.length
   while (left > 0 && walk.isReading) walk.takeText(lines[--left] ?? '')
+  if (left === 0) return start
   let from = end
-  for (let taken = lines.length - left; taken > 0; taken--)
-    from = left === 0 ? start : lineStartOf(bytes, start, from - 1)
+  for (let taken = lines.length - left; taken > 0; taken--) from = lineStartOf(bytes, start, from - 1)
   return from
 }
 
