@@ -19,7 +19,7 @@ export interface TailSizes {
   readonly contextBlockBytes: number
   /** Above the context only the heads of lines are looked at: a millisecond. */
   readonly searchBlockBytes: number
-  /** Decoded together: a call for each line costs more than the lines. */
+  /** Lines decoded and taken together, without a wait between them. */
   readonly runBytes: number
 }
 
