@@ -282,7 +282,7 @@ async function main(): Promise<void> {
         '',
         `Node ${process.version}, ${new Date().toISOString().slice(0, 10)}; page cache warm, every opening in a fresh process, medians. RSS before → peak.`,
         '',
-        `| file | pi 0.73.1 open + context |${NEWER_PI === undefined ? '' : ` ${process.env['BENCH_NEWER_NAME'] ?? 'newer pi'} | its ratio to own |`} clew, own file (tail) | ratio | clew, foreign file (scan) | ratio | event loop p99 / max, own | foreign |`,
+        `| file | pi 0.73.1 open + context |${NEWER_PI === undefined ? '' : ` ${process.env['BENCH_NEWER_NAME'] ?? 'newer pi'} | its ratio to own |`} clew, own file | ratio | clew, foreign file | ratio | event loop p99 / max, own | foreign |`,
         `|---|---|${NEWER_PI === undefined ? '' : '---|---|'}---|---|---|---|---|---|`,
         ...rows,
         '',

@@ -66,7 +66,14 @@ export function buildContext(active: ActivePath): TranscriptContext {
   const at = lastCompaction(entries)
   const compaction = entries[at]
   const edits = lastEdits(entries)
-  const messagesOf = (part: readonly Entry[]): Message[] => part.flatMap((entry) => messageOf(entry, edits))
+  const messagesOf = (part: readonly Entry[]): Message[] => {
+    const messages: Message[] = []
+    for (const entry of part) {
+      const message = messageOf(entry, edits)
+      if (message !== undefined) messages.push(message)
+    }
+    return messages
+  }
   if (compaction?.type !== 'compaction') return { ...active, messages: messagesOf(entries) }
   const kept = messagesOf(entries.slice(0, at))
   return {
@@ -90,16 +97,17 @@ function summaryOf(compaction: CompactionEntry): Message[] {
 }
 
 function lastEdits(entries: readonly Entry[]): ReadonlyMap<EntryId, ContextEditEntry> {
-  return new Map(entries.flatMap((entry) => (entry.type === 'context_edit' ? [[entry.targetId, entry] as const] : [])))
+  const edits = new Map<EntryId, ContextEditEntry>()
+  for (const entry of entries) if (entry.type === 'context_edit') edits.set(entry.targetId, entry)
+  return edits
 }
 
-function messageOf(entry: Entry, edits: ReadonlyMap<EntryId, ContextEditEntry>): Message[] {
+function messageOf(entry: Entry, edits: ReadonlyMap<EntryId, ContextEditEntry>): Message | undefined {
   const message = plainMessageOf(entry)
-  if (message === undefined) return []
-  const edit = edits.get(entry.id)
-  if (edit === undefined) return [message]
-  if (edit.replacement === null || edit.replacement === undefined) return []
-  return [{ ...message, content: edit.replacement.content } as Message]
+  const edit = message === undefined ? undefined : edits.get(entry.id)
+  if (edit === undefined) return message
+  if (edit.replacement === null || edit.replacement === undefined) return undefined
+  return { ...message, content: edit.replacement.content } as Message
 }
 
 function plainMessageOf(entry: Entry): Message | undefined {

@@ -67,7 +67,7 @@ export const MISSHAPEN = 'clew.misshapen'
 
 /** Of no type, or of a known one without its fields. */
 export function isMisshapen(raw: Record<string, unknown>): boolean {
-  return typeof raw['type'] !== 'string' || (KNOWN_TYPES.has(raw['type']) && !hasKnownShape(raw))
+  return typeof raw['type'] !== 'string' || KNOWN_TYPES.get(raw['type'])?.(raw) === false
 }
 
 /**

@@ -12,7 +12,9 @@ export interface OpenCall {
 
 export function openCallsOf(path: readonly Entry[]): OpenCalls {
   let open: OpenCalls = new Map()
-  for (const entry of path) open = afterEntry(open, entry)
+  // Any message but a result decides alone what is open after it.
+  const from = path.findLastIndex((entry) => entry.type === 'message' && entry.message.role !== 'toolResult')
+  for (const entry of path.slice(Math.max(0, from))) open = afterEntry(open, entry)
   return open
 }
 

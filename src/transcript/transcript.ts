@@ -406,9 +406,13 @@ function sizeOf(entries: readonly Entry[]): number {
 function blocksSize(blocks: readonly Record<string, unknown>[]): number {
   let bytes = 0
   for (const { text, thinking, data } of blocks) {
-    for (const value of [text, thinking, data]) bytes += typeof value === 'string' ? value.length : 100
+    bytes += lengthOf(text) + lengthOf(thinking) + lengthOf(data)
   }
   return bytes
+}
+
+function lengthOf(value: unknown): number {
+  return typeof value === 'string' ? value.length : 100
 }
 
 function entryNotFound(id: EntryId): GatewayError {

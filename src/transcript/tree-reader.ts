@@ -11,7 +11,7 @@ import { migrateRaw } from './migrate.ts'
 import { parseLine, toBuffer } from './scan.ts'
 
 /** Parsed in one go, between two turns of the event loop. */
-const READ_BYTES = 256 * 1024
+const READ_BYTES = 128 * 1024
 /** Reading over a gap this long is cheaper than a second read. */
 const GAP_BYTES = 64 * 1024
 

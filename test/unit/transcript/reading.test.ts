@@ -40,6 +40,45 @@ describe('an entry whose body cannot be read', () => {
   })
 })
 
+describe('a large file whose level was set long before its context', () => {
+  const line = (at: number, fields: object): string => {
+    const id = at.toString(16).padStart(8, '0')
+    const parentId = at === 0 ? null : (at - 1).toString(16).padStart(8, '0')
+    const { type, ...rest } = fields as { type: string }
+    return JSON.stringify({ type, id, parentId, timestamp: TIMESTAMP, ...rest })
+  }
+  const COUNT = 3_000
+  const lines = Array.from({ length: COUNT }, (_, at) => {
+    if (at === 0) return line(at, { type: 'thinking_level_change', thinkingLevel: 'high' })
+    if (at === 1) return line(at, { type: 'model_change', provider: 'p', modelId: 'm' })
+    const firstKeptEntryId = (at - 2).toString(16).padStart(8, '0')
+    if (at === COUNT - 3) return line(at, { type: 'compaction', summary: 's', firstKeptEntryId, tokensBefore: 1 })
+    return line(at, { type: 'message', message: user(`${at} ${'слово '.repeat(60)}`) })
+  })
+
+  it('opens with its level, its model and its context', async () => {
+    const transcript = await open([HEADER, ...lines, ''].join('\n'))
+    const { messages, thinkingLevel, model } = await transcript.context()
+    expect({ thinkingLevel, model }).toEqual({ thinkingLevel: 'high', model: { provider: 'p', modelId: 'm' } })
+    expect(messages.map(({ role }) => role)).toEqual(['compactionSummary', 'user', 'user', 'user', 'user'])
+    expect(transcript.repairs).toEqual([])
+  })
+
+  it.each([
+    ['a line that is cut', (text: string) => text.slice(0, 200)],
+    ['two lines glued together', (text: string) => text.slice(0, 200) + text],
+    ['a line that is no JSON', () => 'nonsense'],
+    ['a lost line', () => ''],
+  ])('says so when there is %s above the context', async (_, damage) => {
+    const damaged = lines.map((text, at) => (at === 1_000 ? damage(text) : text))
+    const transcript = await open([HEADER, ...damaged, ''].join('\n'))
+    const { messages, thinkingLevel } = await transcript.context()
+    expect(transcript.repairs.length).toBeGreaterThan(0)
+    expect(thinkingLevel).toBe('high')
+    expect(messages).toHaveLength(5)
+  })
+})
+
 describe('lines of many pieces', () => {
   const picture = { type: 'image', data: Buffer.alloc(400_000, 'picture').toString('base64'), mimeType: 'image/png' }
   const details = Array.from({ length: 20_000 }, (_, n) => ({ n, text: `строка "${n}"\n`, nested: [{ n }, null] }))
