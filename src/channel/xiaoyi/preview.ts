@@ -11,9 +11,10 @@ export type Piece = Omit<ArtifactUpdate, 'artifactId' | 'final' | 'error'>
 export class Preview {
   readonly #mode: XiaoyiSettings['streamMode']
   readonly #maxChars: number
-  #text = ''
+  /** What some connection was told, and what is new since. Apart: joining them for each piece would copy the answer. */
+  #told = ''
+  #news = ''
   #round: number | undefined
-  #sentChars = 0
   #connection: string | undefined
   #reasoning = ''
 
@@ -25,19 +26,19 @@ export class Preview {
   }
 
   get hasNews(): boolean {
-    return this.#reasoning !== '' || this.#sendable() > this.#sentChars
+    return this.#reasoning !== '' || this.#sendable() > 0
   }
 
   get shownText(): string {
-    return this.#text.slice(0, this.#sentChars)
+    return this.#told
   }
 
   /** Text of a later round continues after a blank line. */
   addText(round: number, delta: string): void {
-    if (this.#text.length >= this.#maxChars) return
-    if (this.#round !== undefined && round !== this.#round && this.#text !== '') this.#text += '\n\n'
+    if (this.#length >= this.#maxChars) return
+    if (this.#round !== undefined && round !== this.#round && this.#length > 0) this.#news += '\n\n'
     this.#round = round
-    this.#text += delta.slice(0, this.#maxChars - this.#text.length)
+    this.#news += delta.slice(0, this.#maxChars - this.#length)
   }
 
   addReasoning(delta: string): void {
@@ -53,18 +54,23 @@ export class Preview {
       this.#reasoning = ''
     }
     const end = this.#sendable()
-    if (end <= this.#sentChars) return pieces
-    const whole = this.#mode === 'replace' || this.#sentChars === 0 || connection !== this.#connection
-    const text = this.#text.slice(whole ? 0 : this.#sentChars, end)
-    pieces.push({ append: !whole, lastChunk: this.#mode === 'replace', part: { text } })
+    if (end === 0) return pieces
+    const whole = this.#mode === 'replace' || this.#told === '' || connection !== this.#connection
+    const news = this.#news.slice(0, end)
+    this.#news = this.#news.slice(end)
+    this.#told += news
     this.#connection = connection
-    this.#sentChars = end
+    pieces.push({ append: !whole, lastChunk: this.#mode === 'replace', part: { text: whole ? this.#told : news } })
     return pieces
+  }
+
+  get #length(): number {
+    return this.#told.length + this.#news.length
   }
 
   /** Not half of a surrogate pair: the other half comes with the next delta. */
   #sendable(): number {
-    const last = this.#text.charCodeAt(this.#text.length - 1)
-    return last >= 0xd800 && last <= 0xdbff ? this.#text.length - 1 : this.#text.length
+    const last = this.#news.charCodeAt(this.#news.length - 1)
+    return last >= 0xd800 && last <= 0xdbff ? this.#news.length - 1 : this.#news.length
   }
 }
