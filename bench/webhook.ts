@@ -40,7 +40,8 @@ function row(index: number, at: number): SessionRecord {
 
 /** One durable update after another, as one client would cause them: ours, and the whole file written anew each time. */
 async function measureIndex(): Promise<void> {
-  say('index: durable updates per second, one at a time (journal | whole-file rewrite)')
+  say(`raw write + fdatasync, one after the other: ${(await rawSyncsPerSecond()).toFixed(0)}/s`)
+  say('index: durable updates per second: one caller, 100 callers | one caller, whole-file rewrite')
   for (const sessions of [100, 10_000, 100_000]) {
     const folder = mkdtempSync(join(tmpdir(), 'clew-bench-index-'))
     try {
@@ -52,20 +53,39 @@ async function measureIndex(): Promise<void> {
           Array.from({ length: count }, (_, i) => directory.put(keyOf(start + i), row(start + i, start + i))),
         )
       }
-      const ours = await ratePerSecond(2_000, async (turn) => {
+      const update = async (turn: number): Promise<void> => {
         await journal.commit([directory.put(keyOf(turn % sessions), row(turn % sessions, directory.now()))])
-      })
+      }
+      const ours = await ratePerSecond(2_000, update)
+      const callers = Array.from({ length: 100 }, () => ratePerSecond(2_000, update))
+      const together = (await Promise.all(callers)).reduce((sum, rate) => sum + rate, 0)
       const theirs = await ratePerSecond(2_000, async (turn) => rewrite(folder, directory, turn))
       const list = await latencies(200, () => directory.list({ limit: 50 }))
       const get = await latencies(200, () => directory.resolve(keyOf(sessions - 1)))
       say(
-        `  ${String(sessions).padStart(7)} sessions  ${ours.toFixed(0).padStart(6)}/s | ${theirs.toFixed(1).padStart(7)}/s` +
+        `  ${String(sessions).padStart(7)} sessions  ${ours.toFixed(0).padStart(6)}/s, ${together.toFixed(0).padStart(6)}/s | ${theirs.toFixed(1).padStart(7)}/s` +
           `   list of 50: p99 ${quantile(list, 0.99).toFixed(2)} ms, get: p99 ${quantile(get, 0.99).toFixed(3)} ms`,
       )
       await journal.close()
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }
+  }
+}
+
+/** What this disk allows without blocking the event loop. */
+async function rawSyncsPerSecond(): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), 'clew-bench-raw-'))
+  const handle = await nodeFiles.open(join(folder, 'raw'), 'append')
+  try {
+    const line = Buffer.alloc(400, 'x')
+    return await ratePerSecond(2_000, async () => {
+      await handle.write(line)
+      await handle.sync()
+    })
+  } finally {
+    await handle.close()
+    rmSync(folder, { recursive: true, force: true })
   }
 }
 
