@@ -18,8 +18,9 @@ export interface SessionControlParts {
   onLeaving(key: SessionKey, sessionId: SessionId, reason: 'reset' | 'delete'): Promise<void> | undefined
 }
 
-/** The running turn of a conversation that is left, and the answers it leaves open. */
+/** The running turn of a conversation that is left, and the answers it leaves open. Its owner stops it afterwards. */
 export interface LeftTurn {
+  /** Now: what comes next may take a while. */
   stop(): void
   /** Makes the change durable, with the answers of what is stopped. */
   commit(change: JournalRecord): Promise<void>
@@ -57,10 +58,7 @@ export class SessionControl {
       updatedAt: at,
       archived: archived.slice(-maxArchivedPerSession),
     }
-    const committing = turn.commit(directory.change(key, next))
-    // Once the disk has its work: stopping a turn and closing its connection takes about as long as a sync.
-    queueMicrotask(() => turn.stop())
-    await committing
+    await turn.commit(directory.change(key, next))
     // What the row no longer lists is not deleted: only a delete deletes. Its name says that nobody uses it any more.
     if (dropped.length > 0) {
       this.#tidy(async () => {

@@ -35,8 +35,9 @@ export interface Stopped {
   /** Nobody has made them durable yet: the task does, together with what it is for, or before. */
   readonly answers: readonly Answer[]
   /**
-   * Stops the turn, if there is one, for whose messages the task answers. Its owner does so at the latest when the task
-   * ends: until then nothing of it can come to be seen, and what it writes belongs to the old conversation.
+   * Stops the turn, if there is one, for whose messages the task answers. That happens when the task ends in any case:
+   * until then nothing of it can come to be seen, and what it writes belongs to the old conversation. A task that waits
+   * for the disk alone leaves it at that, since unwinding a turn would keep the processor from whoever waits for the disk.
    */
   stopTurn(): void
   /** Stops it and resolves when it does nothing any more. */
