@@ -29,7 +29,16 @@ const { clock: systemClock, ids, httpServers: servers, files } = platform
 const endpoint = { host: '127.0.0.1', port: 0 }
 const switches = { newSessionAfterClear: false }
 const endpoints = [endpoint, endpoint]
-const simulator = await createXiaoyiSimulator({ clock: systemClock, ids, servers, agent: AGENT, endpoints, switches })
+const simulator = await createXiaoyiSimulator({
+  clock: systemClock,
+  ids,
+  servers,
+  agent: AGENT,
+  endpoints,
+  switches,
+  // Nobody looks at them: collecting the garbage of a long memory would count as our latency.
+  phoneLimits: { maxFrames: 20 },
+})
 const model = await openWordStream(WORD_EVERY_MS)
 const home = GatewayProcess.newHome()
 const [wsUrl1, wsUrl2] = simulator.urls

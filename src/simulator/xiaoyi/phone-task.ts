@@ -61,6 +61,8 @@ export interface PhoneTaskOptions {
   readonly endpoint: number
   readonly clock: Clock
   readonly idleLimitMs: number
+  /** How many of its last frames it remembers. */
+  readonly maxFrames: number
 }
 
 /** A message on the phone and what became visible below it. */
@@ -71,6 +73,7 @@ export class PhoneTask {
   /** The frame as it was sent, for a redelivery. */
   readonly request: string
   endpoint: number
+  /** The last ones. */
   readonly frames: SeenFrame[] = []
   /** Texts of status updates: they never go away again. */
   readonly statusTexts: string[] = []
@@ -82,8 +85,10 @@ export class PhoneTask {
   finals = 0
   canceledAt: number | undefined
   state: PhoneTaskState = 'running'
+  isAcknowledged = false
   readonly #clock: Clock
   readonly #idleLimitMs: number
+  readonly #maxFrames: number
   #idle: Timer | undefined
   #lastChunkLength = 0
 
@@ -95,11 +100,13 @@ export class PhoneTask {
     this.endpoint = options.endpoint
     this.#clock = options.clock
     this.#idleLimitMs = options.idleLimitMs
+    this.#maxFrames = options.maxFrames
     this.touch()
   }
 
-  get isAcknowledged(): boolean {
-    return this.frames.some((frame) => frame.kind === 'status-update' && frame.state === 'working')
+  remember(frame: SeenFrame): void {
+    this.isAcknowledged ||= frame.kind === 'status-update' && frame.state === 'working'
+    keepLast(this.frames, frame, this.#maxFrames)
   }
 
   /** The phone waits this long for the next frame, then shows that the network is busy. */
@@ -130,5 +137,15 @@ export class PhoneTask {
     else this.text += text
     this.#lastChunkLength = text.length
     this.artifactIds.add(artifactId)
+    for (const oldest of this.artifactIds) {
+      if (this.artifactIds.size <= this.#maxFrames) break
+      this.artifactIds.delete(oldest)
+    }
   }
+}
+
+/** Adds one and drops the oldest; a few at a time, because dropping moves all others. */
+export function keepLast<T>(list: T[], added: T, max: number): void {
+  list.push(added)
+  if (list.length > max * 1.25) list.splice(0, list.length - max)
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { isRecord, parseJson } from '../../base/json.ts'
 import type { PhoneTaskOptions, Rule, SeenFrame, Violation } from './phone-task.ts'
-import { PhoneTask } from './phone-task.ts'
+import { keepLast, PhoneTask } from './phone-task.ts'
 import type { Switches } from './switches.ts'
 
 /** A clear or cancel the user tapped, and how it was answered. */
@@ -25,6 +25,15 @@ export interface PhoneEvents {
   onViolation?: (violation: Violation) => void
 }
 
+/** What it remembers: the last of each. */
+export interface PhoneLimits {
+  readonly maxTasks: number
+  readonly maxFrames: number
+  readonly maxViolations: number
+}
+
+const DEFAULT_LIMITS: PhoneLimits = { maxTasks: 10_000, maxFrames: 10_000, maxViolations: 20_000 }
+
 /** Shows what a real phone would show, and writes down everything a real phone would have choked on. */
 export class VirtualPhone {
   readonly violations: Violation[] = []
@@ -33,12 +42,18 @@ export class VirtualPhone {
   readonly #clock: Clock
   readonly #switches: Switches
   readonly #agentId: string
+  readonly #limits: PhoneLimits
   readonly #tasks: PhoneTask[] = []
+  /** The newest of each id. */
+  readonly #taskOf = new Map<string, PhoneTask>()
+  /** The oldest of each id. */
+  readonly #controlOf = new Map<string, PhoneControl>()
 
-  constructor(agentId: string, clock: Clock, switches: Switches) {
+  constructor(agentId: string, clock: Clock, switches: Switches, limits: Partial<PhoneLimits> = {}) {
     this.#agentId = agentId
     this.#clock = clock
     this.#switches = switches
+    this.#limits = { ...DEFAULT_LIMITS, ...limits }
   }
 
   /** Newest last. */
@@ -50,19 +65,36 @@ export class VirtualPhone {
     return this.#tasks.filter((task) => task.state === 'running')
   }
 
-  addTask(options: Omit<PhoneTaskOptions, 'clock' | 'idleLimitMs'>): PhoneTask {
+  addTask(options: Omit<PhoneTaskOptions, 'clock' | 'idleLimitMs' | 'maxFrames'>): PhoneTask {
     const { idleLimitMs, supersedeOnNewTask } = this.#switches
     if (supersedeOnNewTask) {
       for (const task of this.running) if (task.sessionId === options.sessionId) task.end('superseded')
     }
-    const task = new PhoneTask({ ...options, clock: this.#clock, idleLimitMs })
+    const { maxFrames, maxTasks } = this.#limits
+    const task = new PhoneTask({ ...options, clock: this.#clock, idleLimitMs, maxFrames })
+    if (this.#tasks.length >= maxTasks) this.#forgetOne()
     this.#tasks.push(task)
+    this.#taskOf.set(task.taskId, task)
     return task
+  }
+
+  /** The oldest that is over; the oldest at all when none is. */
+  #forgetOne(): void {
+    const over = this.#tasks.findIndex((task) => task.state !== 'running')
+    const [forgotten] = this.#tasks.splice(Math.max(0, over), 1)
+    if (forgotten === undefined) return
+    if (forgotten.state === 'running') forgotten.end('timed-out')
+    if (this.#taskOf.get(forgotten.taskId) === forgotten) this.#taskOf.delete(forgotten.taskId)
   }
 
   addControl(control: Omit<PhoneControl, 'answers' | 'askedAt'>): PhoneControl {
     const added = { ...control, askedAt: this.#clock.now(), answers: [] }
-    this.controls.push(added)
+    keepLast(this.controls, added, this.#limits.maxTasks)
+    if (!this.#controlOf.has(added.id)) this.#controlOf.set(added.id, added)
+    for (const oldest of this.#controlOf.keys()) {
+      if (this.#controlOf.size <= this.#limits.maxTasks) break
+      this.#controlOf.delete(oldest)
+    }
     return added
   }
 
@@ -89,7 +121,7 @@ export class VirtualPhone {
 
   violate(rule: Rule, detail: string, taskId?: string): void {
     const violation = { rule, detail, at: this.#clock.now(), ...(taskId === undefined ? {} : { taskId }) }
-    this.violations.push(violation)
+    keepLast(this.violations, violation, this.#limits.maxViolations)
     this.events.onViolation?.(violation)
   }
 
@@ -99,7 +131,7 @@ export class VirtualPhone {
     detail: Record<string, unknown>,
     result: Record<string, unknown>,
   ): void {
-    const control = this.controls.find(({ id }) => id === String(detail['id']))
+    const control = this.#controlOf.get(String(detail['id']))
     const status = isRecord(result['status']) ? result['status'] : {}
     const { state } = status
     if (control === undefined) return this.violate('control-answer', 'answers no request of this phone')
@@ -124,7 +156,7 @@ export class VirtualPhone {
     detail: Record<string, unknown>,
     result: Record<string, unknown> | undefined,
   ): void {
-    const task = this.#tasks.findLast(({ taskId }) => taskId === envelope.taskId)
+    const task = this.#taskOf.get(envelope.taskId)
     if (task === undefined) {
       // An error may answer a frame that never became a task.
       if (result === undefined && isRecord(detail['error'])) return
@@ -136,7 +168,7 @@ export class VirtualPhone {
     }
     const shown = this.#accepts(task, result)
     const frame = this.#apply(task, endpoint, detail, result, shown)
-    task.frames.push(frame)
+    task.remember(frame)
     if (shown && frame.final === true) {
       task.finals++
       task.end('done')

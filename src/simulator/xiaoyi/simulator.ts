@@ -10,7 +10,7 @@ import type { NewFile } from './file-server.ts'
 import { FileServer } from './file-server.ts'
 import type { AgentCredentials } from './handshake.ts'
 import { refusalOf } from './handshake.ts'
-import type { PhoneControl } from './phone.ts'
+import type { PhoneControl, PhoneLimits } from './phone.ts'
 import { VirtualPhone } from './phone.ts'
 import type { PhoneTask } from './phone-task.ts'
 import { PUSH_PATH, PushEndpoint } from './push-endpoint.ts'
@@ -28,6 +28,7 @@ export interface XiaoyiSimulatorOptions {
   /** One or two (or more); port 0 picks a free one. */
   readonly endpoints: readonly { readonly host: string; readonly port: number; readonly tls?: boolean }[]
   readonly switches?: Partial<Switches>
+  readonly phoneLimits?: Partial<PhoneLimits>
 }
 
 export interface SayOptions {
@@ -64,7 +65,7 @@ export class XiaoyiSimulator {
     const { agent, clock, ids } = options
     this.#options = options
     this.switches = { ...REAL_SERVICE, ...options.switches }
-    this.phone = new VirtualPhone(agent.agentId, clock, this.switches)
+    this.phone = new VirtualPhone(agent.agentId, clock, this.switches, options.phoneLimits)
     this.connections = new Connections({ agentId: agent.agentId, clock, switches: this.switches, phone: this.phone })
     this.files = new FileServer(clock, ids)
     this.push = new PushEndpoint(agent, this.switches, clock, ids)

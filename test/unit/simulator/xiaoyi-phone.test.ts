@@ -36,6 +36,49 @@ function openPhone(switches: Partial<Switches> = {}) {
   return { clock, phone, task, receive, artifact, status, rules }
 }
 
+describe('a phone that is used for long', () => {
+  const message = { requestId: 'r', sessionId: 's', request: '', endpoint: 0 }
+
+  test('remembers the last frames of a task, and all of its text', () => {
+    const phone = new VirtualPhone(AGENT, new ManualClock(), REAL_SERVICE, { maxFrames: 4 })
+    const task = phone.addTask({ ...message, taskId: 't' })
+    const send = (result: object): void =>
+      phone.receive(0, {
+        agentId: AGENT,
+        sessionId: 's',
+        taskId: 't',
+        msgDetail: JSON.stringify({ jsonrpc: '2.0', id: 'r', result: { taskId: 't', ...result } }),
+      })
+    send({ kind: 'status-update', final: false, status: { state: 'working' } })
+    for (let count = 0; count < 50; count++) {
+      const artifact = { artifactId: `a${count}`, parts: [{ kind: 'text', text: `${count} ` }] }
+      send({ kind: 'artifact-update', append: count > 0, lastChunk: false, final: false, artifact })
+    }
+    expect(task.frames.length).toBeLessThanOrEqual(5)
+    expect(task.frames.at(-1)?.text).toBe('49 ')
+    expect(task.artifactIds.size).toBe(4)
+    expect(task.isAcknowledged).toBe(true)
+    expect(task.text).toBe(Array.from({ length: 50 }, (_, count) => `${count} `).join(''))
+    expect(phone.violations).toEqual([])
+  })
+
+  test('forgets tasks that are over before those that run, and the oldest violations', () => {
+    const phone = new VirtualPhone(AGENT, new ManualClock(), REAL_SERVICE, { maxTasks: 3, maxViolations: 4 })
+    const running = phone.addTask({ ...message, taskId: 'running' })
+    for (let count = 0; count < 20; count++) {
+      phone.addTask({ ...message, taskId: `t${count}`, sessionId: `s${count}` }).end('done')
+      phone.violate('bad-state', `${count}`)
+      phone.addControl({ kind: 'clear', id: `c${count}`, sessionId: 's', tasks: [] })
+    }
+    expect(phone.tasks.map(({ taskId }) => taskId)).toEqual(['running', 't18', 't19'])
+    expect(running.state).toBe('running')
+    expect(phone.violations.length).toBeLessThanOrEqual(5)
+    expect(phone.violations.at(-1)?.detail).toBe('19')
+    expect(phone.controls.length).toBeLessThanOrEqual(4)
+    phone.close()
+  })
+})
+
 describe('what no phone forgives', () => {
   test('reasoning without its own field', () => {
     const { receive, rules } = openPhone()
