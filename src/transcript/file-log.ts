@@ -395,8 +395,11 @@ export class FileLog implements EntryLog, LockUser, Behind {
   /** Where lines cannot go because somebody else has written meanwhile, they go behind that. Never rejects. */
   async #catchUpWithJournal(): Promise<void> {
     await this.#writeKept()
-    if (this.#file.isOwedLines && this.#lock.isHeldNow())
-      await this.#payOwed().catch((error: unknown) => this.#tellBehind(error))
+    try {
+      if (this.#file.isOwedLines && this.#lock.isHeldNow()) await this.#payOwed()
+    } catch (error) {
+      this.#tellBehind(error)
+    }
   }
 
   /** @internal for the lock */

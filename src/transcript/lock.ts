@@ -241,12 +241,13 @@ export class WriteLock {
   async #release(): Promise<void> {
     const owned = this.#owned
     if (owned === undefined) return
-    if (this.#isStillOurs()) await this.#endUse()
-    this.#forget()
     try {
       const { files } = this.#options
+      if (this.#isStillOurs()) await this.#endUse()
+      this.#forget()
       if (files.statNow(this.path)?.identity === owned.stat.identity) await files.remove(this.path)
     } catch (error) {
+      this.#forget()
       // It will be found stale; what was written under it is safe.
       this.#options.log.warn('a lock file could not be removed', { errno: errnoOf(error) })
     }
