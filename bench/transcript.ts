@@ -30,7 +30,8 @@ const PI = join(ROOT, 'test/oracles/node_modules/@mariozechner/pi-coding-agent/d
 const NEWER_PI = process.env['BENCH_NEWER_PI']
 const NEWER_NODE = process.env['BENCH_NEWER_NODE']
 const SIZES_MB = (process.env['BENCH_SIZES_MB'] ?? '1,10,100,400').split(',').map(Number)
-const RUNS = 5
+/** Of our openings, which take milliseconds: the median of a few would be a matter of luck. */
+const RUNS = 15
 
 interface Opening {
   readonly ms: number

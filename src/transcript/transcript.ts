@@ -72,7 +72,8 @@ export class LogTranscript {
   #open: OpenCalls
   #jobs: (AppendJob | AloneJob)[] = []
   #working: Promise<void> | undefined
-  #activeBytes = 0
+  /** Counted when somebody asks. */
+  #activeBytes: number | undefined
   #closed = false
 
   private constructor(options: LogTranscriptOptions, state: LogState) {
@@ -82,7 +83,6 @@ export class LogTranscript {
     this.#leafId = state.leafId
     this.#active = toMutable(state.active)
     this.#open = openCallsOf(state.active.entries)
-    this.#activeBytes = sizeOf(state.active.entries)
   }
 
   static async open(options: LogTranscriptOptions, signal: AbortSignal): Promise<LogTranscript> {
@@ -116,6 +116,7 @@ export class LogTranscript {
 
   /** About what this transcript holds in memory. */
   get heldBytes(): number {
+    this.#activeBytes ??= sizeOf(this.#active.entries)
     return this.#activeBytes + this.#log.heldBytes
   }
 
@@ -270,7 +271,7 @@ export class LogTranscript {
     this.#leafId = state.leafId
     this.#active = toMutable(state.active)
     this.#open = openCallsOf(state.active.entries)
-    this.#activeBytes = sizeOf(state.active.entries)
+    this.#activeBytes = undefined
   }
 
   #stage(): Stage {
@@ -333,7 +334,7 @@ export class LogTranscript {
       this.#active.thinkingLevel = levelSetBy(entry) ?? this.#active.thinkingLevel
       this.#active.model = modelSetBy(entry) ?? this.#active.model
     }
-    for (const { line } of stage.batch) this.#activeBytes += line.length
+    if (this.#activeBytes !== undefined) for (const { line } of stage.batch) this.#activeBytes += line.length
   }
 
   async #moveLeaf(id: EntryId | null): Promise<void> {
