@@ -19,7 +19,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined
   #timer: NodeJS.Timeout | undefined
   #wake: (() => void) | undefined
-  readonly #onAbort = (): void => this.#fail(this.#signal.reason)
+  /**
+   * From the abort on nothing more is handed out. Closing the connection and unwinding whoever reads takes about a
+   * millisecond and comes after what the one who aborted has to say in the same breath.
+   */
+  readonly #onAbort = (): void => void setImmediate(() => this.#fail(this.#signal.reason))
 
   constructor(request: HttpRequest, maxBufferedBytes: number, signal: AbortSignal) {
     this.#request = request
@@ -63,7 +67,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#phase === 'done') return
+    if (this.#phase === 'done' || this.#signal.aborted) return
     this.#timer?.refresh()
     this.#chunks.push(chunk)
     this.#bufferedBytes += chunk.length
