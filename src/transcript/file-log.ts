@@ -240,10 +240,13 @@ export class FileLog implements EntryLog, LockUser, Behind {
         // Acknowledged whatever happens from here on: the journal has the entries.
         try {
           if (!this.#lock.isHeld()) throw new Error('the lock was lost')
+          // Behind lines that have to wait: the last line of a file is its leaf.
+          if (this.#file.isOwedLines) return this.#owe(text, record)
           const writing = isCrowded && this.#file.isOpen ? this.#keep(text, record) : this.#append(text)
           if (writing !== undefined) await writing
         } catch (error) {
-          return this.#owe(text, record, error)
+          this.#owe(text, record)
+          return this.#tellBehind(error)
         }
       }
       this.#indexBatch(batch, prefix, start)
@@ -299,12 +302,11 @@ export class FileLog implements EntryLog, LockUser, Behind {
     return appendRecord(this.#sessionId, this.#file.size, header, batch)
   }
 
-  #owe(text: string, record: JournalRecord, error: unknown): void {
+  #owe(text: string, record: JournalRecord): void {
     this.#oweKept()
     this.#file.owe(text)
     this.#owedRecords.push(record)
     this.#index = undefined
-    this.#tellBehind(error)
   }
 
   #tellBehind(error: unknown): void {

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { FileHandle, OpenMode } from '../../../src/base/files.ts'
-import { ManualClock } from '../../../src/testing/manual-clock.ts'
+import { deferred } from '../../../src/base/deferred.ts'
+import { ManualClock, settle } from '../../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { ScriptedProcesses } from '../../../src/testing/scripted-processes.ts'
 import type { TranscriptLimits } from '../../../src/transcript/limits.ts'
@@ -16,9 +17,12 @@ const CROWDED: Partial<TranscriptLimits> = { writeBehindFrom: 1 }
 class CountingFiles extends MemoryFiles {
   writes = 0
   isFull = false
+  /** Syncs of the journal wait for it. */
+  gate: Promise<void> | undefined
 
   override async open(path: string, mode: OpenMode, permissions?: number): Promise<FileHandle> {
     const handle = await super.open(path, mode, permissions)
+    if (path.endsWith('.log')) return { ...handle, sync: async () => (await this.gate, handle.sync()) }
     if (!path.endsWith('.jsonl') || mode !== 'append') return handle
     return {
       ...handle,
@@ -179,6 +183,28 @@ describe('lines that are durable and not in their file yet', () => {
     expect(next?.parentId).toBe(ours?.id)
     await house.close()
     expect(linesOf()).toHaveLength(5)
+  })
+
+  it('stay before a line that became durable meanwhile: the last line of a file is its leaf', async () => {
+    await open({ writeBehindFrom: 2 })
+    const other = await house.store.open(sessionId('sess_b'), never)
+    await other.append([userDraft('first')])
+    const [[kept]] = await Promise.all([transcript.append([userDraft('kept')]), other.append([userDraft('crowd')])])
+    expect(files.text(PATH)).not.toContain('kept')
+    const gate = deferred()
+    files.gate = gate.promise
+    const appending = transcript.append([userDraft('last')])
+    await settle()
+    const handle = await files.open(PATH, 'append')
+    await handle.write('{"type":"custom","id":"fe0fe0fe","parentId":null,"timestamp":"","customType":"theirs"}\n')
+    await handle.close()
+    await clock.advance(20)
+    gate.resolve()
+    const [last] = await appending
+    expect(last?.parentId).toBe(kept?.id)
+    await house.close()
+    const later = await openHouse({ files, clock, withJournal: true, seed: 2 })
+    expect(await texts(await later.store.open(SESSION, never))).toEqual(['first', 'kept', 'last'])
   })
 
   it('wait for a disk that is full, and keep their order', async () => {
