@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { errnoOf, type FileHandle, type Files } from '../base/files.ts'
+import type { FileHandle, Files } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Journal, JournalRecord } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
@@ -15,7 +15,8 @@ import type { TranscriptLimits } from './limits.ts'
 import { encodeHeader, FORMAT_VERSION } from './line.ts'
 import { loadByScan, type Loaded } from './load.ts'
 import { loadTail } from './load-tail.ts'
-import { lockOf, LOOK_MS, type LockUser, type WriteLock } from './lock.ts'
+import { JournalFollower } from './journal-follower.ts'
+import { lockOf, LOOK_MS, type WriteLock } from './lock.ts'
 import type { EncodedEntry, EntryLog, LogState } from './log.ts'
 import { requireJournal } from './memory-log.ts'
 import { makeSound, makeSuspectSound } from './mend.ts'
@@ -23,7 +24,7 @@ import { reconcile } from './reconcile.ts'
 import { toStorageError } from './storage-error.ts'
 import { appendRecord, goneRecord, type TranscriptTopic } from './topic.ts'
 import { TreeReader } from './tree-reader.ts'
-import type { Behind, WriteBehind } from './write-behind.ts'
+import type { WriteBehind } from './write-behind.ts'
 
 const SMALL_FILE_BYTES = 1024 * 1024
 const NEVER = new AbortController().signal
@@ -47,11 +48,12 @@ export interface FileLogContext {
 }
 
 /** One session's file. Every method but the readers needs the lock, which `beginWrite` takes. */
-export class FileLog implements EntryLog, LockUser, Behind {
+export class FileLog implements EntryLog {
   readonly #context: FileLogContext
   readonly #sessionId: SessionId
   readonly #file: AppendedFile
   readonly #lock: WriteLock
+  readonly #follower: JournalFollower
   #header: SessionHeader
   /** What was read and has to be mended before anything is added. Undefined when nothing stands in the way. */
   #toMend: Loaded | undefined
@@ -60,9 +62,6 @@ export class FileLog implements EntryLog, LockUser, Behind {
   #lastId: EntryId | undefined
   #lookedAt = 0
   #failed: GatewayError | undefined
-  /** The records of the lines the file is owed, and of those that follow later. */
-  #owedRecords: JournalRecord[] = []
-  #keptRecords: JournalRecord[] = []
   /** The last write, which may be on its way from the journal to the file. */
   #lastWrite: Promise<void> = Promise.resolve()
 
@@ -77,11 +76,24 @@ export class FileLog implements EntryLog, LockUser, Behind {
       staleMs: limits.lockStaleMs,
       lingerMs: limits.lockLingerMs,
     })
+    this.#follower = new JournalFollower({
+      ...context,
+      sessionId,
+      file: this.#file,
+      lock: this.#lock,
+      writeBehindBytes: limits.writeBehindBytes,
+      onMoved: () => {
+        this.#index = undefined
+      },
+      onSeen: (at) => {
+        this.#lookedAt = at
+      },
+    })
     this.#header = this.#newHeader()
   }
 
   get heldBytes(): number {
-    return (this.#index?.heldBytes ?? 0) + this.#file.owedLength + this.#file.keptBytes
+    return (this.#index?.heldBytes ?? 0) + this.#follower.heldBytes
   }
 
   /** Nothing more is acknowledged here; the store opens the file anew. */
@@ -91,7 +103,7 @@ export class FileLog implements EntryLog, LockUser, Behind {
 
   /** Holds lines that are nowhere else but in the journal. */
   get isBehind(): boolean {
-    return this.#file.isOwedLines || this.#file.keptBytes > 0
+    return this.#follower.isBehind
   }
 
   get idDigits(): number {
@@ -152,7 +164,7 @@ export class FileLog implements EntryLog, LockUser, Behind {
 
   async #openForReading(): Promise<FileHandle | undefined> {
     try {
-      await this.#catchUpWithJournal()
+      await this.#follower.catchUpNow()
       return await this.#file.openForReading()
     } catch (error) {
       throw toStorageError(error)
@@ -199,8 +211,8 @@ export class FileLog implements EntryLog, LockUser, Behind {
     await this.#lock.enter(signal, this)
     try {
       // Others wrote where the lines we kept were to go: then those go behind theirs.
-      if (!this.#file.isAsKnown()) this.#oweKept()
-      await this.#payOwed()
+      if (!this.#file.isAsKnown()) this.#follower.oweKept()
+      await this.#follower.payOwed()
       if (this.#file.isAsKnown()) return undefined
       await this.#file.close()
       return await this.#read()
@@ -216,7 +228,7 @@ export class FileLog implements EntryLog, LockUser, Behind {
   }
 
   async #write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {
-    const { journal, durability, suspects, writeBehind } = this.#context
+    const { journal, durability, suspects } = this.#context
     try {
       this.#lock.fence()
       if (this.#toMend !== undefined || suspects.has(this.#file.path)) await this.#mend()
@@ -229,25 +241,8 @@ export class FileLog implements EntryLog, LockUser, Behind {
         await this.#writeDirectly(text, durability === 'sync')
       } else {
         const record = this.#recordOf(batch)
-        writeBehind.begin()
-        let isCrowded = false
-        try {
-          await journal.journal.commit(alongside.length === 0 ? [record] : [record, ...alongside])
-          isCrowded = writeBehind.isCrowded
-        } finally {
-          writeBehind.end()
-        }
-        // Acknowledged whatever happens from here on: the journal has the entries.
-        try {
-          if (!this.#lock.isHeld()) throw new Error('the lock was lost')
-          // Behind lines that have to wait: the last line of a file is its leaf.
-          if (this.#file.isOwedLines) return this.#owe(text, record)
-          const writing = isCrowded && this.#file.isOpen ? this.#keep(text, record) : this.#append(text)
-          if (writing !== undefined) await writing
-        } catch (error) {
-          this.#owe(text, record)
-          return this.#tellBehind(error)
-        }
+        const records = alongside.length === 0 ? [record] : [record, ...alongside]
+        await this.#follower.write(text, record, () => journal.journal.commit(records))
       }
       this.#indexBatch(batch, prefix, start)
     } catch (error) {
@@ -270,7 +265,7 @@ export class FileLog implements EntryLog, LockUser, Behind {
     const { suspects, journal } = this.#context
     const { path } = this.#file
     if (suspects.has(path)) {
-      await this.#writeKept()
+      await this.#follower.writeKept()
       await this.#file.close()
       await makeSuspectSound({ ...this.#context, path })
       suspects.delete(path)
@@ -302,23 +297,9 @@ export class FileLog implements EntryLog, LockUser, Behind {
     return appendRecord(this.#sessionId, this.#file.size, header, batch)
   }
 
-  #owe(text: string, record: JournalRecord): void {
-    this.#oweKept()
-    this.#file.owe(text)
-    this.#owedRecords.push(record)
-    this.#index = undefined
-  }
-
-  #tellBehind(error: unknown): void {
-    this.#context.log.error('a transcript file is behind the journal until it can be written again', {
-      sessionId: this.#sessionId,
-      errno: errnoOf(error),
-    })
-  }
-
   async #writeDirectly(text: string, isSynced: boolean): Promise<void> {
     const isNew = !this.#file.isThere
-    await this.#append(text)
+    await this.#follower.append(text)
     if (isSynced) await this.#sync(isNew)
   }
 
@@ -330,98 +311,6 @@ export class FileLog implements EntryLog, LockUser, Behind {
   /** What has to stand between the end of the file and the first new line. */
   #prefix(): string {
     return this.#isEmpty ? encodeHeader(this.#header) : ''
-  }
-
-  /** Behind the lines that were kept. */
-  #append(text: string): Promise<void> | undefined {
-    const writing = this.#file.isOpen ? this.#file.append(text) : this.#openAndAppend(text)
-    if (writing !== undefined) return writing.then(() => this.#wroteKept())
-    this.#wroteKept()
-    return undefined
-  }
-
-  /** Writes the lines later, or now when they are many. */
-  #keep(text: string, record: JournalRecord): Promise<void> | undefined {
-    const { writeBehind, limits } = this.#context
-    this.#file.keep(text)
-    this.#keptRecords.push(record)
-    if (this.#file.keptBytes < limits.writeBehindBytes) {
-      writeBehind.add(this)
-      return undefined
-    }
-    return this.#writeKept()
-  }
-
-  /** For whoever wants to find in the file what was acknowledged. Never rejects: what fails is owed. */
-  #writeKept(): Promise<void> | undefined {
-    if (this.#file.keptBytes === 0) return undefined
-    try {
-      if (!this.#lock.isHeldNow() || !this.#file.isAsKnown()) {
-        this.#oweKept()
-        return undefined
-      }
-      this.#lookedAt = this.#context.clock.now()
-      return this.#append('')?.catch((error: unknown) => this.#failedToWriteKept(error))
-    } catch (error) {
-      this.#failedToWriteKept(error)
-      return undefined
-    }
-  }
-
-  #failedToWriteKept(error: unknown): void {
-    this.#oweKept()
-    this.#tellBehind(error)
-  }
-
-  #wroteKept(): void {
-    if (this.#file.keptBytes > 0) return
-    this.#keptRecords = []
-    this.#context.writeBehind.remove(this)
-  }
-
-  /** From here on they wait for whoever enters the lock next. */
-  #oweKept(): void {
-    if (this.#file.keptBytes === 0) return
-    this.#file.oweKept()
-    this.#owedRecords.push(...this.#keptRecords)
-    this.#keptRecords = []
-    this.#index = undefined
-    this.#context.writeBehind.remove(this)
-  }
-
-  /** @internal for `WriteBehind` */
-  catchUp(): void {
-    void this.#writeKept()
-  }
-
-  /** Where lines cannot go because somebody else has written meanwhile, they go behind that. Never rejects. */
-  async #catchUpWithJournal(): Promise<void> {
-    await this.#writeKept()
-    try {
-      if (this.#file.isOwedLines && this.#lock.isHeldNow()) await this.#payOwed()
-    } catch (error) {
-      this.#tellBehind(error)
-    }
-  }
-
-  /** @internal for the lock */
-  async finish(): Promise<void> {
-    await this.#catchUpWithJournal()
-    await this.#file.close()
-  }
-
-  /** @internal for the lock */
-  lockLost(): void {
-    if (this.#file.keptBytes > 0) this.#failedToWriteKept(new Error('the lock was lost'))
-    void this.#file.close()
-  }
-
-  async #openAndAppend(text: string): Promise<void> {
-    const isNew = !this.#file.isThere
-    await this.#file.openForAppending()
-    this.#lock.use(this)
-    if (isNew) this.#context.onCreated()
-    await this.#file.append(text)
   }
 
   /** After a failed sync nobody knows what is on the disk: this log stops here. */
@@ -443,22 +332,15 @@ export class FileLog implements EntryLog, LockUser, Behind {
     return this.#failed
   }
 
-  async #payOwed(): Promise<void> {
-    if (!this.#file.isOwedLines) return
-    await this.#file.payOwed()
-    // While lines are owed, more records than theirs do no harm.
-    if (!this.#file.isOwedLines) this.#owedRecords = []
-  }
-
   /** For the journal's checkpoint: everything committed before the call is in the file and durable afterwards. */
   async settle(signal: AbortSignal): Promise<void> {
     // Its caller hears of a failure.
     await this.#lastWrite.catch(() => undefined)
-    await this.#writeKept()
+    await this.#follower.writeKept()
     if (!this.isBehind) return
     await this.#lock.enter(signal)
     try {
-      await this.#payOwed()
+      await this.#follower.payOwed()
     } finally {
       await this.endWrite()
     }
@@ -552,7 +434,7 @@ export class FileLog implements EntryLog, LockUser, Behind {
       await this.settle(NEVER)
     } catch {
       // The journal must not forget what only it has.
-      this.#context.journal?.topic.carry(this.#sessionId, this.#owedRecords)
+      this.#context.journal?.topic.carry(this.#sessionId, this.#follower.owedRecords)
     }
     await this.#file.close()
     await this.#lock.releaseNow()
