@@ -32,6 +32,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     signal.addEventListener('abort', this.#onAbort, { once: true })
   }
 
+  /** Also between an abort and what follows from it. */
+  get #isOver(): boolean {
+    return this.#phase === 'done' || this.#signal.aborted
+  }
+
   get response(): Promise<HttpResponse> {
     return this.#response.promise
   }
@@ -49,14 +54,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
     // Given up while the connection was being made: nothing may be sent on it.
-    if (this.#phase === 'done') return controller.abort(new Error('given up'))
+    if (this.#isOver) return controller.abort(new Error('given up'))
     this.#phase = 'waiting'
     this.#startTimer(this.#request.firstByteTimeoutMs, 'first-byte-timeout')
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     // Informational answers announce the real one.
-    if (status < 200 || this.#phase === 'done') return
+    if (status < 200 || this.#isOver) return
     this.#phase = 'reading'
     this.#startTimer(this.#request.idleTimeoutMs, 'idle-timeout')
     this.#response.resolve({
@@ -67,7 +72,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#phase === 'done' || this.#signal.aborted) return
+    if (this.#isOver) return
     this.#timer?.refresh()
     this.#chunks.push(chunk)
     this.#bufferedBytes += chunk.length

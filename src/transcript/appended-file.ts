@@ -25,8 +25,9 @@ export class AppendedFile {
   /** Lines that follow later, and how long they are. */
   #kept = ''
   #keptBytes = 0
-  /** A write that could not be done at once. */
+  /** A write that could not be done at once, and what it writes. */
   #writing: Promise<void> | undefined
+  #underWay: Batch | undefined
   /** Lines that are durable elsewhere and could not be written here yet. */
   #owed = ''
   #paying: Promise<void> | undefined
@@ -45,6 +46,11 @@ export class AppendedFile {
 
   get keptBytes(): number {
     return this.#keptBytes
+  }
+
+  /** A write is under way: until it is over the file is not as anybody knows it. Never rejects. */
+  get writing(): Promise<void> | undefined {
+    return this.#writing?.catch(() => undefined)
   }
 
   get isThere(): boolean {
@@ -94,7 +100,8 @@ export class AppendedFile {
    * Undefined when it is done already.
    */
   append(text: string): Promise<void> | undefined {
-    if (this.#writing !== undefined) return this.#writing.catch(() => undefined).then(() => this.append(text))
+    const earlier = this.writing
+    if (earlier !== undefined) return earlier.then(() => this.append(text))
     const handle = this.#handle
     if (handle === undefined) throw new Error('the file is not open')
     const batch = { bytes: Buffer.from(this.#kept + text), kept: this.#kept.length, keptBytes: this.#keptBytes }
@@ -119,7 +126,11 @@ export class AppendedFile {
       () => this.#wrote(batch),
       (error: unknown) => this.#takeBack(handle, error),
     )
-    this.#writing = finished.finally(() => (this.#writing = undefined))
+    this.#underWay = batch
+    this.#writing = finished.finally(() => {
+      this.#writing = undefined
+      this.#underWay = undefined
+    })
     return this.#writing
   }
 
@@ -163,11 +174,12 @@ export class AppendedFile {
     this.#owed += text
   }
 
-  /** What was kept can only be written behind whatever the file holds by then. */
+  /** What was kept, but for what is being written, can only be written behind whatever the file holds by then. */
   oweKept(): void {
-    this.#owed += this.#kept
-    this.#kept = ''
-    this.#keptBytes = 0
+    const { kept, keptBytes } = this.#underWay ?? { kept: 0, keptBytes: 0 }
+    this.#owed += this.#kept.slice(kept)
+    this.#kept = this.#kept.slice(0, kept)
+    this.#keptBytes = keptBytes
   }
 
   /** Writes what is owed behind whatever the file holds by now; whoever asks meanwhile waits for the same. */
@@ -200,6 +212,7 @@ export class AppendedFile {
   async close(): Promise<void> {
     const handle = this.#handle
     this.#handle = undefined
+    await this.writing
     await handle?.close()
   }
 }

@@ -210,6 +210,7 @@ export class FileLog implements EntryLog {
     if (this.#failed !== undefined) throw this.#failed
     await this.#lock.enter(signal, this)
     try {
+      await this.#file.writing
       // Others wrote where the lines we kept were to go: then those go behind theirs.
       if (!this.#file.isAsKnown()) this.#follower.oweKept()
       await this.#follower.payOwed()

@@ -86,7 +86,9 @@ export class JournalFollower implements LockUser, Behind {
 
   /** Never rejects: what cannot be written is owed. */
   writeKept(): Promise<void> | undefined {
-    if (this.#file.keptBytes === 0) return undefined
+    const { keptBytes, writing } = this.#file
+    if (keptBytes === 0) return undefined
+    if (writing !== undefined) return writing.then(() => this.writeKept())
     try {
       if (!this.#parts.lock.isHeldNow() || !this.#file.isAsKnown()) {
         this.oweKept()

@@ -19,6 +19,8 @@ class CountingFiles extends MemoryFiles {
   isFull = false
   /** Syncs of the journal wait for it. */
   gate: Promise<void> | undefined
+  /** A write to a transcript gets half of its bytes to the disk and waits for it with the rest. */
+  slow: Promise<void> | undefined
 
   override async open(path: string, mode: OpenMode, permissions?: number): Promise<FileHandle> {
     const handle = await super.open(path, mode, permissions)
@@ -29,9 +31,16 @@ class CountingFiles extends MemoryFiles {
       write: (bytes, position) => {
         if (this.isFull) throw Object.assign(new Error('no space'), { code: 'ENOSPC' })
         this.writes++
-        return handle.write(bytes, position)
+        return this.slow === undefined ? handle.write(bytes, position) : this.#writeSlowly(handle, bytes, this.slow)
       },
     }
+  }
+
+  async #writeSlowly(handle: FileHandle, bytes: string | Uint8Array, gate: Promise<void>): Promise<void> {
+    const all = Buffer.from(bytes)
+    await handle.write(all.subarray(0, all.length / 2))
+    await gate
+    await handle.write(all.subarray(all.length / 2))
   }
 }
 
@@ -205,6 +214,31 @@ describe('lines that are durable and not in their file yet', () => {
     await house.close()
     const later = await openHouse({ files, clock, withJournal: true, seed: 2 })
     expect(await texts(await later.store.open(SESSION, never))).toEqual(['first', 'kept', 'last'])
+  })
+
+  it('are written once, also by a slow write that others look at half-way', async () => {
+    await open(CROWDED)
+    await transcript.append([userDraft('one')])
+    const gate = deferred()
+    files.slow = gate.promise
+    await clock.advance(20)
+    const appending = transcript.append([userDraft('two')])
+    await clock.advance(50)
+    const reading = entriesOf(transcript)
+    await clock.advance(50)
+    files.slow = undefined
+    gate.resolve()
+    await appending
+    expect(await reading).toHaveLength(3)
+    await transcript.append([userDraft('three')])
+    await house.close()
+    expect(linesOf().map((line) => /"content":"(\w+)"/.exec(line)?.[1])).toEqual([
+      undefined,
+      'first',
+      'one',
+      'two',
+      'three',
+    ])
   })
 
   it('wait for a disk that is full, and keep their order', async () => {
