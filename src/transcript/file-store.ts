@@ -1,5 +1,5 @@
-import type { Clock, Timer } from '../base/clock.ts'
-import { errnoOf, makeDurableDirectory, openIfThere, type Files } from '../base/files.ts'
+import type { Clock } from '../base/clock.ts'
+import { makeDurableDirectory, openIfThere, type Files } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Journal } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
@@ -14,6 +14,7 @@ import { createHandle } from './handle.ts'
 import { DEFAULT_LIMITS, type TranscriptLimits } from './limits.ts'
 import { capOf } from './memory-store.ts'
 import { makeSuspectSound } from './mend.ts'
+import { OpenTranscripts, type OpenTranscript } from './open-transcripts.ts'
 import { Stamps } from './stamps.ts'
 import { toStorageError } from './storage-error.ts'
 import type { Transcript, TranscriptStore } from './store.ts'
@@ -51,13 +52,6 @@ export async function openFileStore(options: FileStoreOptions): Promise<FileTran
   }
 }
 
-interface Cached {
-  readonly log: FileLog
-  readonly transcript: LogTranscript
-  users: number
-  idleSince: number
-}
-
 /** A file `<sessionId>.jsonl` per session, in pi's format. Names that could leave the folder are refused. */
 export class FileTranscriptStore implements TranscriptStore {
   readonly #options: FileStoreOptions
@@ -65,9 +59,7 @@ export class FileTranscriptStore implements TranscriptStore {
   readonly #directory: string
   readonly #stamps: Stamps
   readonly #context: FileLogContext
-  readonly #cache = new Map<SessionId, Promise<Cached>>()
-  #sweep: Timer | undefined
-  #closings = 0
+  readonly #open: OpenTranscripts
   #hasNewNames = false
   #closed = false
 
@@ -76,6 +68,12 @@ export class FileTranscriptStore implements TranscriptStore {
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits }
     this.#directory = directory
     this.#stamps = new Stamps(options.ids, options.clock)
+    this.#open = new OpenTranscripts({
+      clock: options.clock,
+      log: options.log,
+      limits: this.#limits,
+      open: (sessionId, signal) => this.#openFile(sessionId, signal),
+    })
     const { files, clock, ids, processes, log, cwd = directory, durability = 'sync', journal } = options
     this.#context = {
       files,
@@ -102,17 +100,9 @@ export class FileTranscriptStore implements TranscriptStore {
   async open(sessionId: SessionId, signal: AbortSignal): Promise<Transcript> {
     signal.throwIfAborted()
     if (this.#closed) throw new GatewayError('TRANSCRIPT_CLOSED', 'the transcript store was closed', {})
-    const cached = await this.#cached(sessionId, signal)
-    cached.users++
-    cached.transcript.lookAgain()
-    return createHandle(cached.transcript, this.#blobs(sessionId), async () => {
-      cached.users--
-      cached.idleSince = this.#options.clock.now()
-      this.#startSweep()
-      // Looking at every idle transcript at every close would cost more than it saves.
-      const isDue = this.#closings++ % 32 === 0 || this.#cache.size > this.#limits.cacheCount
-      if (isDue) await this.#evict()
-    })
+    const { transcript, release } = await this.#open.use(sessionId, signal)
+    transcript.lookAgain()
+    return createHandle(transcript, this.#blobs(sessionId), release)
   }
 
   async exists(sessionId: SessionId): Promise<boolean> {
@@ -151,9 +141,7 @@ export class FileTranscriptStore implements TranscriptStore {
   async remove(sessionId: SessionId): Promise<void> {
     const path = this.#path(sessionId)
     const { files, journal } = this.#options
-    const cached = this.#cache.get(sessionId)
-    this.#cache.delete(sessionId)
-    await (await cached)?.transcript.close()
+    await this.#open.end(sessionId)
     await journal?.journal.commit([goneRecord(sessionId)])
     for (const name of await this.#archivesOf(sessionId)) await files.remove(name)
     await files.removeDirectory(`${path.slice(0, -'.jsonl'.length)}.blobs`)
@@ -168,11 +156,7 @@ export class FileTranscriptStore implements TranscriptStore {
 
   async close(): Promise<void> {
     this.#closed = true
-    this.#sweep?.cancel()
-    for (const [sessionId, cached] of this.#cache) {
-      this.#cache.delete(sessionId)
-      await cached.then(({ transcript }) => transcript.close()).catch(() => undefined)
-    }
+    await this.#open.close()
     this.#context.writeBehind.close()
   }
 
@@ -185,8 +169,8 @@ export class FileTranscriptStore implements TranscriptStore {
   /** @internal for the journal's topic */
   async sync(sessionId: SessionId): Promise<void> {
     const path = this.#path(sessionId)
-    const cached = await this.#cache.get(sessionId)?.catch(() => undefined)
-    await cached?.log.settle(new AbortController().signal)
+    const open = await this.#open.peek(sessionId)
+    await open?.log.settle(new AbortController().signal)
     await this.#syncFile(path)
   }
 
@@ -217,24 +201,7 @@ export class FileTranscriptStore implements TranscriptStore {
     }
   }
 
-  #cached(sessionId: SessionId, signal: AbortSignal): Promise<Cached> {
-    const known = this.#cache.get(sessionId)
-    const opening = known === undefined ? this.#open(sessionId, signal) : this.#unlessFailed(sessionId, known, signal)
-    this.#cache.set(sessionId, opening)
-    opening.catch(() => {
-      if (this.#cache.get(sessionId) === opening) this.#cache.delete(sessionId)
-    })
-    return opening
-  }
-
-  async #unlessFailed(sessionId: SessionId, known: Promise<Cached>, signal: AbortSignal): Promise<Cached> {
-    const cached = await known.catch(() => undefined)
-    if (cached !== undefined && !cached.log.hasFailed) return cached
-    await cached?.transcript.close()
-    return this.#open(sessionId, signal)
-  }
-
-  async #open(sessionId: SessionId, signal: AbortSignal): Promise<Cached> {
+  async #openFile(sessionId: SessionId, signal: AbortSignal): Promise<OpenTranscript> {
     const { clock, log, hooks = {}, onAppended } = this.#options
     const limits = this.#limits
     const file = new FileLog(this.#context, sessionId, this.#path(sessionId))
@@ -252,7 +219,7 @@ export class FileTranscriptStore implements TranscriptStore {
       },
       signal,
     )
-    return { log: file, transcript, users: 0, idleSince: clock.now() }
+    return { log: file, transcript }
   }
 
   #blobs(sessionId: SessionId): ReturnType<typeof createFileBlobs> {
@@ -263,9 +230,7 @@ export class FileTranscriptStore implements TranscriptStore {
 
   /** Ends the shared transcript: what was asked of it is finished, and its file can be moved. */
   async #letGo(sessionId: SessionId): Promise<void> {
-    const cached = this.#cache.get(sessionId)
-    this.#cache.delete(sessionId)
-    await (await cached)?.transcript.close()
+    await this.#open.end(sessionId)
     await this.reconcile(sessionId)
   }
 
@@ -284,44 +249,6 @@ export class FileTranscriptStore implements TranscriptStore {
     return names
       .sort((a, b) => Number(a.slice(prefix.length)) - Number(b.slice(prefix.length)))
       .map((name) => `${this.#directory}/${name}`)
-  }
-
-  /** Nobody's transcripts leave when they are old, or when all of them are too many or too large. */
-  async #evict(): Promise<void> {
-    const now = this.#options.clock.now()
-    const idle = await this.#idle()
-    let bytes = idle.reduce((sum, { cached }) => sum + cached.transcript.heldBytes, 0)
-    let count = idle.length
-    for (const { sessionId, cached } of idle) {
-      const isOld = now - cached.idleSince >= this.#limits.cacheIdleMs
-      if (!isOld && bytes <= this.#limits.cacheBytes && count <= this.#limits.cacheCount) break
-      this.#cache.delete(sessionId)
-      bytes -= cached.transcript.heldBytes
-      count--
-      await cached.transcript.close()
-    }
-    if (count > 0) this.#startSweep()
-  }
-
-  async #idle(): Promise<{ sessionId: SessionId; cached: Cached }[]> {
-    const idle: { sessionId: SessionId; cached: Cached }[] = []
-    for (const [sessionId, opening] of this.#cache) {
-      const cached = await opening.catch(() => undefined)
-      if (cached !== undefined && cached.users === 0 && cached.transcript.isIdle && !cached.log.isBehind) {
-        idle.push({ sessionId, cached })
-      }
-    }
-    return idle.sort((a, b) => a.cached.idleSince - b.cached.idleSince)
-  }
-
-  #startSweep(): void {
-    if (this.#closed) return
-    this.#sweep ??= this.#options.clock.after(this.#limits.cacheIdleMs, () => {
-      this.#sweep = undefined
-      void this.#evict().catch((error: unknown) => {
-        this.#options.log.warn('idle transcripts could not be closed', { errno: errnoOf(error) })
-      })
-    })
   }
 
   #path(sessionId: SessionId): string {

@@ -110,8 +110,9 @@ export class LogTranscript {
     this.#log.lookAgain()
   }
 
-  get isIdle(): boolean {
-    return this.#working === undefined
+  /** Resolves when the jobs already given are finished. */
+  async settled(): Promise<void> {
+    while (this.#working !== undefined) await this.#working
   }
 
   /** About what this transcript holds in memory. */
@@ -179,7 +180,7 @@ export class LogTranscript {
   /** Finishes the jobs already given, then lets go of the file. */
   async close(): Promise<void> {
     this.#closed = true
-    while (this.#working !== undefined) await this.#working
+    await this.settled()
     await this.#log.close()
   }
 

@@ -1,0 +1,162 @@
+import type { Clock, Timer } from '../base/clock.ts'
+import { errnoOf } from '../base/files.ts'
+import type { Log } from '../base/log.ts'
+import type { SessionId } from '../core/ids.ts'
+import type { FileLog } from './file-log.ts'
+import type { TranscriptLimits } from './limits.ts'
+import type { LogTranscript } from './transcript.ts'
+
+export interface OpenTranscript {
+  readonly log: FileLog
+  readonly transcript: LogTranscript
+}
+
+export interface OpenTranscriptsParts {
+  readonly clock: Clock
+  readonly log: Log
+  readonly limits: Pick<TranscriptLimits, 'cacheIdleMs' | 'cacheBytes' | 'cacheCount'>
+  open(sessionId: SessionId, signal: AbortSignal): Promise<OpenTranscript>
+}
+
+interface Slot {
+  readonly sessionId: SessionId
+  readonly opening: Promise<OpenTranscript>
+  /** The one whose wait it is: when they give up, others that wait try for themselves. */
+  readonly openedFor: AbortSignal
+  opened: OpenTranscript | undefined
+  users: number
+}
+
+interface Idle {
+  readonly since: number
+  readonly bytes: number
+}
+
+/**
+ * The transcripts that are open, one object per session however many use it. Those nobody uses stay for a while, the
+ * next message of a conversation is often close. What is kept is counted as it comes and goes: a look at every one of
+ * them for each that is closed would cost more than it saves.
+ */
+export class OpenTranscripts {
+  readonly #parts: OpenTranscriptsParts
+  readonly #slots = new Map<SessionId, Slot>()
+  /** Those nobody uses, idle longest first. All of them are in `#slots`. */
+  readonly #idle = new Map<Slot, Idle>()
+  #idleBytes = 0
+  #sweep: Timer | undefined
+  #closed = false
+
+  constructor(parts: OpenTranscriptsParts) {
+    this.#parts = parts
+  }
+
+  /** Opens it, or joins those who have; `release` lets go of it. */
+  async use(sessionId: SessionId, signal: AbortSignal): Promise<OpenTranscript & { release(): Promise<void> }> {
+    for (;;) {
+      const slot = this.#slotFor(sessionId, signal)
+      slot.users++
+      this.#noLongerIdle(slot)
+      try {
+        const opened = await slot.opening
+        slot.opened = opened
+        return { ...opened, release: () => this.#release(slot) }
+      } catch (error) {
+        slot.users--
+        this.#drop(slot)
+        if (slot.openedFor === signal) throw error
+        signal.throwIfAborted()
+      }
+    }
+  }
+
+  /** The one that is open under this id, if any; nothing is opened. */
+  async peek(sessionId: SessionId): Promise<OpenTranscript | undefined> {
+    return this.#slots.get(sessionId)?.opening.catch(() => undefined)
+  }
+
+  /** Ends it, whoever uses it: what was asked of it is finished, and its file can be moved. */
+  async end(sessionId: SessionId): Promise<void> {
+    const slot = this.#slots.get(sessionId)
+    if (slot === undefined) return
+    this.#drop(slot)
+    const opened = await slot.opening.catch(() => undefined)
+    await opened?.transcript.close()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#sweep?.cancel()
+    for (const sessionId of this.#slots.keys()) await this.end(sessionId).catch(() => undefined)
+  }
+
+  #slotFor(sessionId: SessionId, signal: AbortSignal): Slot {
+    const known = this.#slots.get(sessionId)
+    if (known !== undefined && known.opened?.log.hasFailed !== true) return known
+    if (known !== undefined) this.#drop(known)
+    const slot: Slot = {
+      sessionId,
+      opening: this.#open(sessionId, known?.opened, signal),
+      openedFor: signal,
+      opened: undefined,
+      users: 0,
+    }
+    this.#slots.set(sessionId, slot)
+    return slot
+  }
+
+  async #open(sessionId: SessionId, failed: OpenTranscript | undefined, signal: AbortSignal): Promise<OpenTranscript> {
+    await failed?.transcript.close()
+    return this.#parts.open(sessionId, signal)
+  }
+
+  #drop(slot: Slot): void {
+    this.#noLongerIdle(slot)
+    if (this.#slots.get(slot.sessionId) === slot) this.#slots.delete(slot.sessionId)
+  }
+
+  async #release(slot: Slot): Promise<void> {
+    slot.users--
+    await slot.opened?.transcript.settled()
+    if (slot.users > 0 || this.#slots.get(slot.sessionId) !== slot) return
+    this.#nowIdle(slot)
+    await this.#evict()
+  }
+
+  #nowIdle(slot: Slot): void {
+    this.#noLongerIdle(slot)
+    const bytes = slot.opened?.transcript.heldBytes ?? 0
+    this.#idle.set(slot, { since: this.#parts.clock.now(), bytes })
+    this.#idleBytes += bytes
+  }
+
+  #noLongerIdle(slot: Slot): void {
+    this.#idleBytes -= this.#idle.get(slot)?.bytes ?? 0
+    this.#idle.delete(slot)
+  }
+
+  /** Nobody's transcripts leave when they are old, or when all of them are too many or too large. */
+  async #evict(): Promise<void> {
+    const { clock, limits } = this.#parts
+    const now = clock.now()
+    for (let looks = this.#idle.size; looks > 0; looks--) {
+      const [slot, { since }] = this.#idle.entries().next().value ?? [undefined, { since: now }]
+      const fits = this.#idleBytes <= limits.cacheBytes && this.#idle.size <= limits.cacheCount
+      if (slot === undefined || (fits && now - since < limits.cacheIdleMs)) break
+      // Lines that are in the journal alone are written when the disk allows it again: that needs the transcript.
+      if (slot.opened?.log.isBehind === true) this.#nowIdle(slot)
+      else await this.end(slot.sessionId)
+    }
+    if (this.#idle.size > 0) this.#startSweep()
+  }
+
+  #startSweep(): void {
+    if (this.#closed) return
+    const { clock, log, limits } = this.#parts
+    this.#sweep ??= clock.after(limits.cacheIdleMs, () => {
+      this.#sweep = undefined
+      void this.#evict().catch((error: unknown) => {
+        log.warn('idle transcripts could not be closed', { errno: errnoOf(error) })
+      })
+    })
+  }
+}
