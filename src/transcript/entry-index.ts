@@ -18,6 +18,8 @@ export interface IndexedLine {
 
 /** Of real sessions. */
 const USUAL_LINE_BYTES = 1000
+/** A thousand conversations may be open, most of them new ones. */
+const FEWEST_ENTRIES = 16
 const NO_PARENT = -1
 /** Neither found nor null yet. */
 const UNRESOLVED = -2
@@ -46,7 +48,7 @@ export class EntryIndex {
   #resolved: RepairNote[] = []
 
   constructor(fileBytes = 0) {
-    let capacity = 1024
+    let capacity = FEWEST_ENTRIES
     while (capacity < fileBytes / USUAL_LINE_BYTES) capacity *= 2
     this.ids = new IdTable(capacity)
     this.#offsets = new Float64Array(capacity)
