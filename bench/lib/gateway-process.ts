@@ -57,16 +57,25 @@ export class GatewayProcess {
     })
   }
 
+  get pid(): number {
+    return this.child.pid ?? 0
+  }
+
   get rssMegabytes(): number {
-    const pages = Number(readFileSync(`/proc/${this.child.pid}/statm`, 'utf8').split(' ')[1])
+    const pages = Number(readFileSync(`/proc/${this.pid}/statm`, 'utf8').split(' ')[1])
     return Math.round((pages * 4096) / 1024 / 1024)
   }
 
   /** Processor time used so far. */
   get cpuSeconds(): number {
-    const fields = readFileSync(`/proc/${this.child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
+    return cpuSecondsOf(this.pid)
   }
+}
+
+/** Processor time a process has used so far, with all its threads. */
+export function cpuSecondsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
 }
 
 function contactPort(home: string, pid: number | undefined): number | undefined {

@@ -86,7 +86,9 @@ export class AppendedFile {
   }
 
   /** Undefined when there is no file. The caller closes it. */
-  openForReading(): Promise<FileHandle | undefined> {
+  async openForReading(): Promise<FileHandle | undefined> {
+    // Every conversation is new once: a look costs less than an error that comes back through the thread pool.
+    if (this.#files.statNow(this.path) === undefined) return undefined
     return openIfThere(this.#files, this.path, 'read')
   }
 

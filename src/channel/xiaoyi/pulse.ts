@@ -11,6 +11,9 @@ export interface PulseActions {
 
 type PulseIntervals = Pick<Intervals, 'heartbeatMs' | 'pingMs' | 'deadAfterMs' | 'confirmMs'>
 
+/** Ends often come together, a task's and the answer to what ended it: one question serves them all. */
+const ASK_AFTER_MS = 20
+
 /** Terminal frames one silent link can owe us; more are sent all the same, but not repeated. */
 const MAX_UNCONFIRMED = 256
 
@@ -26,6 +29,7 @@ export class Pulse {
   readonly #heartbeat: TimerSlot
   readonly #ping: TimerSlot
   readonly #deadline: TimerSlot
+  readonly #ask: TimerSlot
   readonly #confirm: TimerSlot
   #lastSeenAt: number | undefined
   #unconfirmed: string[] = []
@@ -40,6 +44,7 @@ export class Pulse {
     this.#heartbeat = new TimerSlot(clock)
     this.#ping = new TimerSlot(clock)
     this.#deadline = new TimerSlot(clock)
+    this.#ask = new TimerSlot(clock)
     this.#confirm = new TimerSlot(clock)
   }
 
@@ -59,7 +64,7 @@ export class Pulse {
   }
 
   stop(): void {
-    for (const slot of [this.#heartbeat, this.#ping, this.#deadline, this.#confirm]) slot.cancel()
+    for (const slot of [this.#heartbeat, this.#ping, this.#deadline, this.#ask, this.#confirm]) slot.cancel()
   }
 
   /** The deadline counts from the opening: a peer that never says anything dies too. */
@@ -74,19 +79,23 @@ export class Pulse {
     this.#confirm.cancel()
     this.#unconfirmed.splice(0, this.#covered)
     this.#covered = 0
-    if (this.#unconfirmed.length > 0) this.#askForLife()
+    if (this.#unconfirmed.length > 0) this.#askSoon()
   }
 
   expectLifeAfter(frame: string): void {
     if (this.#unconfirmed.length >= MAX_UNCONFIRMED) return
     this.#unconfirmed.push(frame)
-    if (this.#covered === 0) this.#askForLife()
+    if (this.#covered === 0) this.#askSoon()
   }
 
   /** Terminal frames the peer has shown no sign of having read. */
   unconfirmed(): readonly string[] {
     // A peer that never answered a ping proves nothing by being silent.
     return this.#pongsSeen ? [...this.#unconfirmed] : []
+  }
+
+  #askSoon(): void {
+    if (!this.#ask.isSet) this.#ask.set(ASK_AFTER_MS, () => this.#askForLife())
   }
 
   #askForLife(): void {
