@@ -1,5 +1,6 @@
 import type { JsonObject } from '../base/json.ts'
 import type { Clock } from '../base/clock.ts'
+import { NEVER } from '../base/never.ts'
 import type { Channel } from '../channel/channel.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { MessageEntry } from '../core/entry.ts'
@@ -27,7 +28,6 @@ export interface ApiParts {
 /** The JSON API, for the HTTP side and for commands that work on a stopped gateway's files. */
 export function createGatewayApi({ storage, agent, gateway, status, channel }: ApiParts): GatewayApi {
   const { directory, control, transcripts, sessionsFile } = storage
-  const never = new AbortController().signal
   return {
     isOpen: () => gateway.isOpen,
     status,
@@ -41,7 +41,7 @@ export function createGatewayApi({ storage, agent, gateway, status, channel }: A
     },
     async show(key, query) {
       const row = findRow(storage, key)
-      const transcript = await transcripts.open(row.record.sessionId, never)
+      const transcript = await transcripts.open(row.record.sessionId, NEVER)
       try {
         const branch = await transcript.branch()
         if (query.request !== undefined) {
@@ -91,7 +91,7 @@ export function createGatewayApi({ storage, agent, gateway, status, channel }: A
 }
 
 async function restoreCleanup(storage: Storage, key: SessionKey, sessionId: SessionId): Promise<JsonObject> {
-  const transcript = await storage.transcripts.open(sessionId, new AbortController().signal)
+  const transcript = await storage.transcripts.open(sessionId, NEVER)
   try {
     const stepId = await undoLatestCleanup(transcript)
     if (stepId === undefined)

@@ -5,6 +5,7 @@ import type { Commands } from '../../base/commands.ts'
 import { deferred } from '../../base/deferred.ts'
 import type { HttpClient } from '../../base/http.ts'
 import type { JsonObject } from '../../base/json.ts'
+import { NEVER } from '../../base/never.ts'
 import { MCP_DEFAULTS, type McpServerConfig } from './config.ts'
 import { createHttpFetch } from './http-fetch.ts'
 import { StdioTransport } from './stdio-transport.ts'
@@ -107,8 +108,7 @@ export async function connectMcp(
 
 /** Politeness only: a server that keeps its sessions would otherwise keep ours for ever. */
 async function endSession(transport: Sdk.StreamableHTTPClientTransport, clock: Clock): Promise<void> {
-  const nobody = new AbortController().signal
-  await within(clock, END_SESSION_MS, nobody, () => transport.terminateSession()).catch(() => undefined)
+  await within(clock, END_SESSION_MS, NEVER, () => transport.terminateSession()).catch(() => undefined)
 }
 
 async function listAll(

@@ -1,6 +1,7 @@
 import type { FetchLike } from '@modelcontextprotocol/client'
 import type { Clock } from '../../base/clock.ts'
 import type { HttpClient, HttpResponse } from '../../base/http.ts'
+import { NEVER } from '../../base/never.ts'
 import { FloodGuard, type FloodLimits } from './flood-guard.ts'
 
 export interface HttpFetchOptions {
@@ -33,7 +34,7 @@ export function createHttpFetch(options: HttpFetchOptions): FetchLike {
         firstByteTimeoutMs: options.timeoutMs,
         idleTimeoutMs: method === 'GET' ? STREAM_IDLE_MS : options.timeoutMs,
       },
-      init?.signal ?? new AbortController().signal,
+      init?.signal ?? NEVER,
     )
     const stream = BODILESS.includes(response.status)
       ? null
