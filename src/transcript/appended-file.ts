@@ -3,6 +3,9 @@ import { directoryOf, openIfThere, type FileHandle, type Files } from '../base/f
 /** Something nobody finds on a disk: forces the next look to differ. */
 const TO_BE_READ_AGAIN = 'to be read again'
 
+/** Enough to tell where a line may begin. */
+const FIRST_BYTES = 8
+
 /** What is being written, and how much of it was kept before: characters and bytes. */
 interface Batch {
   readonly bytes: Uint8Array
@@ -126,7 +129,7 @@ export class AppendedFile {
   #finish(handle: FileHandle, writing: Promise<void>, batch: Batch): Promise<void> {
     const finished = writing.then(
       () => this.#wrote(batch),
-      (error: unknown) => this.#takeBack(handle, error),
+      (error: unknown) => this.#takeBack(handle, batch.bytes, error),
     )
     this.#underWay = batch
     this.#writing = finished.finally(() => {
@@ -143,9 +146,20 @@ export class AppendedFile {
     this.#keptBytes -= keptBytes
   }
 
-  /** A part of a batch must not stay: the next one would be glued to it. */
-  async #takeBack(handle: FileHandle, error: unknown): Promise<never> {
-    await handle.truncate(this.#written).catch(this.#onSpoilt)
+  /**
+   * A part of a batch must not stay: the next one would be glued to it. It is what the file ends with: how long the file
+   * was before nobody knows for sure, since others may have appended without the lock, and theirs must stay.
+   */
+  async #takeBack(handle: FileHandle, batch: Uint8Array, error: unknown): Promise<never> {
+    try {
+      const { size } = handle.stat()
+      const from = Math.max(this.#written, size - batch.length)
+      const end = size > from ? await handle.read(from, size - from) : new Uint8Array()
+      const part = overlap(Buffer.from(end.buffer, end.byteOffset, end.length), batch)
+      if (part > 0) await handle.truncate(size - part)
+    } catch (cause) {
+      this.#onSpoilt(cause)
+    }
     throw error
   }
 
@@ -162,9 +176,10 @@ export class AppendedFile {
    * a later write and loses this one would glue somebody's entry to what comes after it.
    */
   async endLastLine(): Promise<void> {
-    const handle = await this.#files.open(this.path, 'update')
+    // Behind whatever the file holds by now: somebody may have appended without the lock.
+    const handle = await this.#files.open(this.path, 'append')
     try {
-      await handle.write('\n', this.#written)
+      await handle.write('\n')
       await handle.sync()
     } finally {
       await handle.close()
@@ -217,4 +232,16 @@ export class AppendedFile {
     await this.writing
     await handle?.close()
   }
+}
+
+/** How many bytes at the end of the one are the beginning of the other, at most. */
+function overlap(end: Buffer, beginning: Uint8Array): number {
+  const first = beginning.subarray(0, FIRST_BYTES)
+  for (let at = end.indexOf(first); at >= 0; at = end.indexOf(first, at + 1)) {
+    if (end.subarray(at).equals(beginning.subarray(0, end.length - at))) return end.length - at
+  }
+  for (let length = Math.min(first.length - 1, end.length); length > 0; length--) {
+    if (end.subarray(end.length - length).equals(beginning.subarray(0, length))) return length
+  }
+  return 0
 }

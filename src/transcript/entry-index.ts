@@ -176,6 +176,12 @@ export class EntryIndex {
     this.#notes.push({ kind: 'duplicate-id', line: this.lineAt(later), bytes: this.lengthAt(later) })
   }
 
+  /** The first one cannot be read: it was written again, as the journal does with a line a power cut has spoilt. */
+  takePlaceOf(earlier: number, later: number): void {
+    this.kill(earlier, { kind: 'corrupt', line: this.lineAt(earlier), bytes: this.lengthAt(earlier) })
+    this.#originals.set(earlier, later)
+  }
+
   /** The entry that stands for this one, which may be a copy itself. */
   originalOf(at: number): number {
     let original = at

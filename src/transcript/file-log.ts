@@ -4,6 +4,7 @@ import type { Ids } from '../base/ids.ts'
 import type { Journal, JournalRecord } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
 import type { Processes } from '../base/processes.ts'
+import { NEVER } from '../base/never.ts'
 import type { Entry, SessionHeader } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { EntryId, SessionId } from '../core/ids.ts'
@@ -27,7 +28,6 @@ import { TreeReader } from './tree-reader.ts'
 import type { WriteBehind } from './write-behind.ts'
 
 const SMALL_FILE_BYTES = 1024 * 1024
-const NEVER = new AbortController().signal
 
 /** What all file logs of one store share. */
 export interface FileLogContext {
@@ -62,6 +62,8 @@ export class FileLog implements EntryLog {
   #lastId: EntryId | undefined
   #lookedAt = 0
   #failed: GatewayError | undefined
+  /** Also a file that was there may be one that somebody else has created a moment ago and named in a journal only. */
+  #isNameDurable = false
   /** The last write, which may be on its way from the journal to the file. */
   #lastWrite: Promise<void> = Promise.resolve()
 
@@ -299,9 +301,8 @@ export class FileLog implements EntryLog {
   }
 
   async #writeDirectly(text: string, isSynced: boolean): Promise<void> {
-    const isNew = !this.#file.isThere
     await this.#follower.append(text)
-    if (isSynced) await this.#sync(isNew)
+    if (isSynced) await this.#sync()
   }
 
   /** Not there, or there with nothing in it: the header comes first. */
@@ -315,10 +316,11 @@ export class FileLog implements EntryLog {
   }
 
   /** After a failed sync nobody knows what is on the disk: this log stops here. */
-  async #sync(isNew: boolean): Promise<void> {
+  async #sync(): Promise<void> {
     try {
       await this.#file.sync()
-      if (isNew) await this.#file.syncName()
+      if (!this.#isNameDurable) await this.#file.syncName()
+      this.#isNameDurable = true
     } catch (error) {
       this.#context.suspects.add(this.#file.path)
       throw this.#fail(error)

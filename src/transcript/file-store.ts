@@ -4,6 +4,7 @@ import type { Ids } from '../base/ids.ts'
 import type { Journal } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
 import type { Processes } from '../base/processes.ts'
+import { NEVER } from '../base/never.ts'
 import type { Entry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
@@ -163,14 +164,14 @@ export class FileTranscriptStore implements TranscriptStore {
   /** @internal for the journal's topic */
   async reconcile(sessionId: SessionId): Promise<void> {
     const log = new FileLog(this.#context, sessionId, this.#path(sessionId))
-    await log.reconcile(new AbortController().signal)
+    await log.reconcile(NEVER)
   }
 
   /** @internal for the journal's topic */
   async sync(sessionId: SessionId): Promise<void> {
     const path = this.#path(sessionId)
     const open = await this.#open.peek(sessionId)
-    await open?.log.settle(new AbortController().signal)
+    await open?.log.settle(NEVER)
     await this.#syncFile(path)
   }
 

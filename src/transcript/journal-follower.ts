@@ -114,7 +114,12 @@ export class JournalFollower implements LockUser, Behind {
   /** Inside the lock. */
   async payOwed(): Promise<void> {
     if (!this.#file.isOwedLines) return
-    await this.#file.payOwed()
+    try {
+      await this.#file.payOwed()
+    } finally {
+      // It may be the first that reaches the file at all, and the journal is about to forget what it says.
+      this.#parts.onCreated()
+    }
     // While lines are owed, more records than theirs do no harm.
     if (!this.#file.isOwedLines) this.#owedRecords = []
   }

@@ -1,5 +1,6 @@
 import { deferred, type Deferred } from '../base/deferred.ts'
 import type { JournalRecord } from '../base/journal.ts'
+import { NEVER } from '../base/never.ts'
 import type { Entry, EntryDraft, SessionHeader } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { EntryId, SessionId } from '../core/ids.ts'
@@ -33,7 +34,6 @@ export interface LogTranscriptOptions {
   readonly onAppended?: (sessionId: SessionId, entries: readonly Entry[]) => void
 }
 
-const NEVER = new AbortController().signal
 const NOTHING: readonly JournalRecord[] = []
 
 interface AppendJob {

@@ -85,3 +85,35 @@ describe.each([true, false])('a program that appends without the lock (journal: 
     expect(later?.parentId).toBe(inBurst?.id)
   })
 })
+
+describe('a file whose name somebody else has not made durable', () => {
+  it('is there after a power cut when we have acknowledged something in it', async () => {
+    const clock = new ManualClock()
+    const files = new MemoryFiles({ now: () => clock.now() })
+    const theirs = await openHouse({ files, clock, withJournal: true })
+    await (await theirs.store.open(sessionId('sess_a'), never)).append([userDraft('theirs')])
+    const ours = await openHouse({ files, clock, withJournal: false, seed: 2 })
+    await (await ours.store.open(sessionId('sess_a'), never)).append([userDraft('ours')])
+    expect(files.crash().text(PATH)).toContain('"ours"')
+  })
+})
+
+describe('a line that was spoilt and written again', () => {
+  it('keeps its id', async () => {
+    const clock = new ManualClock()
+    const files = new MemoryFiles({ now: () => clock.now() })
+    const { store } = await openHouse({ files, clock, withJournal: false })
+    const transcript = await store.open(sessionId('sess_a'), never)
+    await transcript.append([userDraft('first')])
+    const [entry] = await transcript.append([userDraft('second')])
+    await store.close()
+    const [last] = (files.text(PATH) ?? '').split('\n').slice(-2)
+    files.plant(PATH, `${(files.text(PATH) ?? '').slice(0, -1)}\0{"type":"custom","id":"${THEIRS}"}\n${last}\n`)
+    const again = await openHouse({ files, clock, withJournal: false, seed: 2 })
+    const reopened = await again.store.open(sessionId('sess_a'), never)
+    expect((await entriesOf(reopened)).map(({ id }) => id)).toContain(entry?.id)
+    expect(reopened.leafId).toBe(entry?.id)
+    expect(reopened.repairs.map(({ kind }) => kind)).toEqual(['corrupt'])
+    expect((await reopened.context()).messages).toHaveLength(2)
+  })
+})

@@ -40,6 +40,7 @@ class CountingFiles extends MemoryFiles {
     const all = Buffer.from(bytes)
     await handle.write(all.subarray(0, all.length / 2))
     await gate
+    if (this.isFull) throw Object.assign(new Error('no space'), { code: 'ENOSPC' })
     await handle.write(all.subarray(all.length / 2))
   }
 }
@@ -239,6 +240,53 @@ describe('lines that are durable and not in their file yet', () => {
       'two',
       'three',
     ])
+  })
+
+  it('are not cut off with a part of a later one when somebody wrote between them', async () => {
+    await open({})
+    // The second of a burst has looked at the file, and the next ones rely on that.
+    await transcript.append([userDraft('second')])
+    const handle = await files.open(PATH, 'append')
+    await handle.write('{"type":"custom","id":"fe0fe0fe","parentId":null,"timestamp":"","customType":"theirs"}\n')
+    await handle.close()
+    await transcript.append([userDraft('behind theirs')])
+    const before = files.text(PATH)
+    const gate = deferred()
+    files.slow = gate.promise
+    const appending = transcript.append([userDraft('half of it')])
+    await settle()
+    expect(files.text(PATH)?.length).toBeGreaterThan(before?.length ?? 0)
+    files.isFull = true
+    gate.resolve()
+    await appending
+    expect(files.text(PATH)).toBe(before)
+    files.isFull = false
+    files.slow = undefined
+    await house.close()
+    expect(linesOf().map((line) => /"content":"([\w ]+)"/.exec(line)?.[1])).toEqual([
+      undefined,
+      'first',
+      'second',
+      undefined,
+      'behind theirs',
+      'half of it',
+    ])
+  })
+
+  it('survive a power cut also when their file began with them, late', async () => {
+    house = await openHouse({ files, clock, withJournal: true })
+    transcript = await house.store.open(SESSION, never)
+    const gate = deferred()
+    files.gate = gate.promise
+    const appending = transcript.append([userDraft('first')])
+    await clock.advance(30)
+    await files.remove(`${PATH}.lock`)
+    gate.resolve()
+    await appending
+    expect(files.text(PATH)).toBeUndefined()
+    await house.journal?.checkpoint()
+    const later = await openHouse({ files: files.crash(), clock, withJournal: true, seed: 2, processes: dead() })
+    expect(await texts(await later.store.open(SESSION, never))).toEqual(['first'])
   })
 
   it('wait for a disk that is full, and keep their order', async () => {
