@@ -11,9 +11,6 @@ export interface PulseActions {
 
 type PulseIntervals = Pick<Intervals, 'heartbeatMs' | 'pingMs' | 'deadAfterMs' | 'confirmMs'>
 
-/** Ends often come together, a task's and the answer to what ended it: one question serves them all. */
-const ASK_AFTER_MS = 20
-
 /** Terminal frames one silent link can owe us; more are sent all the same, but not repeated. */
 const MAX_UNCONFIRMED = 256
 
@@ -94,8 +91,9 @@ export class Pulse {
     return this.#pongsSeen ? [...this.#unconfirmed] : []
   }
 
+  /** Ends often come together, a task's and the answer to what ended it: one question, after them, serves them all. */
   #askSoon(): void {
-    if (!this.#ask.isSet) this.#ask.set(ASK_AFTER_MS, () => this.#askForLife())
+    if (!this.#ask.isSet) this.#ask.set(0, () => this.#askForLife())
   }
 
   #askForLife(): void {
