@@ -136,7 +136,7 @@ function toSettings(key: SessionKey, autoCleanup: boolean | undefined, config: C
     maxRounds: config.task.max_rounds,
     historyLimit: historyLimitOf(key, config.channels),
     thinkingLevel: config.agent.thinking,
-    pruning: { ...pruning, ttlMs: ttl, allowTools: tools.allow, denyTools: tools.deny },
+    pruning: { ttlMs: ttl, allowTools: tools.allow, denyTools: tools.deny, ...pruning },
     compaction: config.compaction,
     cleanup: {
       enabled: autoCleanup ?? config.task.auto_cleanup_enabled,

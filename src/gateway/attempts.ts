@@ -129,8 +129,8 @@ export class Attempts {
     const known = this.#parts.find(run)
     if (known?.content === undefined) return
     const fate = await this.#parts.send({
-      ...replyOf(known, known.content),
       redelivered,
+      ...replyOf(known, known.content),
       ...(requested === true ? { requested } : {}),
     })
     if (fate === 'waiting' && isEphemeralAccount(known.message.account))

@@ -85,10 +85,11 @@ export class Gateway implements Intake {
   async accept(message: InboundMessage, onDurable?: (acceptance: Acceptance) => void): Promise<Acceptance> {
     if (this.#state === 'closed') throw new GatewayError('SHUTTING_DOWN', 'the gateway is shutting down')
     const key = this.#keyOf(message)
-    const accepted: AcceptedMessage = { ...message, run: this.#newRunId(), key, acceptedAt: this.#parts.clock.now() }
+    const ours = { run: this.#newRunId(), key, acceptedAt: this.#parts.clock.now() }
+    const accepted: AcceptedMessage = Object.assign({}, message, ours)
     let acceptance: Acceptance | undefined
     const storing = this.#store(accepted).then((stored) => {
-      const made: Acceptance = { ...stored, key }
+      const made: Acceptance = { key, ...stored }
       acceptance = made
       onDurable?.(made)
       return made

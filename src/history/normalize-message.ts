@@ -40,7 +40,9 @@ export function normalizeMessage(stored: Loose | Message): Normalized {
   const before = known.get(stored)
   if (before !== undefined) return before
   const notes = new Set<string>()
-  const normalized = { ...normalize({ ...stored }, notes), notes: [...notes] }
+  const { message, kind } = normalize({ ...stored }, notes)
+  const normalized: Normalized =
+    message === undefined ? { kind, notes: [...notes] } : { kind, message, notes: [...notes] }
   known.set(stored, normalized)
   return normalized
 }

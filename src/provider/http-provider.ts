@@ -106,8 +106,9 @@ export class HttpProvider implements ModelProvider {
 
   #begin(request: EncodedRequest, decoder: StreamDecoder, context: DecodeContext, signal: AbortSignal): WireAnswer {
     const { urlOf, headers, wire } = this.#options
+    const { http, clock } = this.#parts
     const wireRequest = { url: urlOf(request.model), headers, body: request.body }
-    return new WireAnswer(wireRequest, decoder, context, { ...this.#parts, options: wire }, signal)
+    return new WireAnswer(wireRequest, decoder, context, { http, clock, options: wire }, signal)
   }
 
   #contextOf(model: string): DecodeContext {

@@ -239,7 +239,8 @@ export class Session {
     const next = this.#queue.shift()
     if (next === undefined) return
     const running: Running = {
-      ...next,
+      message: next.message,
+      ticket: next.ticket,
       controller: new AbortController(),
       joined: [],
       answer: undefined,

@@ -71,16 +71,23 @@ export class FileLog implements EntryLog {
     this.#context = context
     this.#sessionId = sessionId
     this.#file = new AppendedFile(context.files, path, (cause) => void this.#fail(cause))
-    const { limits, ...ports } = context
+    const { files, clock, ids, processes, log, limits, writeBehind } = context
     this.#lock = lockOf(`${path}.lock`, {
-      ...ports,
+      files,
+      clock,
+      ids,
+      processes,
+      log,
       timeoutMs: limits.lockTimeoutMs,
       staleMs: limits.lockStaleMs,
       lingerMs: limits.lockLingerMs,
     })
     this.#follower = new JournalFollower({
-      ...context,
+      clock,
+      log,
+      writeBehind,
       sessionId,
+      onCreated: () => context.onCreated(),
       file: this.#file,
       lock: this.#lock,
       writeBehindBytes: limits.writeBehindBytes,

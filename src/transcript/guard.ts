@@ -168,7 +168,7 @@ function withProvenance(message: UserMessage, given: Provenance | undefined): Us
   const provenance = own ?? validProvenance(given)
   if (provenance === undefined && message.provenance === undefined) return message
   const { provenance: _, ...rest } = message
-  return provenance === undefined ? rest : { ...rest, provenance }
+  return provenance === undefined ? rest : Object.assign(rest, { provenance })
 }
 
 function validProvenance(value: unknown): Provenance | undefined {

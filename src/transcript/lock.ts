@@ -291,7 +291,8 @@ export class WriteLock {
     }
     try {
       const createdAt = new Date(clock.now()).toISOString()
-      await handle.write(JSON.stringify({ ...processes.self, createdAt, token: ids.hex(16) }))
+      const { pid, startedAt, host } = processes.self
+      await handle.write(JSON.stringify({ pid, startedAt, host, createdAt, token: ids.hex(16) }))
       const stat = handle.stat()
       this.#owned = { stat, since: clock.now(), cancelExit: processes.onExit(this.path, stat.identity) }
       return true

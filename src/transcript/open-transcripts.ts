@@ -59,7 +59,7 @@ export class OpenTranscripts {
       try {
         const opened = await slot.opening
         slot.opened = opened
-        return { ...opened, release: () => this.#release(slot) }
+        return { log: opened.log, transcript: opened.transcript, release: () => this.#release(slot) }
       } catch (error) {
         slot.users--
         this.#drop(slot)

@@ -56,7 +56,8 @@ export class Arrivals {
       this.#underway.delete(underway)
       if (this.#last.get(arrival.sessionId) === done) this.#last.delete(arrival.sessionId)
     })
-    const underway: Underway = { ...arrival, controller, done }
+    const { request, link, sessionId } = arrival
+    const underway: Underway = { request, link, sessionId, controller, done }
     this.#underway.add(underway)
     this.#last.set(arrival.sessionId, done)
     return 'taken'
