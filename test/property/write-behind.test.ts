@@ -15,6 +15,8 @@ import type { TranscriptStore } from '../../src/transcript/store.ts'
 import { DIRECTORY, entriesOf, never, openHouse, sessionId, userDraft } from '../support/transcripts.ts'
 
 const RUNS = { seed: 20261116, numRuns: Number(process.env['CLEW_FUZZ_INTERLEAVINGS'] ?? 400) }
+/** Of one property; the long run has many more cases. */
+const PATIENCE_MS = Math.max(60_000, 20 * RUNS.numRuns)
 const SESSIONS = ['sess_a', 'sess_b'].map(sessionId)
 const OURSELVES = new ScriptedProcesses()
 const ANOTHER = new ScriptedProcesses({ pid: 3_000, startedAt: '3' })
@@ -284,7 +286,7 @@ const manySteps = fc.array(step, { minLength: 3, maxLength: 40 })
 /** Everything is put off, or what comes together with something else. */
 const putOffFrom = fc.constantFrom(1, 2)
 
-describe('lines that follow the journal into their file', () => {
+describe(`lines that follow the journal into their file (seed ${RUNS.seed})`, { timeout: PATIENCE_MS }, () => {
   it('are all there, once and in order, whatever happens meanwhile', async () => {
     await fc.assert(
       fc.asyncProperty(manySteps, putOffFrom, async (steps, from) => {
