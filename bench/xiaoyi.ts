@@ -1,13 +1,15 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { sleep } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
+import { NEVER } from '../src/base/never.ts'
 import { homePaths } from '../src/cli/home.ts'
 import { createNodePlatform } from '../src/cli/node-platform.ts'
 import { createXiaoyiSimulator, type XiaoyiSimulator } from '../src/simulator/xiaoyi/simulator.ts'
+import { AGENT } from './lib/xiaoyi-agent.ts'
 import { cpuSecondsOf, GatewayProcess, quantile } from './lib/gateway-process.ts'
 
 /**
@@ -25,8 +27,6 @@ const WARM_UP_CLEARS = 150
 /** 50 pieces per second and session: a quick model. */
 const WORD_EVERY_MS = 20
 const LIMIT_MS = 10
-const AGENT = { ak: 'ak', sk: 'sk', agentId: 'agent-1' }
-const never = new AbortController().signal
 
 const platform = createNodePlatform(silentLog)
 const { clock, ids, httpServers: servers } = platform
@@ -87,11 +87,11 @@ async function measure(start: (home: string, urls: readonly string[]) => Promise
   })
   const home = GatewayProcess.newHome()
   const agent = await start(home, simulator.urls)
-  while (simulator.connections.ready().length < 2) await sleep(clock, 10, never)
+  while (simulator.connections.ready().length < 2) await sleep(clock, 10, NEVER)
   for (let count = 0; count < WARM_UP_CLEARS; count++) await clearOnce(simulator)
   for (let count = 0; count < STREAMING_SESSIONS; count++) {
     simulator.say('stream', { sessionId: `streaming-${count}`, via: count % 2 })
-    await sleep(clock, 7, never)
+    await sleep(clock, 7, NEVER)
   }
   for (let count = 0; count < WARM_UP_CLEARS; count++) await clearOnce(simulator)
   const before = { cpu: cpuSecondsOf(agent.pid), words: await wordsSaid(), at: performance.now() }
@@ -111,7 +111,7 @@ async function measure(start: (home: string, urls: readonly string[]) => Promise
 async function clearOnce(simulator: XiaoyiSimulator): Promise<number> {
   simulator.newConversation()
   const task = simulator.say('stream')
-  while (task.text === '') await sleep(clock, 1, never)
+  while (task.text === '') await sleep(clock, 1, NEVER)
   const began = performance.now()
   await new Promise<void>((resolve) => {
     simulator.phone.events.onControl = () => resolve()
@@ -119,7 +119,7 @@ async function clearOnce(simulator: XiaoyiSimulator): Promise<number> {
   })
   const took = performance.now() - began
   // What the agent still does about this one is not to be met by the next.
-  await sleep(clock, 5, never)
+  await sleep(clock, 5, NEVER)
   return took
 }
 
@@ -139,7 +139,6 @@ async function startClew(home: string, [wsUrl1, wsUrl2]: readonly string[]): Pro
 }
 
 async function startBare(home: string, urls: readonly string[]): Promise<Agent> {
-  await mkdir(home, { recursive: true })
   const program = join(import.meta.dirname, 'processes', 'bare-agent.ts')
   const child = fork(program, [join(home, 'journal'), baseUrl, ...urls])
   const ended = once(child, 'exit')

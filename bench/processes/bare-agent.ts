@@ -2,6 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { request, type ClientRequest } from 'node:http'
 import { WebSocket } from 'ws'
+import { AGENT } from '../lib/xiaoyi-agent.ts'
 
 /**
  * What a clear costs at least on this machine: the same links, frames, model and disk, and nothing of a gateway. It
@@ -10,7 +11,6 @@ import { WebSocket } from 'ws'
  * `node bare-agent.ts <file> <base url of the model> <url of a link>…`
  */
 const [journalPath = '', baseUrl = '', ...urls] = process.argv.slice(2)
-const AGENT = { ak: 'ak', sk: 'sk', agentId: 'agent-1' }
 const PIECE_MS = 100
 
 interface Frame {

@@ -177,7 +177,7 @@ export class EntryIndex {
   }
 
   /** The first one cannot be read: it was written again, as the journal does with a line a power cut has spoilt. */
-  takePlaceOf(earlier: number, later: number): void {
+  replaceUnreadable(later: number, earlier: number): void {
     this.kill(earlier, { kind: 'corrupt', line: this.lineAt(earlier), bytes: this.lengthAt(earlier) })
     this.#originals.set(earlier, later)
   }

@@ -11,6 +11,12 @@ export interface OpenTranscript {
   readonly transcript: LogTranscript
 }
 
+export interface TranscriptInUse {
+  readonly transcript: LogTranscript
+  /** Lets go of it. Once. */
+  release(): Promise<void>
+}
+
 export interface OpenTranscriptsParts {
   readonly clock: Clock
   readonly log: Log
@@ -50,16 +56,15 @@ export class OpenTranscripts {
     this.#parts = parts
   }
 
-  /** Opens it, or joins those who have; `release` lets go of it. */
-  async use(sessionId: SessionId, signal: AbortSignal): Promise<OpenTranscript & { release(): Promise<void> }> {
+  /** Opens it, or joins those who have. */
+  async use(sessionId: SessionId, signal: AbortSignal): Promise<TranscriptInUse> {
     for (;;) {
       const slot = this.#slotFor(sessionId, signal)
       slot.users++
       this.#noLongerIdle(slot)
       try {
-        const opened = await slot.opening
-        slot.opened = opened
-        return { log: opened.log, transcript: opened.transcript, release: () => this.#release(slot) }
+        slot.opened = await slot.opening
+        return { transcript: slot.opened.transcript, release: () => this.#release(slot) }
       } catch (error) {
         slot.users--
         this.#drop(slot)

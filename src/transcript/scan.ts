@@ -261,7 +261,7 @@ async function resolveCopies(handle: FileHandle, index: EntryIndex): Promise<voi
     const earlier = index.originalOf(latest)
     const [one, other] = [await readRaw(handle, index, later), await readRaw(handle, index, earlier)]
     if (JSON.stringify(one) === JSON.stringify(other)) index.dropCopy(later, earlier)
-    else if (other === undefined) index.takePlaceOf(earlier, later)
+    else if (other === undefined) index.replaceUnreadable(later, earlier)
     else index.renameCopy(later, earlier)
   }
   index.forgetCopies()

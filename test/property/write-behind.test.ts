@@ -2,16 +2,17 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { assertNever } from '../../src/base/assert-never.ts'
 import { deferred, type Deferred } from '../../src/base/deferred.ts'
-import type { FileHandle, Files, OpenMode } from '../../src/base/files.ts'
+import type { Files } from '../../src/base/files.ts'
 import { isRecord, parseJson } from '../../src/base/json.ts'
 import type { Entry } from '../../src/core/entry.ts'
 import type { SessionId } from '../../src/core/ids.ts'
 import { ManualClock, settle } from '../../src/testing/manual-clock.ts'
-import { MemoryFiles } from '../../src/testing/memory-files.ts'
+import type { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
 import { LOOK_MS } from '../../src/transcript/lock.ts'
 import type { TranscriptStore } from '../../src/transcript/store.ts'
+import { MoodyFiles } from '../support/moody-files.ts'
 import { DIRECTORY, entriesOf, never, openHouse, sessionId, userDraft } from '../support/transcripts.ts'
 
 const RUNS = { seed: 20261116, numRuns: Number(process.env['CLEW_FUZZ_INTERLEAVINGS'] ?? 400) }
@@ -21,50 +22,6 @@ const SESSIONS = ['sess_a', 'sess_b'].map(sessionId)
 const OURSELVES = new ScriptedProcesses()
 const ANOTHER = new ScriptedProcesses({ pid: 3_000, startedAt: '3' })
 const pathOf = (session: number): string => `${DIRECTORY}/${SESSIONS[session]}.jsonl`
-
-/** A disk whose writes to transcripts can be slow or fail, and whose journal can take its time. */
-class MoodyFiles extends MemoryFiles {
-  isFull = false
-  /** Writes that have reached the disk in part. */
-  halfway = 0
-  slow: Deferred<void> | undefined
-  gate: Deferred<void> | undefined
-
-  override async open(path: string, mode: OpenMode, permissions?: number): Promise<FileHandle> {
-    const handle = await super.open(path, mode, permissions)
-    if (path.endsWith('.log')) return { ...handle, sync: async () => (await this.gate?.promise, handle.sync()) }
-    if (!path.endsWith('.jsonl') || mode !== 'append') return handle
-    return {
-      ...handle,
-      write: (bytes, position) => {
-        if (this.isFull) throw Object.assign(new Error('no space'), { code: 'ENOSPC' })
-        return this.slow === undefined ? handle.write(bytes, position) : this.#slowly(handle, bytes, this.slow)
-      },
-    }
-  }
-
-  /** As pi does: no lock, one write to the end of the file. */
-  async appendAsForeign(path: string, id: string): Promise<void> {
-    if (this.statNow(path) === undefined) return
-    const handle = await super.open(path, 'append')
-    await handle.write(`${JSON.stringify({ type: 'custom', id, parentId: null, timestamp: '', customType: 'x' })}\n`)
-    await handle.close()
-  }
-
-  /** Half of it, and the rest when the disk is quick again; when it is full by then the rest fails. */
-  async #slowly(handle: FileHandle, bytes: string | Uint8Array, slow: Deferred<void>): Promise<void> {
-    const all = Buffer.from(bytes)
-    this.halfway++
-    try {
-      await handle.write(all.subarray(0, all.length / 2))
-      await slow.promise
-      if (this.isFull) throw Object.assign(new Error('no space'), { code: 'ENOSPC' })
-      await handle.write(all.subarray(all.length / 2))
-    } finally {
-      this.halfway--
-    }
-  }
-}
 
 /** The same disk for another process: locks are told apart by the port. */
 function seenByAnother(files: MemoryFiles): Files {
@@ -128,6 +85,8 @@ async function perform(steps: readonly Step[], writeBehindFrom: number): Promise
     const quiet = work.catch(() => undefined).finally(() => underWay.delete(quiet))
     underWay.add(quiet)
   }
+  let slow: Deferred<void> | undefined
+  let gate: Deferred<void> | undefined
   let count = 0
   for (const next of steps) {
     const at = 'session' in next ? next.session : 0
@@ -142,7 +101,7 @@ async function perform(steps: readonly Step[], writeBehindFrom: number): Promise
         break
       case 'foreign':
         // Nobody can help somebody who writes into the middle of a line.
-        if (files.halfway > 0) break
+        if (files.halfway > 0 || files.statNow(pathOf(at)) === undefined) break
         isAlone[at] = false
         begin(files.appendAsForeign(pathOf(at), `f0e${String(count++).padStart(5, '0')}`))
         break
@@ -167,7 +126,8 @@ async function perform(steps: readonly Step[], writeBehindFrom: number): Promise
         begin(house.journal?.checkpoint() ?? Promise.resolve())
         break
       case 'slow':
-        files.slow ??= deferred()
+        slow ??= deferred()
+        files.slow = slow.promise
         break
       case 'quick':
         quick()
@@ -179,7 +139,8 @@ async function perform(steps: readonly Step[], writeBehindFrom: number): Promise
         files.isFull = false
         break
       case 'hold journal':
-        files.gate ??= deferred()
+        gate ??= deferred()
+        files.gate = gate.promise
         break
       case 'let go':
         letGo()
@@ -211,13 +172,13 @@ async function perform(steps: readonly Step[], writeBehindFrom: number): Promise
   }
 
   function quick(): void {
-    files.slow?.resolve()
-    files.slow = undefined
+    slow?.resolve()
+    slow = files.slow = undefined
   }
 
   function letGo(): void {
-    files.gate?.resolve()
-    files.gate = undefined
+    gate?.resolve()
+    gate = files.gate = undefined
   }
 }
 

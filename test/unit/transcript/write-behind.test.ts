@@ -1,11 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { FileHandle, OpenMode } from '../../../src/base/files.ts'
 import { deferred } from '../../../src/base/deferred.ts'
 import { ManualClock, settle } from '../../../src/testing/manual-clock.ts'
-import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { ScriptedProcesses } from '../../../src/testing/scripted-processes.ts'
 import type { TranscriptLimits } from '../../../src/transcript/limits.ts'
 import type { Transcript } from '../../../src/transcript/store.ts'
+import { MoodyFiles } from '../../support/moody-files.ts'
 import { DIRECTORY, entriesOf, never, openHouse, sessionId, userDraft, type House } from '../../support/transcripts.ts'
 
 const SESSION = sessionId('sess_a')
@@ -13,40 +12,8 @@ const PATH = `${DIRECTORY}/sess_a.jsonl`
 /** Whatever can be put off is put off. */
 const CROWDED: Partial<TranscriptLimits> = { writeBehindFrom: 1 }
 
-/** Counts the writes to transcripts, and can refuse them. */
-class CountingFiles extends MemoryFiles {
-  writes = 0
-  isFull = false
-  /** Syncs of the journal wait for it. */
-  gate: Promise<void> | undefined
-  /** A write to a transcript gets half of its bytes to the disk and waits for it with the rest. */
-  slow: Promise<void> | undefined
-
-  override async open(path: string, mode: OpenMode, permissions?: number): Promise<FileHandle> {
-    const handle = await super.open(path, mode, permissions)
-    if (path.endsWith('.log')) return { ...handle, sync: async () => (await this.gate, handle.sync()) }
-    if (!path.endsWith('.jsonl') || mode !== 'append') return handle
-    return {
-      ...handle,
-      write: (bytes, position) => {
-        if (this.isFull) throw Object.assign(new Error('no space'), { code: 'ENOSPC' })
-        this.writes++
-        return this.slow === undefined ? handle.write(bytes, position) : this.#writeSlowly(handle, bytes, this.slow)
-      },
-    }
-  }
-
-  async #writeSlowly(handle: FileHandle, bytes: string | Uint8Array, gate: Promise<void>): Promise<void> {
-    const all = Buffer.from(bytes)
-    await handle.write(all.subarray(0, all.length / 2))
-    await gate
-    if (this.isFull) throw Object.assign(new Error('no space'), { code: 'ENOSPC' })
-    await handle.write(all.subarray(all.length / 2))
-  }
-}
-
 let clock: ManualClock
-let files: CountingFiles
+let files: MoodyFiles
 let house: House
 let transcript: Transcript
 
@@ -58,7 +25,7 @@ async function open(limits: Partial<TranscriptLimits>): Promise<void> {
 
 beforeEach(() => {
   clock = new ManualClock()
-  files = new CountingFiles({ now: () => clock.now() })
+  files = new MoodyFiles({ now: () => clock.now() })
 })
 
 const linesOf = (path = PATH): string[] => (files.text(path) ?? '').split('\n').slice(0, -1)
@@ -205,9 +172,7 @@ describe('lines that are durable and not in their file yet', () => {
     files.gate = gate.promise
     const appending = transcript.append([userDraft('last')])
     await settle()
-    const handle = await files.open(PATH, 'append')
-    await handle.write('{"type":"custom","id":"fe0fe0fe","parentId":null,"timestamp":"","customType":"theirs"}\n')
-    await handle.close()
+    await files.appendAsForeign(PATH, 'fe0fe0fe')
     await clock.advance(20)
     gate.resolve()
     const [last] = await appending
@@ -246,9 +211,7 @@ describe('lines that are durable and not in their file yet', () => {
     await open({})
     // The second of a burst has looked at the file, and the next ones rely on that.
     await transcript.append([userDraft('second')])
-    const handle = await files.open(PATH, 'append')
-    await handle.write('{"type":"custom","id":"fe0fe0fe","parentId":null,"timestamp":"","customType":"theirs"}\n')
-    await handle.close()
+    await files.appendAsForeign(PATH, 'fe0fe0fe')
     await transcript.append([userDraft('behind theirs')])
     const before = files.text(PATH)
     const gate = deferred()
