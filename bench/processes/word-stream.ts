@@ -7,7 +7,7 @@ import { performance } from 'node:perf_hooks'
  * A model behind an OpenAI-compatible API that says one word after the other, to everybody who asks, until they leave.
  * It stands for a service elsewhere but shares the processors with what is measured: it is as cheap as can be, and
  * steps back when somebody else wants to work. `node word-stream.ts <ms between words>`; it sends its address to its
- * parent first, then how many words it has said, whenever it is asked.
+ * parent first, then how many words it has said, whenever it is asked (`words`). `end` finishes all answers.
  */
 setPriority(constants.priority.PRIORITY_LOW)
 const everyMs = Number(process.argv[2])
@@ -15,6 +15,7 @@ const everyMs = Number(process.argv[2])
 const slots: Set<ServerResponse>[] = Array.from({ length: everyMs }, () => new Set())
 const word = asChunk({ choices: [{ index: 0, delta: { content: 'word ' } }] })
 const first = asChunk({ choices: [{ index: 0, delta: { role: 'assistant' } }] })
+const last = asChunk({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
 let opened = 0
 let words = 0
 const server = createServer((request, response) => {
@@ -40,7 +41,13 @@ setInterval(() => {
     }
   }
 }, 1)
-process.on('message', () => process.send?.(words))
+process.on('message', (asked) => {
+  if (asked === 'words') return void process.send?.(words)
+  for (const response of slots.flatMap((slot) => [...slot])) {
+    response.socket?.write(last)
+    response.end()
+  }
+})
 process.on('disconnect', () => process.exit())
 process.send?.(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`)
 

@@ -1,3 +1,4 @@
+import { GrowingText } from '../base/growing-text.ts'
 import type { JsonObject } from '../base/json.ts'
 import { NO_USAGE, type AssistantBlock, type AssistantMessage, type StopReason, type Usage } from '../core/message.ts'
 import { parseJsonObject } from './json-object.ts'
@@ -5,14 +6,14 @@ import type { ModelApi, ModelEvent } from './provider.ts'
 
 export interface TextDraft {
   readonly type: 'text'
-  text: string
+  text: GrowingText
   signature: string | undefined
   raw: JsonObject | undefined
 }
 
 export interface ThinkingDraft {
   readonly type: 'thinking'
-  text: string
+  text: GrowingText
   signature: string | undefined
   redacted: boolean
   raw: JsonObject | undefined
@@ -23,7 +24,7 @@ export interface CallDraft {
   id: string
   name: string
   /** Fragments of JSON, joined. */
-  json: string
+  json: GrowingText
   signature: string | undefined
   raw: JsonObject | undefined
 }
@@ -60,15 +61,28 @@ export class AnswerDraft {
   visible = false
 
   openText(): TextDraft {
-    return this.#push({ type: 'text', text: '', signature: undefined, raw: undefined })
+    return this.#push({ type: 'text', text: new GrowingText(), signature: undefined, raw: undefined })
   }
 
   openThinking(): ThinkingDraft {
-    return this.#push({ type: 'thinking', text: '', signature: undefined, redacted: false, raw: undefined })
+    return this.#push({
+      type: 'thinking',
+      text: new GrowingText(),
+      signature: undefined,
+      redacted: false,
+      raw: undefined,
+    })
   }
 
   openCall(id: string, name: string): CallDraft {
-    const call = this.#push<CallDraft>({ type: 'toolCall', id, name, json: '', signature: undefined, raw: undefined })
+    const call = this.#push<CallDraft>({
+      type: 'toolCall',
+      id,
+      name,
+      json: new GrowingText(),
+      signature: undefined,
+      raw: undefined,
+    })
     if (name !== '') this.announce(call)
     return call
   }
@@ -81,7 +95,7 @@ export class AnswerDraft {
 
   append(block: TextDraft | ThinkingDraft, delta: string): void {
     if (delta === '') return
-    block.text += delta
+    block.text.append(delta)
     if (block.type === 'text') this.visible = true
     this.#preview(block.type === 'text' ? 'text-delta' : 'thinking-delta', delta)
   }
@@ -132,21 +146,21 @@ function toBlock(draft: BlockDraft): readonly AssistantBlock[] {
         type: 'toolCall',
         id: draft.id,
         name: draft.name,
-        ...toArguments(draft.json),
+        ...toArguments(draft.json.toString()),
         ...(draft.signature === undefined ? {} : { thoughtSignature: draft.signature }),
         ...raw,
       },
     ]
   }
-  if (draft.text === '' && draft.signature === undefined) return []
+  if (draft.text.length === 0 && draft.signature === undefined) return []
   if (draft.type === 'text') {
     const signature = draft.signature === undefined ? {} : { textSignature: draft.signature }
-    return [{ type: 'text', text: draft.text, ...signature, ...raw }]
+    return [{ type: 'text', text: draft.text.toString(), ...signature, ...raw }]
   }
   return [
     {
       type: 'thinking',
-      thinking: draft.text,
+      thinking: draft.text.toString(),
       ...(draft.signature === undefined ? {} : { thinkingSignature: draft.signature }),
       ...(draft.redacted ? { redacted: true } : {}),
       ...raw,

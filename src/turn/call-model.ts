@@ -1,4 +1,4 @@
-import type { EntryDraft } from '../core/entry.ts'
+import { GrowingText } from '../base/growing-text.ts'
 import { GatewayError, toGatewayError, type ErrorCode } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
 import { NO_USAGE, textOf, type AssistantMessage, type Usage } from '../core/message.ts'
@@ -6,7 +6,6 @@ import { causeOf } from '../core/turn-stopped.ts'
 import type { HistoryBudget } from '../history/budget.ts'
 import { shouldCompact } from '../history/compaction.ts'
 import { hasLargeResults, planOverflowRecovery, type OverflowState } from '../history/overflow.ts'
-import { REQUEST_ENTRY_TYPE } from '../history/request-record.ts'
 import type { ToolSpec } from '../provider/provider.ts'
 import { compact } from './compact.ts'
 import { hookContext } from './hook-context.ts'
@@ -211,12 +210,12 @@ async function readAnswer(
   signal: AbortSignal,
 ): Promise<FinishedAnswer> {
   const { provider } = request.model
-  let shown = ''
+  const shown = new GrowingText()
   try {
     for await (const event of provider.stream(request.encoded, signal)) {
       switch (event.type) {
         case 'text-delta':
-          shown += event.delta
+          shown.append(event.delta)
           await parts.emit({ type: 'text-delta', round: round.round, delta: event.delta })
           break
         case 'thinking-delta':
@@ -235,7 +234,12 @@ async function readAnswer(
     if (signal.aborted) {
       // After a shutdown the step goes on as if this request had not been made.
       if (causeOf(signal) !== 'shutdown')
-        await appendCutAnswer(request, { text: shown, errorMessage: 'stopped', stopReason: 'aborted' }, round, parts)
+        await appendCutAnswer(
+          request,
+          { text: shown.toString(), errorMessage: 'stopped', stopReason: 'aborted' },
+          round,
+          parts,
+        )
       throw signal.reason
     }
     // What a provider of somebody else throws is its failure, not the end of the conversation.
@@ -244,10 +248,10 @@ async function readAnswer(
         provider: provider.name,
         reason: thrown instanceof Error ? thrown.name : typeof thrown,
       })
-    throw new ModelFailure(toGatewayError(thrown), shown, request)
+    throw new ModelFailure(toGatewayError(thrown), shown.toString(), request)
   }
   const error = new GatewayError('MODEL_FAILED', 'the model ended its answer without finishing it')
-  throw new ModelFailure(error, shown, request)
+  throw new ModelFailure(error, shown.toString(), request)
 }
 
 /** Nothing to read and nothing to do: storing it as the final answer would leave the user with a blank reply. */
@@ -271,7 +275,7 @@ async function appendAnswer(
   parts: TurnParts,
 ): Promise<AssistantMessage> {
   const stored = await parts.transcript.append(
-    [requestDraft(request), { type: 'message', message, stepId: round.run, round: round.round }],
+    [...request.drafts, { type: 'message', message, stepId: round.run, round: round.round }],
     {
       alongside: parts.spending.record(message.usage),
     },
@@ -311,11 +315,7 @@ async function appendCutAnswer(
     timestamp: parts.clock.now(),
   }
   await parts.transcript.append(
-    [requestDraft(request), { type: 'message', message, stepId: round.run, round: round.round }],
+    [...request.drafts, { type: 'message', message, stepId: round.run, round: round.round }],
     usage.totalTokens > 0 ? { alongside: parts.spending.record(usage) } : {},
   )
-}
-
-function requestDraft({ record }: PreparedRequest): EntryDraft {
-  return { type: 'custom', customType: REQUEST_ENTRY_TYPE, data: record }
 }

@@ -1,10 +1,10 @@
-import type { Entry } from '../core/entry.ts'
+import type { Entry, EntryDraft } from '../core/entry.ts'
 import { estimateTokens } from '../core/tokens.ts'
 import { createBudget, type HistoryBudget } from '../history/budget.ts'
 import { calibrationFrom } from '../history/calibration.ts'
 import { stickyEntryData, VIEW_ENTRY_TYPE } from '../history/decisions.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from '../history/prepare.ts'
-import { createRequestRecord, requestRecords, type RequestRecord } from '../history/request-record.ts'
+import { createRequestRecord, REQUEST_ENTRY_TYPE, requestRecords } from '../history/request-record.ts'
 import type { EncodedRequest, ToolSpec } from '../provider/provider.ts'
 import type { Transcript } from '../transcript/store.ts'
 import type { TurnModel, TurnParts } from './parts.ts'
@@ -17,7 +17,8 @@ export interface PreparedRequest {
   readonly input: HistoryInput
   readonly history: PreparedHistory
   readonly encoded: EncodedRequest
-  readonly record: RequestRecord
+  /** What the transcript is told about it, together with the answer. */
+  readonly drafts: readonly EntryDraft[]
 }
 
 export interface RequestOptions {
@@ -29,8 +30,8 @@ export interface RequestOptions {
 }
 
 /**
- * Prepares the history for this model as the transcript is now. What it decides for good (sticky truncation, the system
- * prompt in force) is appended before the request is sent, so that the same bytes are sent again next time.
+ * Prepares the history for this model as the transcript is now. What it decides for good (sticky truncation) is appended
+ * before the request is sent, so that the same bytes are sent again next time.
  */
 export async function prepareRequest(
   model: TurnModel,
@@ -44,10 +45,7 @@ export async function prepareRequest(
     maxOutputTokens: model.maxOutputTokens,
     thinkingLevel: settings.thinkingLevel,
   })
-  const before = await transcript.context()
-  const missing = setupDrafts(before.entries, setup)
-  if (missing.length > 0) await transcript.append(missing)
-  const { entries } = missing.length === 0 ? before : await transcript.context()
+  const { entries } = await transcript.context()
   const input = historyInput(model, setup, entries, options, parts)
   const history = prepareHistory(input)
   if (history.decisions.length > 0) {
@@ -63,13 +61,14 @@ export async function prepareRequest(
     cacheKey: parts.sessionId,
   })
   const n = (await latestRequestNumber(entries, transcript)) + 1
+  const record = createRequestRecord({ n, input, prepared: history, body: encoded.body })
   return {
     model,
     setup,
     input,
     history,
     encoded,
-    record: createRequestRecord({ n, input, prepared: history, body: encoded.body }),
+    drafts: [...setupDrafts(entries, setup), { type: 'custom', customType: REQUEST_ENTRY_TYPE, data: record }],
   }
 }
 

@@ -120,6 +120,32 @@ describe.each(SIZES)('the journal after a power cut, %s', (name, sizes) => {
   })
 })
 
+describe('a batch', () => {
+  it('is everything one thing leads to before it waits for something outside', async () => {
+    const files = new MemoryFiles()
+    const { journal } = await openOn(files)
+    const commit = (value: number): Promise<void> => journal.commit([{ topic: 'a', data: ['k', value] }])
+    const first = commit(1)
+    let second: Promise<void> | undefined
+    await Promise.resolve()
+      .then(() => undefined)
+      .then(() => undefined)
+      .then(() => (second = commit(2)).then(() => undefined))
+    await Promise.all([first, second])
+    await commit(3)
+    expect(batchesOf(files.text('/home/journal/1.log'))).toEqual(['1.0', '1.1', '2.0'])
+    await journal.close()
+  })
+})
+
+/** The batch of every line and its place there. */
+function batchesOf(log: string | undefined): (string | undefined)[] {
+  return (log ?? '')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => line.split(' ')[1])
+}
+
 describe('segments made ready ahead', () => {
   const sizes = { segmentBytes: 400, prepareAfterBytes: 1 }
 

@@ -14,6 +14,24 @@ const call = (name: string, args: Record<string, string | number> | string): Ans
 })
 const calls = (...blocks: AnswerBlock[]): ScriptedAnswer => ({ blocks })
 
+describe('what a request was made of', () => {
+  it('is written with the answer it led to, the system prompt and the tools once until they change', async () => {
+    const world = await openWorld()
+    const client = await world.connect()
+    const kinds = async (): Promise<unknown[]> =>
+      (await world.transcript()).map((line) => line['customType'] ?? line['type'])
+    world.enqueue({ ...text('I am here'), delivery: { headersDelayMs: 2_000 } }, text('still here'))
+    await client.send({ id: '1', content: 'hello', session: 's' })
+    await world.clock.advance(1_000)
+    expect(world.requests).toHaveLength(1)
+    expect(await kinds()).toEqual(['session', 'message'])
+    await client.waitFor(1)
+    expect(await kinds()).toEqual(['session', 'message', 'clew.setup', 'clew.request', 'message'])
+    await say(client, 'are you?')
+    expect((await kinds()).slice(5)).toEqual(['message', 'clew.request', 'message'])
+  })
+})
+
 describe('answers that are not as they should be', () => {
   it('an empty one ends in an error instead of a blank reply, is paid for, and the next message works', async () => {
     const world = await openWorld()

@@ -1,3 +1,4 @@
+import { GrowingText } from '../../base/growing-text.ts'
 import type { ArtifactUpdate } from './frames.ts'
 import type { XiaoyiSettings } from './settings.ts'
 
@@ -12,7 +13,7 @@ export class Preview {
   readonly #mode: XiaoyiSettings['streamMode']
   readonly #maxChars: number
   /** What some connection was told, and what is new since. Apart: joining them for each piece would copy the answer. */
-  #told = ''
+  readonly #told = new GrowingText()
   #news = ''
   #round: number | undefined
   #connection: string | undefined
@@ -30,7 +31,7 @@ export class Preview {
   }
 
   get shownText(): string {
-    return this.#told
+    return this.#told.toString()
   }
 
   /** Text of a later round continues after a blank line. */
@@ -55,12 +56,16 @@ export class Preview {
     }
     const end = this.#sendable()
     if (end === 0) return pieces
-    const whole = this.#mode === 'replace' || this.#told === '' || connection !== this.#connection
+    const whole = this.#mode === 'replace' || this.#told.length === 0 || connection !== this.#connection
     const news = this.#news.slice(0, end)
     this.#news = this.#news.slice(end)
-    this.#told += news
+    this.#told.append(news)
     this.#connection = connection
-    pieces.push({ append: !whole, lastChunk: this.#mode === 'replace', part: { text: whole ? this.#told : news } })
+    pieces.push({
+      append: !whole,
+      lastChunk: this.#mode === 'replace',
+      part: { text: whole ? this.#told.toString() : news },
+    })
     return pieces
   }
 

@@ -1,3 +1,4 @@
+import { GrowingText } from '../../base/growing-text.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { StopReason } from '../../core/message.ts'
 import { AnswerDraft, type BlockDraft } from '../answer-draft.ts'
@@ -93,7 +94,7 @@ export class AnthropicDecoder implements StreamDecoder {
       }
       case 'redacted_thinking':
         return Object.assign(this.draft.openThinking(), {
-          text: REDACTED,
+          text: new GrowingText(REDACTED),
           signature: textOf(block['data']),
           redacted: true,
         })
@@ -101,7 +102,7 @@ export class AnthropicDecoder implements StreamDecoder {
         const call = this.draft.openCall(textOf(block['id']), textOf(block['name']))
         // Proxies that do not stream arguments put them here.
         if (isJsonObject(block['input']) && Object.keys(block['input']).length > 0) {
-          call.json = JSON.stringify(block['input'])
+          call.json.append(JSON.stringify(block['input']))
         }
         return call
       }
@@ -120,7 +121,7 @@ export class AnthropicDecoder implements StreamDecoder {
       // Whole, as the official clients take it: a signature does not come in pieces.
       block.signature = signature
     } else if (block.type === 'toolCall' && typeof json === 'string') {
-      block.json += json
+      block.json.append(json)
     } else if (isJsonObject(delta['citation'])) {
       const citations = block.raw?.['citations']
       block.raw = { ...block.raw, citations: [...(Array.isArray(citations) ? citations : []), delta['citation']] }

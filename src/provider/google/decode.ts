@@ -74,7 +74,7 @@ export class GoogleDecoder implements StreamDecoder {
     const taken = this.draft.blocks.some((block) => block.type === 'toolCall' && block.id === given)
     const id = given === '' || taken ? `call_${this.#context.ids.hex(24)}` : given
     const draft = this.draft.openCall(id, textOf(call['name']))
-    draft.json = JSON.stringify(objectOf(call['args']))
+    draft.json.append(JSON.stringify(objectOf(call['args'])))
     if (signature !== '') draft.signature = signature
   }
 

@@ -1,3 +1,4 @@
+import { GrowingText } from '../../base/growing-text.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { StopReason } from '../../core/message.ts'
 import { AnswerDraft, type CallDraft, type TextDraft, type ThinkingDraft } from '../answer-draft.ts'
@@ -124,8 +125,8 @@ export class CompletionsDecoder implements StreamDecoder {
     this.#text = undefined
     this.#thinking = undefined
     const { arguments: json } = fields
-    if (typeof json === 'string') call.json += json
-    else if (isJsonObject(json)) call.json = JSON.stringify(json)
+    if (typeof json === 'string') call.json.append(json)
+    else if (isJsonObject(json)) call.json = new GrowingText(JSON.stringify(json))
     if (isJsonObject(fragment['extra_content'])) call.signature = JSON.stringify(fragment['extra_content'])
   }
 

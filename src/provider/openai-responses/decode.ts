@@ -1,3 +1,4 @@
+import { GrowingText } from '../../base/growing-text.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { AnswerDraft, type BlockDraft, type CallDraft, type TextDraft, type ThinkingDraft } from '../answer-draft.ts'
 import { eventObject, otherFields, type DecodeContext, type StreamDecoder } from '../decoding.ts'
@@ -76,7 +77,7 @@ export class ResponsesDecoder implements StreamDecoder {
 
   #appendArguments(index: number, delta: JsonObject[string]): void {
     const block = this.#items.get(index)
-    if (block?.type === 'toolCall') block.json += textOf(delta)
+    if (block?.type === 'toolCall') block.json.append(textOf(delta))
   }
 
   #appendThinking(index: number, delta: JsonObject[string]): void {
@@ -86,7 +87,7 @@ export class ResponsesDecoder implements StreamDecoder {
 
   #separateSummaries(index: number): void {
     const block = this.#items.get(index)
-    if (block?.type === 'thinking' && block.text !== '') this.draft.append(block, '\n\n')
+    if (block?.type === 'thinking' && block.text.length > 0) this.draft.append(block, '\n\n')
   }
 
   #closeItem(index: number, item: JsonObject): void {
@@ -123,8 +124,8 @@ export class ResponsesDecoder implements StreamDecoder {
 
   /** Servers that do not stream an item's text have it in the finished item only. */
   #catchUp(block: TextDraft | ThinkingDraft, whole: string): void {
-    if (block.text === '') this.draft.append(block, whole)
-    else if (whole !== '') block.text = whole
+    if (block.text.length === 0) this.draft.append(block, whole)
+    else if (whole !== '') block.text = new GrowingText(whole)
   }
 
   #keepUnknown(item: JsonObject): void {
@@ -164,6 +165,6 @@ export class ResponsesDecoder implements StreamDecoder {
 }
 
 function closeCall(call: CallDraft, item: JsonObject): void {
-  if (typeof item['arguments'] === 'string') call.json = item['arguments']
+  if (typeof item['arguments'] === 'string') call.json = new GrowingText(item['arguments'])
   call.raw = otherFields(item, ITEM_FIELDS)
 }
