@@ -211,7 +211,7 @@ class FileJournal implements Journal {
   }
 
   async #gather(): Promise<void> {
-    for (let turn = 0; turn < GATHERING_TURNS; turn++) await undefined
+    for (let turn = 0; turn < GATHERING_TURNS; turn++) await Promise.resolve()
     this.#writeNow()
   }
 
