@@ -12,7 +12,7 @@ import {
   writeSync,
   type Stats,
 } from 'node:fs'
-import { mkdir, readdir, realpath, rename, rm, stat, unlink } from 'node:fs/promises'
+import { link, mkdir, readdir, realpath, rename, rm, stat, unlink } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { errnoOf, type FileHandle, type Files, type FileStat, type OpenMode } from '../base/files.ts'
 
@@ -61,6 +61,7 @@ export const nodeFiles: Files = {
   async makeDirectory(path, permissions = 0o700) {
     await mkdir(path, { recursive: true, mode: permissions })
   },
+  link,
   rename,
   async remove(path) {
     try {

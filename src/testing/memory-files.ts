@@ -176,6 +176,15 @@ export class MemoryFiles implements Files {
     )
   }
 
+  async link(existing: string, path: string): Promise<void> {
+    this.#checkAlive()
+    const node = this.#names.get(existing)
+    if (node?.kind !== 'file') throw errno(node === undefined ? 'ENOENT' : 'EPERM', existing)
+    if (this.#names.has(path)) throw errno('EEXIST', path)
+    this.#requireDirectory(directoryOf(path))
+    this.#change(() => this.#rename([{ path, node }], directoryOf(path)))
+  }
+
   async rename(from: string, to: string): Promise<void> {
     this.#checkAlive()
     const node = this.#names.get(from)
@@ -195,7 +204,8 @@ export class MemoryFiles implements Files {
     const node = this.#names.get(path)
     if (node === undefined) return
     if (node.kind === 'directory') throw errno('EISDIR', path)
-    this.#freeBytes += node.size
+    const isLastName = ![...this.#names].some(([name, other]) => other === node && name !== path)
+    if (isLastName) this.#freeBytes += node.size
     this.#change(() => this.#rename([{ path, node: undefined }], directoryOf(path)))
   }
 

@@ -9,6 +9,7 @@ import type { Entry, SessionHeader } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { EntryId, SessionId } from '../core/ids.ts'
 import { AppendedFile } from './appended-file.ts'
+import type { Badge } from './badge.ts'
 import { EMPTY_PATH, type ActivePath } from './context.ts'
 import { EntryIndex } from './entry-index.ts'
 import { kindOf } from './head.ts'
@@ -43,6 +44,7 @@ export interface FileLogContext {
   /** Files whose last sync failed: what they show may not be on the disk. */
   readonly suspects: Set<string>
   readonly writeBehind: WriteBehind
+  readonly badge: Badge
   /** Told of names that need a sync of the folder. */
   onCreated(): void
 }
@@ -71,7 +73,7 @@ export class FileLog implements EntryLog {
     this.#context = context
     this.#sessionId = sessionId
     this.#file = new AppendedFile(context.files, path, (cause) => void this.#fail(cause))
-    const { files, clock, ids, processes, log, limits, writeBehind } = context
+    const { files, clock, ids, processes, log, limits, writeBehind, badge } = context
     this.#lock = lockOf(`${path}.lock`, {
       files,
       clock,
@@ -81,6 +83,7 @@ export class FileLog implements EntryLog {
       timeoutMs: limits.lockTimeoutMs,
       staleMs: limits.lockStaleMs,
       lingerMs: limits.lockLingerMs,
+      badge,
     })
     this.#follower = new JournalFollower({
       clock,

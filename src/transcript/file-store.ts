@@ -8,6 +8,7 @@ import { NEVER } from '../base/never.ts'
 import type { Entry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
+import { Badge } from './badge.ts'
 import { createFileBlobs } from './blobs.ts'
 import { FileLog, type FileLogContext } from './file-log.ts'
 import type { WriteHooks } from './guard.ts'
@@ -92,6 +93,14 @@ export class FileTranscriptStore implements TranscriptStore {
         fromWriters: this.#limits.writeBehindFrom,
         delayMs: this.#limits.writeBehindMs,
       }),
+      badge: new Badge({
+        files,
+        clock,
+        ids,
+        processes,
+        directory: `${directory}/.locks`,
+        staleMs: this.#limits.lockStaleMs,
+      }),
       onCreated: () => {
         this.#hasNewNames = true
       },
@@ -159,6 +168,7 @@ export class FileTranscriptStore implements TranscriptStore {
     this.#closed = true
     await this.#open.close()
     this.#context.writeBehind.close()
+    await this.#context.badge.close()
   }
 
   /** @internal for the journal's topic */

@@ -2,10 +2,11 @@ import { sleep, type Clock, type Timer } from '../base/clock.ts'
 import { deferred, type Deferred } from '../base/deferred.ts'
 import { errnoOf, readWhole, type Files, type FileStat } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
-import { isRecord, parseJson } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
-import type { ProcessIdentity, Processes } from '../base/processes.ts'
+import type { Processes } from '../base/processes.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { Badge } from './badge.ts'
+import { isAbandoned, MAX_OWNER_BYTES, ownerText, readOwner, type OwnerFields } from './lock-owner.ts'
 
 export interface LockOptions {
   readonly files: Files
@@ -16,12 +17,12 @@ export interface LockOptions {
   readonly timeoutMs: number
   readonly staleMs: number
   readonly lingerMs: number
+  /** Lock files are links to it where that is possible. Without it each one is a file of its own. */
+  readonly badge?: Badge
 }
 
 const FIRST_WAIT_MS = 50
 const LONGEST_WAIT_MS = 1_000
-/** The payload is written right after the file is created; one without it after this long has no owner. */
-const PAYLOAD_GRACE_MS = 3_000
 /** Far below `staleMs`: a lock that is in use never looks abandoned. */
 const LONGEST_HOLD_MS = 5_000
 /**
@@ -29,7 +30,6 @@ const LONGEST_HOLD_MS = 5_000
  * and whoever comes back from being away finds that this time is over.
  */
 export const LOOK_MS = 25
-const MAX_PAYLOAD_BYTES = 64 * 1024
 
 /** Whoever writes under the lock for longer than it is inside. */
 export interface LockUser {
@@ -217,6 +217,8 @@ export class WriteLock {
     const owned = this.#owned
     if (stat === undefined || stat.identity !== owned?.stat.identity) return false
     this.#isWanted = stat.size > owned.stat.size
+    // Whoever asks writes to the badge, and so to every lock that is pinned with it: the next ones shall not be bothered.
+    if (this.#isWanted) this.#options.badge?.retire(stat.identity)
     this.#lookedAt = this.#options.clock.now()
     return true
   }
@@ -264,7 +266,7 @@ export class WriteLock {
       if (await this.#tryCreate()) return
       const holder = await this.#readHolder()
       if (holder === undefined) continue
-      if (this.#isAbandoned(holder)) {
+      if (isAbandoned(holder.fields, holder.stat, this.#options)) {
         await this.#moveAway(holder.stat)
         continue
       }
@@ -273,15 +275,23 @@ export class WriteLock {
       // A new holder means the lock is moving: stay close, or the gaps fall between our looks.
       if (holder.stat.identity !== seen) wait = FIRST_WAIT_MS
       seen = holder.stat.identity
-      // One without a payload is only told by its age, which a write would renew.
-      if (holder.payload['pid'] !== undefined) await this.#askForIt(holder.stat)
+      // One without fields is only told by its age, which a write would renew.
+      if (holder.fields['pid'] !== undefined) await this.#askForIt(holder.stat)
       await sleep(clock, Math.min(wait * (0.5 + ids.fraction() / 2), timeoutMs - waitedMs), signal)
       wait = Math.min(LONGEST_WAIT_MS, wait * 2)
     }
   }
 
   async #tryCreate(): Promise<boolean> {
-    const { files, clock, ids, processes } = this.#options
+    const { files, badge } = this.#options
+    const pinned = await badge?.pinTo(this.path)
+    if (pinned?.kind === 'exists') return false
+    if (pinned?.kind === 'pinned') {
+      const stat = files.statNow(this.path)
+      if (stat?.identity === pinned.identity) return this.#own(stat)
+      // Somebody who does not keep to the rules took it away since: from the beginning.
+      return false
+    }
     let handle
     try {
       handle = await files.open(this.path, 'create')
@@ -290,12 +300,8 @@ export class WriteLock {
       throw error
     }
     try {
-      const createdAt = new Date(clock.now()).toISOString()
-      const { pid, startedAt, host } = processes.self
-      await handle.write(JSON.stringify({ pid, startedAt, host, createdAt, token: ids.hex(16) }))
-      const stat = handle.stat()
-      this.#owned = { stat, since: clock.now(), cancelExit: processes.onExit(this.path, stat.identity) }
-      return true
+      await handle.write(ownerText(this.#options))
+      return this.#own(handle.stat())
     } catch (error) {
       await files.remove(this.path)
       throw error
@@ -304,21 +310,17 @@ export class WriteLock {
     }
   }
 
+  #own(stat: FileStat): true {
+    const { clock, processes } = this.#options
+    this.#owned = { stat, since: clock.now(), cancelExit: processes.onExit(this.path, stat.identity) }
+    return true
+  }
+
   async #readHolder(): Promise<Holder | undefined> {
     const { files } = this.#options
     const stat = await files.stat(this.path)
-    const bytes = await readWhole(files, this.path, MAX_PAYLOAD_BYTES)
-    if (stat === undefined || bytes === undefined) return undefined
-    const payload = parseJson(new TextDecoder().decode(bytes))
-    return { stat, payload: isRecord(payload) ? payload : {} }
-  }
-
-  #isAbandoned({ stat, payload }: Holder): boolean {
-    const { clock, processes, staleMs } = this.#options
-    const owner = ownerOf(payload, processes.self)
-    const createdAt = timeOf(payload['createdAt'])
-    if (owner === undefined || createdAt === undefined) return clock.now() - stat.modifiedAt > PAYLOAD_GRACE_MS
-    return clock.now() - createdAt > staleMs || !processes.isAlive(owner)
+    const bytes = await readWhole(files, this.path, MAX_OWNER_BYTES)
+    return stat === undefined || bytes === undefined ? undefined : { stat, fields: readOwner(bytes) }
   }
 
   /**
@@ -361,27 +363,11 @@ export class WriteLock {
 
 interface Holder {
   readonly stat: FileStat
-  readonly payload: Record<string, unknown>
+  readonly fields: OwnerFields
 }
 
-/** Other programs write pid and time only: then the start time cannot be compared and the pid alone decides. */
-function ownerOf(payload: Record<string, unknown>, self: ProcessIdentity): ProcessIdentity | undefined {
-  const { pid, startedAt, host } = payload
-  if (typeof pid !== 'number') return undefined
-  return {
-    pid,
-    startedAt: typeof startedAt === 'string' ? startedAt : '',
-    host: typeof host === 'string' ? host : self.host,
-  }
-}
-
-function timeOf(value: unknown): number | undefined {
-  const time = typeof value === 'string' ? Date.parse(value) : value
-  return typeof time === 'number' && Number.isFinite(time) ? time : undefined
-}
-
-function locked({ payload }: Holder, waitedMs: number): GatewayError {
-  const { pid, host } = payload
+function locked({ fields }: Holder, waitedMs: number): GatewayError {
+  const { pid, host } = fields
   return new GatewayError('SESSION_LOCKED', 'another process is writing this session; try again when it is done', {
     waitedMs,
     ownerPid: typeof pid === 'number' ? pid : undefined,

@@ -1,0 +1,132 @@
+import type { Clock } from '../base/clock.ts'
+import { errnoOf, readWhole, type Files } from '../base/files.ts'
+import type { Ids } from '../base/ids.ts'
+import type { Processes } from '../base/processes.ts'
+import { isAbandoned, MAX_OWNER_BYTES, ownerText, readOwner } from './lock-owner.ts'
+
+export interface BadgeOptions {
+  readonly files: Files
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly processes: Processes
+  /** On the file system of the locks. Made when it is needed. */
+  readonly directory: string
+  readonly staleMs: number
+}
+
+/** `impossible`: not on this file system, or not now. */
+export type Pinned = { readonly kind: 'pinned'; readonly identity: string } | { readonly kind: 'exists' | 'impossible' }
+
+interface Current {
+  readonly path: string
+  readonly identity: string
+  readonly madeAt: number
+  cancelExit(): void
+}
+
+/** Far below `staleMs`: its age is the age of every lock that is pinned with it. */
+const RENEW_MS = 60_000
+/** A file system that has no links today has none tomorrow. */
+const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EXDEV'])
+
+/**
+ * Who we are, in a file of its own; our lock files are links to it. Files that are created and deleted all the time are
+ * expensive: for each new one ext4 passes by all inodes that were freed in the last minutes, which took a millisecond
+ * at forty locks a second (decision 0017). A link needs no inode.
+ */
+export class Badge {
+  readonly #options: BadgeOptions
+  #current: Current | undefined
+  #making: Promise<Current> | undefined
+  #hasSwept = false
+  #hasNoLinks = false
+
+  constructor(options: BadgeOptions) {
+    this.#options = options
+  }
+
+  /** Makes a file at `path` that says who we are, unless there is one already. */
+  async pinTo(path: string): Promise<Pinned> {
+    if (this.#hasNoLinks) return { kind: 'impossible' }
+    try {
+      const { path: badge, identity } = await this.#renewed()
+      return (await this.#link(badge, path)) ? { kind: 'pinned', identity } : { kind: 'exists' }
+    } catch (error) {
+      const errno = errnoOf(error)
+      if (errno === undefined) throw error
+      this.#hasNoLinks = NO_LINKS.has(errno)
+      if (this.#current !== undefined) this.retire(this.#current.identity)
+      return { kind: 'impossible' }
+    }
+  }
+
+  /** The next lock gets a new one. */
+  retire(identity: string): void {
+    const former = this.#current
+    if (former?.identity !== identity) return
+    this.#current = undefined
+    former.cancelExit()
+    // Nobody waits for it: whatever stays behind is swept away by the next process.
+    void this.#options.files.remove(former.path).catch(() => undefined)
+  }
+
+  async close(): Promise<void> {
+    await this.#making?.catch(() => undefined)
+    const former = this.#current
+    this.#current = undefined
+    former?.cancelExit()
+    if (former !== undefined) await this.#options.files.remove(former.path)
+  }
+
+  async #link(badge: string, path: string): Promise<boolean> {
+    try {
+      await this.#options.files.link(badge, path)
+      return true
+    } catch (error) {
+      if (errnoOf(error) === 'EEXIST') return false
+      throw error
+    }
+  }
+
+  async #renewed(): Promise<Current> {
+    const { clock, staleMs } = this.#options
+    const renewMs = Math.min(RENEW_MS, staleMs / 4)
+    if (this.#current !== undefined && clock.now() - this.#current.madeAt < renewMs) return this.#current
+    this.#making ??= this.#make().finally(() => {
+      this.#making = undefined
+    })
+    return this.#making
+  }
+
+  async #make(): Promise<Current> {
+    const { files, clock, ids, processes, directory } = this.#options
+    await files.makeDirectory(directory)
+    if (!this.#hasSwept) await this.#sweep()
+    this.#hasSwept = true
+    const path = `${directory}/${ids.hex(16)}`
+    const madeAt = clock.now()
+    const handle = await files.open(path, 'create')
+    try {
+      await handle.write(ownerText(this.#options))
+      const { identity } = handle.stat()
+      if (this.#current !== undefined) this.retire(this.#current.identity)
+      this.#current = { path, identity, madeAt, cancelExit: processes.onExit(path, identity) }
+      return this.#current
+    } finally {
+      await handle.close()
+    }
+  }
+
+  /** Badges of processes that were killed. */
+  async #sweep(): Promise<void> {
+    const { files, directory } = this.#options
+    for (const name of await files.list(directory)) {
+      const path = `${directory}/${name}`
+      const stat = await files.stat(path)
+      if (stat === undefined || stat.size > MAX_OWNER_BYTES) continue
+      const bytes = await readWhole(files, path, MAX_OWNER_BYTES)
+      if (bytes === undefined) continue
+      if (isAbandoned(readOwner(bytes), stat, this.#options)) await files.remove(path)
+    }
+  }
+}
