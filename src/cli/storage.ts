@@ -110,6 +110,7 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
     processes,
     log,
     directory: paths.transcripts,
+    lockDirectory: paths.locks,
     cwd: paths.workspace,
     journal: { journal, topic },
     durability: config.durability,

@@ -19,11 +19,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined
   #timer: NodeJS.Timeout | undefined
   #wake: (() => void) | undefined
+  /** As the signal says, which is slow to ask for each piece of an answer. */
+  #isAborted = false
   /**
    * From the abort on nothing more is handed out. Closing the connection and unwinding whoever reads takes about a
    * millisecond and comes after what the one who aborted has to say in the same breath.
    */
-  readonly #onAbort = (): void => void setImmediate(() => this.#fail(this.#signal.reason))
+  readonly #onAbort = (): void => {
+    this.#isAborted = true
+    setImmediate(() => this.#fail(this.#signal.reason))
+  }
 
   constructor(request: HttpRequest, maxBufferedBytes: number, signal: AbortSignal) {
     this.#request = request
@@ -34,7 +39,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** Also between an abort and what follows from it. */
   get #isOver(): boolean {
-    return this.#phase === 'done' || this.#signal.aborted
+    return this.#phase === 'done' || this.#isAborted
   }
 
   get response(): Promise<HttpResponse> {
@@ -138,7 +143,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#phase === 'done') return
     this.#failure = reason ?? new Error('aborted')
     // What was already received but not read is of no use to somebody who gave up.
-    if (this.#signal.aborted) this.#chunks.length = 0
+    if (this.#isAborted) this.#chunks.length = 0
     this.#response.reject(this.#failure)
     this.#finish()
     this.#controller?.abort(new Error('given up'))

@@ -37,8 +37,9 @@ export function eventObject(data: string, context: ErrorContext): JsonObject | u
 export function otherFields(object: JsonObject, known: ReadonlySet<string>): JsonObject | undefined {
   let rest: Record<string, JsonObject[string]> | undefined
   for (const key in object) {
+    if (known.has(key)) continue
     const value = object[key]
-    if (known.has(key) || value === null || value === undefined || isEmpty(value)) continue
+    if (value === null || value === undefined || isEmpty(value)) continue
     rest ??= {}
     rest[key] = value
   }

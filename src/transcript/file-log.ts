@@ -44,7 +44,7 @@ export interface FileLogContext {
   /** Files whose last sync failed: what they show may not be on the disk. */
   readonly suspects: Set<string>
   readonly writeBehind: WriteBehind
-  readonly badge: Badge
+  readonly badge: Badge | undefined
   /** Told of names that need a sync of the folder. */
   onCreated(): void
 }
@@ -83,7 +83,7 @@ export class FileLog implements EntryLog {
       timeoutMs: limits.lockTimeoutMs,
       staleMs: limits.lockStaleMs,
       lingerMs: limits.lockLingerMs,
-      badge,
+      ...(badge === undefined ? {} : { badge }),
     })
     this.#follower = new JournalFollower({
       clock,

@@ -36,6 +36,8 @@ export interface FileStoreOptions {
   readonly journal?: { readonly journal: Pick<Journal, 'commit'>; readonly topic: TranscriptTopic }
   /** `sync`: acknowledged means on the disk. `fast`: acknowledged means handed to the system; a power cut can take it. */
   readonly durability?: 'sync' | 'fast'
+  /** Lock files are links to a file in here, on the same file system. Without it each is a file of its own. */
+  readonly lockDirectory?: string
   readonly cwd?: string
   readonly hooks?: WriteHooks
   readonly limits?: Partial<TranscriptLimits>
@@ -76,7 +78,7 @@ export class FileTranscriptStore implements TranscriptStore {
       limits: this.#limits,
       open: (sessionId, signal) => this.#openFile(sessionId, signal),
     })
-    const { files, clock, ids, processes, log, cwd = directory, durability = 'sync', journal } = options
+    const { files, clock, ids, processes, log, cwd = directory, durability = 'sync', journal, lockDirectory } = options
     this.#context = {
       files,
       clock,
@@ -93,14 +95,17 @@ export class FileTranscriptStore implements TranscriptStore {
         fromWriters: this.#limits.writeBehindFrom,
         delayMs: this.#limits.writeBehindMs,
       }),
-      badge: new Badge({
-        files,
-        clock,
-        ids,
-        processes,
-        directory: `${directory}/.locks`,
-        staleMs: this.#limits.lockStaleMs,
-      }),
+      badge:
+        lockDirectory === undefined
+          ? undefined
+          : new Badge({
+              files,
+              clock,
+              ids,
+              processes,
+              directory: lockDirectory,
+              staleMs: this.#limits.lockStaleMs,
+            }),
       onCreated: () => {
         this.#hasNewNames = true
       },
@@ -168,7 +173,7 @@ export class FileTranscriptStore implements TranscriptStore {
     this.#closed = true
     await this.#open.close()
     this.#context.writeBehind.close()
-    await this.#context.badge.close()
+    await this.#context.badge?.close()
   }
 
   /** @internal for the journal's topic */

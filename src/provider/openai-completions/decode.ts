@@ -4,10 +4,10 @@ import type { StopReason } from '../../core/message.ts'
 import { AnswerDraft, type CallDraft, type TextDraft, type ThinkingDraft } from '../answer-draft.ts'
 import { eventObject, otherFields, type DecodeContext, type StreamDecoder } from '../decoding.ts'
 import { modelError, providerError } from '../errors.ts'
-import { isJsonObject } from '../json-object.ts'
+import { isJsonObject, textOf } from '../json-object.ts'
 import { fromObject } from '../provider-error.ts'
 import { count, toUsage, type TokenCounts } from '../usage.ts'
-import { REASONING_FIELDS } from './reasoning-field.ts'
+import { REASONING_FIELDS, type ReasoningField } from './reasoning-field.ts'
 
 const CHUNK_FIELDS = new Set(['id', 'object', 'created', 'model', 'choices', 'usage', 'error', 'p', 'obfuscation'])
 const CHOICE_FIELDS = new Set(['index', 'delta', 'message', 'finish_reason', 'stop_reason', 'usage', 'logprobs'])
@@ -60,14 +60,8 @@ export class CompletionsDecoder implements StreamDecoder {
 
   #takeDelta(delta: JsonObject): void {
     const { content, refusal, tool_calls: calls } = delta
-    for (const field of REASONING_FIELDS) {
-      const reasoning = delta[field]
-      // Some servers send two of the fields with the same text.
-      if (typeof reasoning === 'string' && reasoning !== '') {
-        this.#appendThinking(reasoning, field)
-        break
-      }
-    }
+    const field = reasoningFieldOf(delta)
+    if (field !== undefined) this.#appendThinking(textOf(delta[field]), field)
     if (typeof content === 'string') this.#appendText(content)
     else if (Array.isArray(content)) for (const part of content as readonly unknown[]) this.#takePart(part)
     if (typeof refusal === 'string' && refusal !== '') {
@@ -164,6 +158,17 @@ export class CompletionsDecoder implements StreamDecoder {
   #keep(fields: JsonObject | undefined): void {
     if (fields !== undefined) Object.assign(this.draft.raw, fields)
   }
+}
+
+/** Some servers send two of the fields with the same text. Named one by one: this is asked for each word of an answer. */
+function reasoningFieldOf({
+  reasoning_content: content,
+  reasoning,
+  reasoning_text: text,
+}: JsonObject): ReasoningField | undefined {
+  if (typeof content === 'string' && content !== '') return 'reasoning_content'
+  if (typeof reasoning === 'string' && reasoning !== '') return 'reasoning'
+  return typeof text === 'string' && text !== '' ? 'reasoning_text' : undefined
 }
 
 const STOP_REASONS: Readonly<Record<string, StopReason>> = {
