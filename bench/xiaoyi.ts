@@ -10,7 +10,7 @@ import { homePaths } from '../src/cli/home.ts'
 import { createNodePlatform } from '../src/cli/node-platform.ts'
 import { createXiaoyiSimulator, type XiaoyiSimulator } from '../src/simulator/xiaoyi/simulator.ts'
 import { AGENT } from './lib/xiaoyi-agent.ts'
-import { cpuSecondsOf, GatewayProcess, quantile } from './lib/gateway-process.ts'
+import { cpuSecondsOf, GatewayProcess, processorTimes, quantile } from './lib/gateway-process.ts'
 
 /**
  * How long a phone waits for its `clearContext`, each time with a running turn of its own session that has to be
@@ -95,17 +95,25 @@ async function measure({ name, simulator, pid }: Agent, round: number): Promise<
     await sleep(clock, 7, NEVER)
   }
   await clears(simulator, SETTLING_CLEARS)
-  const before = { cpu: cpuSecondsOf(pid), words: await wordsSaid(), at: performance.now() }
+  const before = {
+    cpu: cpuSecondsOf(pid),
+    words: await wordsSaid(),
+    processors: processorTimes(),
+    at: performance.now(),
+  }
   const times = await clears(simulator, CLEARS)
   const seconds = (performance.now() - before.at) / 1000
   const share = (cpuSecondsOf(pid) - before.cpu) / seconds
   const wordsPerSecond = ((await wordsSaid()) - before.words) / seconds
+  const after = processorTimes()
+  const stolen = (after.stolen - before.processors.stolen) / (after.all - before.processors.all)
   model.send('end')
   await sleep(clock, 500, NEVER)
   const measured = { median: quantile(times, 0.5), p99: quantile(times, 0.99) }
   console.info(
     `round ${round}, ${name}: median ${measured.median.toFixed(2)} ms, p99 ${measured.p99.toFixed(2)} ms, ` +
-      `${(100 * share).toFixed(0)} % of a core, ${wordsPerSecond.toFixed(0)} words/s`,
+      `${(100 * share).toFixed(0)} % of a core, ${wordsPerSecond.toFixed(0)} words/s, ` +
+      `${(100 * stolen).toFixed(1)} % of the processors taken by other machines`,
   )
   return measured
 }

@@ -78,6 +78,12 @@ export function cpuSecondsOf(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
 }
 
+/** Time of all processors so far, in ticks, and what of it others on the same host got while we wanted to work. */
+export function processorTimes(): { readonly all: number; readonly stolen: number } {
+  const times = (readFileSync('/proc/stat', 'utf8').split('\n')[0] ?? '').trim().split(/\s+/).slice(1, 9).map(Number)
+  return { all: times.reduce((sum, time) => sum + time, 0), stolen: times[7] ?? 0 }
+}
+
 function contactPort(home: string, pid: number | undefined): number | undefined {
   try {
     const contact = JSON.parse(readFileSync(join(home, 'gateway.json'), 'utf8')) as {
