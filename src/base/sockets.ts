@@ -2,8 +2,11 @@
 export interface Socket {
   readonly bufferedBytes: number
   readonly isOpen: boolean
-  /** Resolves when the frame has been handed to the operating system; rejects when the socket is gone. */
-  send(text: string): Promise<void>
+  /**
+   * Resolves when the frame has been handed to the operating system; rejects when the socket is gone. `soon` lets it
+   * wait for more that is sent in the same turn of the event loop, to leave together; the order stays.
+   */
+  send(text: string, when?: 'now' | 'soon'): Promise<void>
   ping(): void
   /** Stop reading; the peer feels it as back-pressure. */
   pause(): void

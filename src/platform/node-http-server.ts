@@ -123,7 +123,7 @@ class NodeHttpListener implements HttpListener {
     this.#webSockets.handleUpgrade(incoming, socket, head, (ws) => {
       socket.off('error', ignore)
       // Handed over first: it attaches the error listener.
-      const port = toSocket(ws)
+      const port = toSocket(ws, socket)
       try {
         decision.opened(port)
       } catch {

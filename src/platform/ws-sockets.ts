@@ -1,4 +1,5 @@
 import { isIP, type Socket as NetSocket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { WebSocket } from 'ws'
 import { errnoOf } from '../base/files.ts'
@@ -25,13 +26,18 @@ const CLOSE_CODE_OF_ERROR: Readonly<Record<string, number>> = {
   WS_ERR_INVALID_UTF8: 1007,
 }
 
-/** An open `ws` WebSocket as our port. Reading starts with `listen`, so no frame can slip past its handlers. */
-export function toSocket(ws: WebSocket): Socket {
-  return new WsSocket(ws)
+/**
+ * An open `ws` WebSocket, and the stream it writes to, as our port. Reading starts with `listen`, so no frame can slip
+ * past its handlers.
+ */
+export function toSocket(ws: WebSocket, stream: Duplex): Socket {
+  return new WsSocket(ws, stream)
 }
 
 class WsSocket implements Socket {
   readonly #ws: WebSocket
+  readonly #stream: Duplex
+  #isGathering = false
   #handlers: SocketHandlers | undefined
   #paused = false
   /** We ended it: nothing that still arrives is of interest. */
@@ -41,8 +47,9 @@ class WsSocket implements Socket {
   #closed: { readonly code: number; readonly reason: string } | undefined
   #faultCode: number | undefined
 
-  constructor(ws: WebSocket) {
+  constructor(ws: WebSocket, stream: Duplex) {
     this.#ws = ws
+    this.#stream = stream
     ws.pause()
     ws.on('error', (error) => {
       const errno = errnoOf(error)
@@ -65,14 +72,18 @@ class WsSocket implements Socket {
     return this.#ws.readyState === WebSocket.OPEN
   }
 
-  send(text: string): Promise<void> {
-    return new Promise((resolve, reject) => {
+  send(text: string, when: 'now' | 'soon' = 'now'): Promise<void> {
+    if (when === 'soon') this.#gather()
+    const sending = new Promise<void>((resolve, reject) => {
       this.#ws.send(text, (error) => (error ? reject(error) : resolve()))
     })
+    if (when === 'now') this.#release()
+    return sending
   }
 
   ping(): void {
     if (this.isOpen) this.#ws.ping()
+    this.#release()
   }
 
   pause(): void {
@@ -106,7 +117,22 @@ class WsSocket implements Socket {
     if (this.#closed !== undefined) queueMicrotask(() => this.#deliver())
   }
 
+  /** One system call for all of them: it costs more than the frame, here and at the peer. */
+  #gather(): void {
+    if (this.#isGathering) return
+    this.#isGathering = true
+    this.#stream.cork()
+    setImmediate(() => this.#release())
+  }
+
+  #release(): void {
+    if (!this.#isGathering) return
+    this.#isGathering = false
+    this.#stream.uncork()
+  }
+
   #end(): void {
+    this.#release()
     this.#ending = true
     this.#held = []
   }
@@ -169,7 +195,8 @@ export function createWsDialer(dialer: WsDialerOptions = {}): SocketDialer {
         signal.throwIfAborted()
         const address = new URL(url)
         const secured = address.protocol === 'wss:' ? await secure(address, options, dialer, ending.signal) : undefined
-        return toSocket(await handshake(address, options, secured, ending.signal))
+        const { ws, stream } = await handshake(address, options, secured, ending.signal)
+        return toSocket(ws, stream)
       } finally {
         clearTimeout(deadline)
         signal.removeEventListener('abort', onAbort)
@@ -217,7 +244,7 @@ function handshake(
   options: DialOptions,
   secured: NetSocket | undefined,
   ending: AbortSignal,
-): Promise<WebSocket> {
+): Promise<{ readonly ws: WebSocket; readonly stream: Duplex }> {
   return new Promise((resolve, reject) => {
     const ws = new WebSocket(url, {
       headers: { ...options.headers },
@@ -243,11 +270,16 @@ function handshake(
       reject(new SocketRefused(response.statusCode ?? 0, Number.isNaN(peerTime) ? undefined : peerTime))
       request.destroy()
     })
+    let stream: Duplex | undefined
+    ws.once('upgrade', (response) => {
+      stream = response.socket
+    })
     ws.once('open', () => {
       settled()
       // Paused here, in the event itself, because the promise settles after the next chunk may have been read.
       ws.pause()
-      resolve(ws)
+      if (stream === undefined) reject(new Error('opened without an upgrade'))
+      else resolve({ ws, stream })
     })
   })
 }

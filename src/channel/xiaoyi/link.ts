@@ -137,6 +137,11 @@ export class Link {
     this.#write(text)
   }
 
+  /** For what many tasks have to say in the same moment. */
+  writeSoon(text: string): void {
+    this.#write(text, 'soon')
+  }
+
   /**
    * A terminal frame. Resolves when it was handed to the system; a peer that then shows no sign of life is given up,
    * and the frame comes back through `onDown`.
@@ -321,8 +326,8 @@ export class Link {
     if (epoch === this.#epoch && this.isOpen) action()
   }
 
-  #write(text: string): void {
-    this.#socket?.send(text).catch(() => {
+  #write(text: string, when: 'now' | 'soon' = 'now'): void {
+    this.#socket?.send(text, when).catch(() => {
       // The close that follows is what is acted upon.
     })
   }

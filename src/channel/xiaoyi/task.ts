@@ -22,6 +22,9 @@ export interface TaskParts {
   onLimit(task: Task): void
 }
 
+/** Short beside `pieceMs`, long enough to bring the pieces of a few tasks together. */
+const BEAT_MS = 20
+
 /** `open` → `closing` (the end is known, previews are over) → `closed` (its one terminal frame has gone out). */
 type Phase = 'open' | 'closing' | 'closed'
 
@@ -112,11 +115,11 @@ export class Task {
     if (this.#phase !== 'open' || this.#muted || !this.#preview.hasNews) return
     const link = this.#route()
     if (link === undefined) return
-    this.#pieces.set(this.#parts.settings.pieceMs, () => this.flush())
+    this.#pieces.set(this.#untilNextBeat(), () => this.flush())
     if (link.isCongested) return
     for (const piece of this.#preview.take(`${link.index}:${link.epoch}`)) {
       const artifactId = this.#parts.ids.uuid()
-      link.write(encodeArtifact(this.#parts.settings.agentId, this.address, { artifactId, final: false, ...piece }))
+      link.writeSoon(encodeArtifact(this.#parts.settings.agentId, this.address, { artifactId, final: false, ...piece }))
     }
     this.#keepAliveLater()
   }
@@ -193,6 +196,14 @@ export class Task {
     link?.write(encodeStatus(agentId, this.address, { state: 'working', final: false, ...text }))
     this.#acknowledged ||= link !== undefined
     this.#keepAliveLater()
+  }
+
+  /** The pieces of all tasks go out on one beat, and so together. */
+  #untilNextBeat(): number {
+    const { pieceMs } = this.#parts.settings
+    if (pieceMs < BEAT_MS) return pieceMs
+    const now = this.#parts.clock.now()
+    return Math.ceil((now + pieceMs) / BEAT_MS) * BEAT_MS - now
   }
 
   #keepAliveLater(): void {

@@ -33,6 +33,25 @@ export function describeSockets(runner: ContractRunner, name: string, open: () =
       assert.deepEqual(received.texts, texts)
     })
 
+    it('keeps the order of what may wait a moment and what may not', async ({ left, right }) => {
+      record(left)
+      const received = record(right)
+      const texts = Array.from({ length: 40 }, (_, index) => `frame ${index}`)
+      await Promise.all(texts.map((text, index) => left.send(text, index % 10 === 9 ? 'now' : 'soon')))
+      await left.send('alone', 'soon')
+      await received.until(() => received.texts.length === texts.length + 1)
+      assert.deepEqual(received.texts, [...texts, 'alone'])
+    })
+
+    it('sends what waits before it closes', async ({ left, right }) => {
+      record(left)
+      const closed = record(right)
+      void left.send('last words', 'soon')
+      left.close(1000, '')
+      await closed.until(() => closed.closes.length > 0)
+      assert.deepEqual(closed.texts, ['last words'])
+    })
+
     it('keeps what arrives before anybody listens', async ({ left, right }) => {
       record(left)
       await left.send('early')

@@ -48,6 +48,31 @@ test('pieces that come faster than the interval are sent together', () =>
     ])
   }))
 
+test('pieces of several tasks go out in the same moment, none sooner than the interval', () =>
+  inWorld({ config: { pieceMs: 5_500 } }, async ({ simulator, clock }) => {
+    const times = new Map<object, number[]>()
+    const watch = async (forMs: number): Promise<void> => {
+      for (let ms = 0; ms < forMs; ms++) {
+        await clock.advance(1)
+        for (const [task, seen] of times) {
+          const pieces = framesOf(task as Parameters<typeof framesOf>[0]).filter((frame) =>
+            frame.startsWith('artifact'),
+          )
+          if (pieces.length > seen.length) seen.push(clock.now())
+        }
+      }
+    }
+    for (const sessionId of ['one', 'two']) {
+      await watch(3)
+      times.set(simulator.say('say a|b|c|d|e|f|g|h', { sessionId }), [])
+    }
+    await watch(7_000)
+    const [[first = 0, next = 0] = [], [firstOfTwo = 0, nextOfTwo = 0] = []] = [...times.values()]
+    expect(firstOfTwo - first).toBe(3)
+    expect(next - firstOfTwo).toBeGreaterThanOrEqual(5_500)
+    expect(nextOfTwo).toBe(next)
+  }))
+
 test('a later round continues after a blank line, and the final text is the last round’s', () =>
   inWorld({}, async ({ simulator, clock }) => {
     const task = simulator.say('rounds looking|found')
