@@ -112,6 +112,10 @@ export class Badge {
       if (this.#current !== undefined) this.retire(this.#current.identity)
       this.#current = { path, identity, madeAt, cancelExit: processes.onExit(path, identity) }
       return this.#current
+    } catch (error) {
+      // On a full disk every lock comes by here.
+      await files.remove(path)
+      throw error
     } finally {
       await handle.close()
     }

@@ -114,6 +114,17 @@ describe('locks that are links', () => {
     await second.leave()
   })
 
+  it('leave nothing behind on a full disk, and work when there is room again', async () => {
+    const house = scene()
+    house.files.limitSpace(10)
+    for (let attempt = 0; attempt < 3; attempt++)
+      await expect(enter(house, 'a')).rejects.toMatchObject({ code: 'ENOSPC' })
+    expect(await house.files.list(BADGES)).toEqual([])
+    house.files.limitSpace(10_000)
+    await enter(house, 'a').then((lock) => lock.leave())
+    expect(await house.files.list(BADGES)).toHaveLength(1)
+  })
+
   it('come with a broom: files of killed processes go, those of living ones stay', async () => {
     const house = scene()
     const owner = (pid: number): string =>
