@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -27,7 +28,7 @@ async function counted(): Promise<{ socket: Socket; writes: () => number; read: 
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
   const peer = new WebSocket(`ws://127.0.0.1:${(http.address() as AddressInfo).port}/`)
   peer.on('message', (data: Buffer) => read.push(data.toString()))
-  const socket = await opened
+  const [socket] = await Promise.all([opened, once(peer, 'open')])
   const close = (): void => {
     peer.terminate()
     socket.terminate()
