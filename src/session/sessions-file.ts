@@ -13,6 +13,7 @@ const TOPIC = 'index-export'
 const EXPORT_DELAY_MS = 1_500
 const MAX_IMPORT_BYTES = 1024 * 1024 * 1024
 const ADOPT_BATCH = 1_000
+/** More than what a disk writes without a wait, so that there is one behind each slice; little enough to be quick. */
 const SLICE_CHARS = 96 * 1024
 /** The export before the newest one may still be on disk when the program died between the commit and the rename. */
 const KEPT_HASHES = 2

@@ -38,6 +38,8 @@ export class Badge {
   readonly #options: BadgeOptions
   #current: Current | undefined
   #making: Promise<Current> | undefined
+  /** Former ones on their way out. */
+  #removing: Promise<void> = Promise.resolve()
   #hasSwept = false
   #hasNoLinks = false
 
@@ -55,27 +57,30 @@ export class Badge {
       const errno = errnoOf(error)
       if (errno === undefined) throw error
       this.#hasNoLinks = NO_LINKS.has(errno)
-      if (this.#current !== undefined) this.retire(this.#current.identity)
+      this.#takeOff()
       return { kind: 'impossible' }
     }
   }
 
   /** The next lock gets a new one. */
   retire(identity: string): void {
-    const former = this.#current
-    if (former?.identity !== identity) return
-    this.#current = undefined
-    former.cancelExit()
-    // Nobody waits for it: whatever stays behind is swept away by the next process.
-    void this.#options.files.remove(former.path).catch(() => undefined)
+    if (this.#current?.identity === identity) this.#takeOff()
   }
 
   async close(): Promise<void> {
     await this.#making?.catch(() => undefined)
+    this.#takeOff()
+    await this.#removing
+  }
+
+  /** No lock waits for the removal, and what stays behind is swept away by the next process. */
+  #takeOff(): void {
     const former = this.#current
+    if (former === undefined) return
     this.#current = undefined
-    former?.cancelExit()
-    if (former !== undefined) await this.#options.files.remove(former.path)
+    former.cancelExit()
+    const removing = this.#options.files.remove(former.path).catch(() => undefined)
+    this.#removing = Promise.all([this.#removing, removing]).then(() => undefined)
   }
 
   async #link(badge: string, path: string): Promise<boolean> {
@@ -109,7 +114,7 @@ export class Badge {
     try {
       await handle.write(ownerText(this.#options))
       const { identity } = handle.stat()
-      if (this.#current !== undefined) this.retire(this.#current.identity)
+      this.#takeOff()
       this.#current = { path, identity, madeAt, cancelExit: processes.onExit(path, identity) }
       return this.#current
     } catch (error) {
