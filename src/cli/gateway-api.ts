@@ -4,14 +4,17 @@ import { NEVER } from '../base/never.ts'
 import type { Channel } from '../channel/channel.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { MessageEntry } from '../core/entry.ts'
-import type { EntryId, SessionId, SessionKey } from '../core/ids.ts'
+import type { SessionId, SessionKey } from '../core/ids.ts'
 import type { SessionRecord } from '../core/inbound.ts'
 import { textOf, type Message } from '../core/message.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { GatewayApi } from '../gateway/http.ts'
 import { activeCleanups } from '../history/cleanup-records.ts'
 import { requestRecords } from '../history/request-record.ts'
+import { activeEntries } from '../history/view.ts'
+import type { Transcript } from '../transcript/store.ts'
 import { undoLatestCleanup } from '../turn/cleanup.ts'
+import { undoLatestCompaction } from '../turn/compact.ts'
 import type { Agent } from './agent.ts'
 import { describeRequest } from './describe-request.ts'
 import type { Storage } from './storage.ts'
@@ -48,6 +51,7 @@ export function createGatewayApi({ storage, agent, gateway, status, channel }: A
           return describeRequest(branch, query.request, row.record.sessionId, agent.providers)
         }
         const hidden = new Set(activeCleanups(branch).flatMap(({ record }) => record.hidden))
+        const active = new Set(activeEntries(branch))
         const messages = branch.filter((entry): entry is MessageEntry => entry.type === 'message')
         return {
           session: rowOf(row.key, row.record),
@@ -55,7 +59,11 @@ export function createGatewayApi({ storage, agent, gateway, status, channel }: A
           requests: requestRecords(branch).length,
           usage: { ...storage.usage.ofSession(row.record.sessionId) },
           repairs: transcript.repairs.map((note) => ({ ...note })),
-          messages: messages.slice(-(query.limit ?? 1_000)).map((entry) => messageView(entry, hidden)),
+          messages: messages.slice(-(query.limit ?? 1_000)).map((entry) => ({
+            ...messageView(entry),
+            ...(hidden.has(entry.id) ? { hidden: true } : {}),
+            ...(active.has(entry) ? {} : { summarised: true }),
+          })),
         }
       } finally {
         await transcript.close()
@@ -80,9 +88,9 @@ export function createGatewayApi({ storage, agent, gateway, status, channel }: A
         throw new GatewayError('FIELD_INVALID', `no channel "${name}" is running`, { field: 'channel' })
       return { channel: name, accepted: (await known.trust?.()) ?? 0 }
     },
-    async restore(key, archive) {
+    async restore(key, { archive, compaction = false }) {
       const row = findRow(storage, key)
-      if (archive === undefined) return restoreCleanup(storage, row.key, row.record.sessionId)
+      if (archive === undefined) return restoreView(storage, row.key, row.record.sessionId, compaction)
       await gateway.exclusively(row.key, () => control.restoreArchive(row.key, archive as SessionId))
       sessionsFile.changed()
       return { success: true, key: row.key, message: `${row.key} goes on with ${archive}` }
@@ -90,16 +98,35 @@ export function createGatewayApi({ storage, agent, gateway, status, channel }: A
   }
 }
 
-async function restoreCleanup(storage: Storage, key: SessionKey, sessionId: SessionId): Promise<JsonObject> {
+async function restoreView(
+  storage: Storage,
+  key: SessionKey,
+  sessionId: SessionId,
+  compaction: boolean,
+): Promise<JsonObject> {
   const transcript = await storage.transcripts.open(sessionId, NEVER)
   try {
-    const stepId = await undoLatestCleanup(transcript)
-    if (stepId === undefined)
-      throw new GatewayError('FIELD_INVALID', 'there is no cleanup left to undo in this session', { field: 'key' })
-    return { success: true, key, stepId, message: `the rounds of step ${stepId} are in the model's view again` }
+    const undone = await (compaction ? restoreSummarised(transcript) : restoreCleaned(transcript))
+    if (undone !== undefined) return { success: true, key, ...undone }
+    const what = compaction ? 'compaction' : 'cleanup'
+    throw new GatewayError('FIELD_INVALID', `there is no ${what} left to undo in this session`, { field: 'key' })
   } finally {
     await transcript.close()
   }
+}
+
+async function restoreCleaned(transcript: Transcript): Promise<JsonObject | undefined> {
+  const stepId = await undoLatestCleanup(transcript)
+  if (stepId === undefined) return undefined
+  return { stepId, message: `the rounds of step ${stepId} are in the model's view again` }
+}
+
+async function restoreSummarised(transcript: Transcript): Promise<JsonObject | undefined> {
+  const undone = await undoLatestCompaction(transcript)
+  if (undone === undefined) return undefined
+  const { tokensBefore, tokensAfter } = undone
+  const message = `what the latest summary replaced is in the model's view again: about ${tokensAfter} tokens instead of ${tokensBefore}`
+  return { tokensBefore, tokensAfter, message }
 }
 
 /** A key, or a session's id. */
@@ -111,7 +138,7 @@ function rowOf(key: SessionKey, record: SessionRecord): JsonObject {
   return { key, ...(record as unknown as JsonObject) }
 }
 
-function messageView(entry: MessageEntry, hidden: ReadonlySet<EntryId>): JsonObject {
+function messageView(entry: MessageEntry): JsonObject {
   return {
     id: entry.id,
     role: entry.message.role,
@@ -119,7 +146,6 @@ function messageView(entry: MessageEntry, hidden: ReadonlySet<EntryId>): JsonObj
     timestamp: entry.timestamp,
     ...(entry.stepId === undefined ? {} : { stepId: entry.stepId }),
     ...(entry.round === undefined ? {} : { round: entry.round }),
-    ...(hidden.has(entry.id) ? { hidden: true } : {}),
   }
 }
 

@@ -116,13 +116,20 @@ function addSessions(program: Command): void {
   sessions
     .command('restore')
     .argument('<key>', 'the session key')
-    .description('undo the latest cleanup, or bring back a conversation that was reset')
+    .description('undo the latest cleanup or summary, or bring back a conversation that was reset')
     .addOption(homeOption())
+    .addOption(
+      new Option('--compaction', 'take the latest summary back instead; again, the one before').conflicts('archive'),
+    )
     .option('--archive <id>', 'the archived conversation to bring back (see: clew sessions show)')
     .option('--json', 'machine-readable output')
     .addHelpText(
       'after',
-      examples('clew sessions restore webhook:msg-001', 'clew sessions restore webhook:msg-001 --archive sess_…'),
+      examples(
+        'clew sessions restore webhook:msg-001',
+        'clew sessions restore webhook:msg-001 --compaction',
+        'clew sessions restore webhook:msg-001 --archive sess_…',
+      ),
     )
     .action(async (key: string, _options, command: Command) =>
       (await load()).restoreSession(key, command.optsWithGlobals()),

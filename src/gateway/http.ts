@@ -16,9 +16,17 @@ export interface GatewayApi {
   reset(key: string): Promise<JsonObject>
   cancel(key: string): Promise<JsonObject>
   delete(key: string): Promise<JsonObject>
-  restore(key: string, archive: string | undefined): Promise<JsonObject>
+  /** Undoes the latest cleanup, or what is named. */
+  restore(key: string, what: RestoreQuery): Promise<JsonObject>
   /** Accepts what a channel refused because it had changed. */
   trust(channel: string): Promise<JsonObject>
+}
+
+export interface RestoreQuery {
+  /** A conversation that was reset. */
+  readonly archive?: string
+  /** The latest summary instead of the latest cleanup. */
+  readonly compaction?: boolean
 }
 
 export interface HttpParts {
@@ -77,7 +85,7 @@ function createRoutes({ api, metrics }: HttpParts): readonly [method: string, pa
     [
       'POST',
       /^\/api\/sessions\/([^/]+)\/restore$/u,
-      async (request, match) => json(await api.restore(keyOf(match), await archiveOf(request))),
+      async (request, match) => json(await api.restore(keyOf(match), await restoreQuery(request))),
     ],
   ]
 }
@@ -170,10 +178,13 @@ function wholeNumber(url: URL, name: string): number | undefined {
   return Number(value)
 }
 
-async function archiveOf(request: Request): Promise<string | undefined> {
+async function restoreQuery(request: Request): Promise<RestoreQuery> {
   const body = parseJson(await request.text())
-  const archive = isRecord(body) ? body['archive'] : undefined
-  return typeof archive === 'string' ? archive : undefined
+  const { archive, compaction } = isRecord(body) ? body : {}
+  return {
+    ...(typeof archive === 'string' ? { archive } : {}),
+    ...(compaction === true ? { compaction } : {}),
+  }
 }
 
 function decodeKey(segment: string): string {

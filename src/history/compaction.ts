@@ -7,6 +7,7 @@ import type { Item } from './item.ts'
 import { sanitizeToolUseResultPairing } from './pair-results.ts'
 import { prepareHistory, type HistoryInput, type HistoryTokens } from './prepare.ts'
 import { activeEntries, viewOf } from './view.ts'
+import { latestCompaction, undoDetails } from './compaction-records.ts'
 import { splitIntoChunks, type Chunk } from './compaction-chunks.ts'
 import { collectFacts, summarySections, type SummaryFacts } from './compaction-facts.ts'
 import { summaryPrompt, type SummaryPrompt } from './summary-prompt.ts'
@@ -26,10 +27,17 @@ export const DEFAULT_COMPACTION: CompactionSettings = {
   keepRecentTokens: 20_000,
 }
 
-export function shouldCompact(tokens: HistoryTokens, budget: HistoryBudget, settings: CompactionSettings): boolean {
+/** After somebody took a summary back the next one is made only when the history does not fit without it. */
+export function shouldCompact(
+  tokens: HistoryTokens,
+  { entries, budget }: Pick<HistoryInput, 'entries' | 'budget'>,
+  settings: CompactionSettings,
+): boolean {
   if (settings.mode === 'off') return false
-  const share = Math.floor(budget.contextWindow * settings.maxHistoryShare)
-  return tokens.wanted > Math.min(share, budget.contextWindow - budget.reservedTokens - budget.fixedTokens)
+  const room = budget.contextWindow - budget.reservedTokens - budget.fixedTokens
+  const latest = latestCompaction(entries)
+  if (latest !== undefined && undoDetails(latest) !== undefined) return tokens.wanted > room
+  return tokens.wanted > Math.min(Math.floor(budget.contextWindow * settings.maxHistoryShare), room)
 }
 
 /** What is left when every message is gone. When this does not fit, no compaction can help and a person has to know. */

@@ -5,6 +5,9 @@ export function compactionSummaryText(summary: string): string {
   return `The conversation history before this point was compacted into the following summary:\n\n<summary>\n${summary}\n</summary>`
 }
 
+/** Stands in a file where a summary was taken back; our own view leaves it out. */
+export const TAKEN_BACK_SUMMARY = 'Nothing is left out here: a summary that was made earlier has been taken back.'
+
 export function branchSummaryText(summary: string): string {
   return `The following is a summary of a branch that this conversation came back from:\n\n<summary>\n${summary}</summary>`
 }

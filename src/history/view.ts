@@ -3,6 +3,7 @@ import type { CompactionEntry, ContextEditEntry, Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 import { wellFormed } from '../core/cut-text.ts'
 import { activeCleanups } from './cleanup-records.ts'
+import { latestCompaction, undoDetails } from './compaction-records.ts'
 import type { Change, Item } from './item.ts'
 import { normalizeMessage, type Normalized } from './normalize-message.ts'
 import { compactionSummaryText } from './texts.ts'
@@ -30,8 +31,8 @@ export function viewOf(entries: readonly Entry[]): View {
   const changes: Change[] = []
   const cleanups = cleanupsByEntry(entries)
   const edits = editsByTarget(entries)
-  const compaction = entries.findLast((entry): entry is CompactionEntry => entry.type === 'compaction')
-  const items: Item[] = compaction === undefined ? [] : [summaryItem(compaction)]
+  const compaction = latestCompaction(entries)
+  const items: Item[] = compaction === undefined || isWithoutSummary(compaction) ? [] : [summaryItem(compaction)]
   const notesPlaced = new Set<string>()
 
   for (const entry of entries) {
@@ -129,6 +130,12 @@ function normalizedOf(entry: Entry, edit: ContextEditEntry | undefined): Normali
     default:
       return assertNever(entry)
   }
+}
+
+/** It took the first one back: nothing is summarised any more. */
+function isWithoutSummary(compaction: CompactionEntry): boolean {
+  const undo = undoDetails(compaction)
+  return undo !== undefined && undo.reinstates === undefined
 }
 
 function summaryItem({ id, summary, timestamp }: CompactionEntry): Item {

@@ -10,7 +10,7 @@ export const COMMANDS = {
   stop: 'stop the running answer and drop what waits',
   status: 'what runs, which model answers, how large the context is',
   model: 'show or change the model of this conversation: /model provider/name, /model default',
-  compact: 'summarise the older part of the conversation now',
+  compact: 'summarise the older part of the conversation now; /compact undo takes the latest summary back',
   cleanup: 'hide the working steps of finished tasks from the model',
   restore: 'undo the latest cleanup',
   help: 'this list',

@@ -68,7 +68,8 @@ export async function converse(
       slash.kind === 'command' &&
       (slash.name === 'cleanup' || slash.name === 'restore' || slash.name === 'compact')
     ) {
-      return { kind: 'complete', text: await runMaintenance(slash.name, message.run, turn, conversation.signal) }
+      const { name, rest } = slash
+      return { kind: 'complete', text: await runMaintenance({ name, rest }, message.run, turn, conversation.signal) }
     }
     if (transcript.leafId === null)
       await parts.agent.hooks.sessionStart(

@@ -126,7 +126,7 @@ async function compactWhenDue(
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<PreparedRequest> {
-  const isDue = shouldCompact(request.history.tokens, request.input.budget, parts.settings.compaction)
+  const isDue = shouldCompact(request.history.tokens, request.input, parts.settings.compaction)
   if (!isDue || attempts.failed) return request
   const { kind } = await compact(request.model, request.input, 'the history exceeds its share', parts, signal)
   attempts.failed = kind === 'failed'

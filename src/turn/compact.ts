@@ -1,8 +1,16 @@
 import { planCompaction, runCompaction } from '../history/compaction.ts'
+import {
+  compactionUndoneBy,
+  planCompactionUndo,
+  tokensInView,
+  type CompactionUndo,
+} from '../history/compaction-undo.ts'
 import type { HistoryInput } from '../history/prepare.ts'
 import type { SummaryPrompt } from '../history/summary-prompt.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { RunId } from '../core/ids.ts'
 import { textOf, type Usage } from '../core/message.ts'
+import type { Transcript } from '../transcript/store.ts'
 import { hookContext } from './hook-context.ts'
 import { joinsOfLatestStep } from './joined.ts'
 import type { TurnModel, TurnParts } from './parts.ts'
@@ -45,6 +53,22 @@ export async function compact(
   const summary = result.draft.type === 'compaction' ? result.draft.summary : ''
   await parts.hooks.afterCompaction({ tokensBefore, tokensAfter, summary }, hookContext(parts), signal)
   return { kind: 'compacted', tokensBefore, tokensAfter }
+}
+
+/**
+ * Brings back what the latest summary replaced; undefined when there is none. A command that a restart runs again (`run`)
+ * takes back what it took back before, not one more.
+ */
+export async function undoLatestCompaction(
+  transcript: Transcript,
+  run?: RunId,
+): Promise<Pick<CompactionUndo, 'tokensBefore' | 'tokensAfter'> | undefined> {
+  const path = await transcript.branch()
+  const done = run === undefined ? undefined : compactionUndoneBy(path, run)
+  if (done !== undefined) return { tokensBefore: done.tokensBefore, tokensAfter: tokensInView(path) }
+  const undo = planCompactionUndo(path, run)
+  if (undo !== undefined) await transcript.append([undo.draft])
+  return undo
 }
 
 async function summarize(

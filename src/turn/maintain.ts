@@ -1,5 +1,5 @@
 import { cleanEverything, undoLatestCleanup } from './cleanup.ts'
-import { compact } from './compact.ts'
+import { compact, undoLatestCompaction } from './compact.ts'
 import type { RunId } from '../core/ids.ts'
 import type { TurnParts } from './parts.ts'
 import { createOwnTools, offeredTools } from './own-tools.ts'
@@ -7,12 +7,12 @@ import { prepareRequest } from './request.ts'
 
 /** `/cleanup`, `/restore` and `/compact`: they wait for their turn in the queue like a message. Each returns what to say. */
 export async function runMaintenance(
-  command: 'cleanup' | 'restore' | 'compact',
+  { name, rest }: { readonly name: 'cleanup' | 'restore' | 'compact'; readonly rest: string },
   run: RunId,
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<string> {
-  switch (command) {
+  switch (name) {
     case 'cleanup': {
       const events = await cleanEverything(parts)
       const saved = events.reduce((sum, event) => sum + event.tokensSaved, 0)
@@ -26,6 +26,8 @@ export async function runMaintenance(
       return stepId === undefined ? 'There is no cleanup to undo.' : `The working steps of ${stepId} are in view again.`
     }
     case 'compact': {
+      if (rest === 'undo') return undoCompaction(run, parts)
+      if (rest !== '') return 'Nothing was done: it is /compact, or /compact undo.'
       const [model] = parts.models
       const { specs } = await createOwnTools(parts)
       const { input } = await prepareRequest(
@@ -36,7 +38,13 @@ export async function runMaintenance(
       const result = await compact(model, input, 'asked for', parts, signal)
       if (result.kind === 'nothing') return 'The conversation is too short to be summarised.'
       if (result.kind === 'failed') return `The conversation was not summarised: ${result.reason}.`
-      return `The older part is now a summary: about ${result.tokensBefore} tokens became ${result.tokensAfter}.`
+      return `The older part is now a summary: about ${result.tokensBefore} tokens became ${result.tokensAfter}. /compact undo takes it back.`
     }
   }
+}
+
+async function undoCompaction(run: RunId, { transcript }: TurnParts): Promise<string> {
+  const undone = await undoLatestCompaction(transcript, run)
+  if (undone === undefined) return 'There is no summary to take back.'
+  return `The latest summary is taken back; what it stood for is in view again: about ${undone.tokensAfter} tokens instead of ${undone.tokensBefore}.`
 }

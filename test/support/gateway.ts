@@ -125,8 +125,8 @@ export class MemoryGateway {
     return { status: response.status, text: Buffer.concat(pieces).toString() }
   }
 
-  async api(path: string): Promise<Frame> {
-    return JSON.parse((await this.request(path)).text) as Frame
+  async api(path: string, init?: Parameters<MemoryGateway['request']>[1]): Promise<Frame> {
+    return JSON.parse((await this.request(path, init)).text) as Frame
   }
 
   async stop(): Promise<void> {

@@ -6,7 +6,7 @@ import { apiOf, findGateway, type CommonOptions } from '../connect.ts'
 import { withHouse } from '../offline.ts'
 import { ago, printJson, printLines, table } from '../output.ts'
 import { sessionPath } from '../remote-api.ts'
-import type { GatewayApi } from '../../gateway/http.ts'
+import type { GatewayApi, RestoreQuery } from '../../gateway/http.ts'
 
 export interface ListOptions extends CommonOptions {
   readonly limit: number
@@ -56,11 +56,10 @@ export async function deleteSession(key: string, options: CommonOptions & { read
   report(await call(options, (api) => api.delete(key)), options, `${key} is deleted`)
 }
 
-export async function restoreSession(
-  key: string,
-  options: CommonOptions & { readonly archive?: string },
-): Promise<void> {
-  const result = await call(options, (api) => api.restore(key, options.archive))
+export async function restoreSession(key: string, options: CommonOptions & RestoreQuery): Promise<void> {
+  const { archive, compaction } = options
+  const what = { ...(archive === undefined ? {} : { archive }), ...(compaction === undefined ? {} : { compaction }) }
+  const result = await call(options, (api) => api.restore(key, what))
   report(result, options, text(result['message']) || `${key} is restored`)
 }
 
@@ -74,7 +73,7 @@ async function call(options: CommonOptions, action: (api: SessionsApi) => Promis
     show: (key, query) => remote.get(sessionPath(key), { ...query }),
     reset: (key) => remote.post(sessionPath(key, '/reset')),
     delete: (key) => remote.delete(sessionPath(key)),
-    restore: (key, archive) => remote.post(sessionPath(key, '/restore'), archive === undefined ? {} : { archive }),
+    restore: (key, what) => remote.post(sessionPath(key, '/restore'), { ...what }),
   })
 }
 
@@ -113,7 +112,7 @@ function renderSession(shown: JsonObject): string[] {
 }
 
 function renderMessage(message: Record<string, unknown>): string[] {
-  const mark = message['hidden'] === true ? ' (hidden from the model)' : ''
+  const mark = markOf(message)
   return [
     `${text(message['role'])}${mark}:`,
     ...text(message['text'])
@@ -121,6 +120,12 @@ function renderMessage(message: Record<string, unknown>): string[] {
       .map((line) => `  ${line}`),
     '',
   ]
+}
+
+/** Why the model does not see it as it is. */
+function markOf({ hidden, summarised }: Record<string, unknown>): string {
+  if (summarised === true) return ' (summarised for the model)'
+  return hidden === true ? ' (hidden from the model)' : ''
 }
 
 function text(value: unknown): string {

@@ -40,14 +40,26 @@ function planned(input: HistoryInput): CompactionPlan {
   return plan
 }
 
+const wanting = (wanted: number) => ({ count: 0, raw: 0, estimated: true as const, wanted })
+
 describe('shouldCompact', () => {
   it('is true when the history exceeds its share of the window, which is half', () => {
     expect(DEFAULT_COMPACTION).toMatchObject({ mode: 'safeguard', maxHistoryShare: 0.5, keepRecentTokens: 20_000 })
+    const input = { entries: [], budget: createBudget({ contextWindow: 100_000 }) }
+    expect(shouldCompact(wanting(50_000), input, DEFAULT_COMPACTION)).toBe(false)
+    expect(shouldCompact(wanting(50_001), input, DEFAULT_COMPACTION)).toBe(true)
+    expect(shouldCompact(wanting(50_001), input, { ...DEFAULT_COMPACTION, mode: 'off' })).toBe(false)
+  })
+  it('is true only when nothing else helps after somebody took a summary back', () => {
+    const compaction = { type: 'compaction', summary: 'S', firstKeptEntryId: id('e1'), tokensBefore: 1 } as const
+    const undo = { ...compaction, details: { undoes: id('e2') } }
     const budget = createBudget({ contextWindow: 100_000 })
-    const tokens = { count: 0, raw: 0, estimated: true as const }
-    expect(shouldCompact({ ...tokens, wanted: 50_000 }, budget, DEFAULT_COMPACTION)).toBe(false)
-    expect(shouldCompact({ ...tokens, wanted: 50_001 }, budget, DEFAULT_COMPACTION)).toBe(true)
-    expect(shouldCompact({ ...tokens, wanted: 50_001 }, budget, { ...DEFAULT_COMPACTION, mode: 'off' })).toBe(false)
+    const room = budget.contextWindow - budget.reservedTokens - budget.fixedTokens
+    const input = { entries: entriesOf(user('hi'), compaction, undo), budget }
+    expect(shouldCompact(wanting(room), input, DEFAULT_COMPACTION)).toBe(false)
+    expect(shouldCompact(wanting(room + 1), input, DEFAULT_COMPACTION)).toBe(true)
+    const again = { entries: entriesOf(user('hi'), compaction, undo, compaction), budget }
+    expect(shouldCompact(wanting(50_001), again, DEFAULT_COMPACTION)).toBe(true)
   })
   it('knows when no compaction can help', () => {
     expect(exceedsWindowWithoutHistory(createBudget({ contextWindow: 8_000, fixedTokens: 7_000 }))).toBe(true)
