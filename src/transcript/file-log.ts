@@ -12,7 +12,7 @@ import { AppendedFile } from './appended-file.ts'
 import type { Badge } from './badge.ts'
 import { EMPTY_PATH, type ActivePath } from './context.ts'
 import { EntryIndex } from './entry-index.ts'
-import { kindOf } from './head.ts'
+import { FileTree } from './file-tree.ts'
 import type { TranscriptLimits } from './limits.ts'
 import { encodeHeader, FORMAT_VERSION } from './line.ts'
 import { loadByScan, type Loaded } from './load.ts'
@@ -25,7 +25,6 @@ import { makeSound, makeSuspectSound } from './mend.ts'
 import { reconcile } from './reconcile.ts'
 import { toStorageError } from './storage-error.ts'
 import { appendRecord, goneRecord, type TranscriptTopic } from './topic.ts'
-import { TreeReader } from './tree-reader.ts'
 import type { WriteBehind } from './write-behind.ts'
 
 const SMALL_FILE_BYTES = 1024 * 1024
@@ -56,12 +55,10 @@ export class FileLog implements EntryLog {
   readonly #file: AppendedFile
   readonly #lock: WriteLock
   readonly #follower: JournalFollower
+  readonly #tree: FileTree
   #header: SessionHeader
   /** What was read and has to be mended before anything is added. Undefined when nothing stands in the way. */
   #toMend: Loaded | undefined
-  #index: EntryIndex | undefined
-  /** The entry we added to the index last. */
-  #lastId: EntryId | undefined
   #lookedAt = 0
   #failed: GatewayError | undefined
   /** Also a file that was there may be one that somebody else has created a moment ago and named in a journal only. */
@@ -94,18 +91,22 @@ export class FileLog implements EntryLog {
       file: this.#file,
       lock: this.#lock,
       writeBehindBytes: limits.writeBehindBytes,
-      onMoved: () => {
-        this.#index = undefined
-      },
+      onMoved: () => this.#tree.forget(),
       onSeen: (at) => {
         this.#lookedAt = at
       },
     })
     this.#header = this.#newHeader()
+    this.#tree = new FileTree({
+      maxLineBytes: limits.maxLineBytes,
+      open: () => this.#openForReading(),
+      size: () => this.#file.size,
+      header: () => this.#header,
+    })
   }
 
   get heldBytes(): number {
-    return (this.#index?.heldBytes ?? 0) + this.#follower.heldBytes
+    return this.#tree.heldBytes + this.#follower.heldBytes
   }
 
   /** Nothing more is acknowledged here; the store opens the file anew. */
@@ -119,11 +120,11 @@ export class FileLog implements EntryLog {
   }
 
   get idDigits(): number {
-    return this.#index === undefined ? 16 : 8
+    return this.#tree.idDigits
   }
 
   isIdFree(id: EntryId): boolean {
-    return this.#index === undefined || this.#index.ids.get(id) < 0
+    return this.#tree.isIdFree(id)
   }
 
   async load(signal: AbortSignal): Promise<LogState> {
@@ -186,8 +187,7 @@ export class FileLog implements EntryLog {
   #adopt(loaded: Loaded | undefined, identity: string | undefined): LogState {
     this.#toMend = loaded !== undefined && needsMending(loaded) ? loaded : undefined
     this.#file.wasRead(identity, loaded?.size ?? 0)
-    this.#index = loaded === undefined ? new EntryIndex() : loaded.scan?.index
-    this.#lastId = undefined
+    this.#tree.adopt(loaded === undefined ? new EntryIndex() : loaded.scan?.index)
     if (loaded !== undefined) this.#header = loaded.state.header
     return loaded?.state ?? { header: this.#header, leafId: null, active: EMPTY_PATH, repairs: [] }
   }
@@ -257,7 +257,7 @@ export class FileLog implements EntryLog {
         const records = alongside.length === 0 ? [record] : [record, ...alongside]
         await this.#follower.write(text, record, () => journal.journal.commit(records))
       }
-      this.#indexBatch(batch, prefix, start)
+      this.#tree.add(batch, prefix, start)
     } catch (error) {
       throw toStorageError(error)
     }
@@ -359,87 +359,20 @@ export class FileLog implements EntryLog {
     }
   }
 
-  /** `start` is where the prefix was written. */
-  #indexBatch(batch: readonly EncodedEntry[], prefix: string, start: number): void {
-    const index = this.#index
-    if (index === undefined) return
-    let offset = start + Buffer.byteLength(prefix)
-    for (const { entry, line } of batch) {
-      const { type, id, parentId } = entry
-      const kind = kindOf(type)
-      const length = Buffer.byteLength(line) - 1
-      const last = index.count - 1
-      if (last >= 0 && parentId === this.#lastId) index.addToLast(offset, length, kind, id)
-      else
-        index.add({
-          offset,
-          length,
-          line: last < 0 ? (prefix === '' ? 1 : 2) : index.lineAt(last) + 1,
-          kind,
-          id,
-          parentId,
-        })
-      this.#lastId = id
-      offset += length + 1
-    }
+  activeAt(leafId: EntryId): Promise<ActivePath> {
+    return this.#tree.activeAt(leafId)
   }
 
-  async activeAt(leafId: EntryId): Promise<ActivePath> {
-    return this.#withTree(EMPTY_PATH, (reader, index) => reader.activeAt(index.find(leafId)))
+  path(from: EntryId): Promise<readonly Entry[] | undefined> {
+    return this.#tree.path(from)
   }
 
-  async path(from: EntryId): Promise<readonly Entry[] | undefined> {
-    return this.#withTree(undefined, async (reader, index) => {
-      const at = index.find(from)
-      return at < 0 ? undefined : reader.path(at)
-    })
+  find(id: EntryId): Promise<Entry | undefined> {
+    return this.#tree.find(id)
   }
 
-  async find(id: EntryId): Promise<Entry | undefined> {
-    return this.#withTree(undefined, async (reader, index) => {
-      const at = index.find(id)
-      return at < 0 ? undefined : reader.readOne(at)
-    })
-  }
-
-  async *all(): AsyncIterable<Entry> {
-    const handle = await this.#openForReading()
-    if (handle === undefined) return
-    try {
-      const index = await this.#wholeIndex(handle)
-      const reader = new TreeReader(handle, index, this.#header.version)
-      for (let from = 0; from < index.count; from += 256) {
-        const positions = Array.from({ length: Math.min(256, index.count - from) }, (_, i) => from + i)
-        yield* await reader.read(positions.filter((at) => !index.isDead(at)))
-      }
-    } finally {
-      await handle.close()
-    }
-  }
-
-  async #withTree<T>(missing: T, read: (reader: TreeReader, index: EntryIndex) => Promise<T>): Promise<T> {
-    const handle = await this.#openForReading()
-    if (handle === undefined) return missing
-    try {
-      const index = await this.#wholeIndex(handle)
-      return await read(new TreeReader(handle, index, this.#header.version), index)
-    } finally {
-      await handle.close()
-    }
-  }
-
-  async #wholeIndex(handle: FileHandle): Promise<EntryIndex> {
-    // Others may have written since: then what we know of places in the file is wrong until the next look.
-    const isAsKnown = handle.stat().size === this.#file.size
-    if (this.#index !== undefined && isAsKnown) return this.#index
-    const { maxLineBytes } = this.#context.limits
-    const { scan } = await loadByScan({ handle, maxLineBytes, fallbackHeader: this.#header })
-    const index = scan?.index ?? new EntryIndex()
-    if (isAsKnown) {
-      this.#index = index
-      this.#lastId = undefined
-    }
-    return index
+  all(): AsyncIterable<Entry> {
+    return this.#tree.all()
   }
 
   async close(): Promise<void> {
