@@ -15,7 +15,7 @@ class Path {
     for (const draft of drafts) {
       const at = this.entries.length
       const base = { id: id(`e${at + 1}`), parentId: at === 0 ? null : id(`e${at}`), timestamp: '2026-01-01T00:00:00Z' }
-      this.entries = [...this.entries, { ...draft, ...base } as Entry]
+      this.entries = [...this.entries, { ...draft, ...base }]
     }
     return this
   }
