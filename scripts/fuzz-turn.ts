@@ -6,9 +6,9 @@ import { playRandomTurns } from '../test/support/turn-fuzz/run.ts'
  */
 const runs = Number(argument('--runs') ?? 2_000)
 const seed = Number(argument('--seed') ?? 1)
-const { actions, cleanups, compactions } = await playRandomTurns({ seed, numRuns: runs })
+const { actions, cleanups, compactions, undoneCompactions } = await playRandomTurns({ seed, numRuns: runs })
 console.log(
-  `${runs} runs from seed ${seed}: ${actions} actions, ${cleanups} cleanups, ${compactions} checks after a compaction, every promise held`,
+  `${runs} runs from seed ${seed}: ${actions} actions, ${cleanups} cleanups, ${compactions} checks after a compaction, ${undoneCompactions} after its undo, every promise held`,
 )
 
 function argument(name: string): string | undefined {

@@ -9,12 +9,13 @@ describe('turns in any order of failures, stops, crashes, cleanups, restores, co
     'answer every accepted message once, lose nothing, and send only requests the providers take',
     { timeout: 120_000 },
     async () => {
-      const { actions, cleanups, compactions } = await playRandomTurns({ seed: SEED, numRuns: RUNS })
+      const { actions, cleanups, compactions, undoneCompactions } = await playRandomTurns({ seed: SEED, numRuns: RUNS })
       console.info(
-        `turn properties: seed ${SEED}, ${RUNS} runs, ${actions} actions, ${cleanups} cleanups, ${compactions} checks after a compaction`,
+        `turn properties: seed ${SEED}, ${RUNS} runs, ${actions} actions, ${cleanups} cleanups, ${compactions} checks after a compaction, ${undoneCompactions} after its undo`,
       )
       expect(cleanups).toBeGreaterThan(0)
       expect(compactions).toBeGreaterThan(0)
+      expect(undoneCompactions).toBeGreaterThan(0)
     },
   )
 })

@@ -233,6 +233,29 @@ export function describeTranscriptStore(
     )
 
     it(
+      'shows again what a compaction had replaced when a later one keeps it',
+      afterRestart(
+        async (transcript) => {
+          const [first] = await transcript.append([user('old'), assistant('old answer')])
+          const [kept] = await transcript.append([user('kept')])
+          assert.ok(first)
+          assert.ok(kept)
+          await transcript.append([compaction(kept.id)])
+          await transcript.append([user('new')])
+          await transcript.append([compaction(first.id)])
+          assert.equal((await transcript.context()).messages.length, 5)
+        },
+        async (transcript) => {
+          const context = await transcript.context()
+          assert.deepEqual(
+            context.messages.map((message) => message.role),
+            ['compactionSummary', 'user', 'assistant', 'user', 'user'],
+          )
+        },
+      ),
+    )
+
+    it(
       'gives a call left open one marked result before the next message, and none after an abort',
       withTranscript(async (transcript) => {
         await transcript.append([user('go'), assistant('', [call('c1', 'look'), call('c2', 'find')])])

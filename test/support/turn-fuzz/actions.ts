@@ -27,7 +27,7 @@ export type Action =
       readonly kill: boolean
       readonly luck: number
     }
-  | { readonly kind: 'command'; readonly command: '/cleanup' | '/restore' | '/compact' | '/new' }
+  | { readonly kind: 'command'; readonly command: '/cleanup' | '/restore' | '/compact' | '/compact undo' | '/new' }
   | { readonly kind: 'model'; readonly model: 'anthropic' | 'google' | 'mistral' }
 
 const task: fc.Arbitrary<Task> = fc.record({
@@ -80,7 +80,7 @@ export const actions: fc.Arbitrary<readonly Action[]> = fc.array(
       weight: 2,
       arbitrary: fc.record({
         kind: fc.constant('command' as const),
-        command: fc.constantFrom('/cleanup', '/restore', '/restore', '/compact', '/new'),
+        command: fc.constantFrom('/cleanup', '/restore', '/restore', '/compact', '/compact undo', '/new'),
       }),
     },
     {
@@ -164,4 +164,5 @@ export interface Played {
   readonly actions: number
   readonly cleanups: number
   readonly compactions: number
+  readonly undoneCompactions: number
 }

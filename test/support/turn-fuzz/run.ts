@@ -1,4 +1,8 @@
 import fc from 'fast-check'
+import { NEVER } from '../../../src/base/never.ts'
+import type { CompactionEntry } from '../../../src/core/entry.ts'
+import type { SessionId } from '../../../src/core/ids.ts'
+import { compactionsInForce } from '../../../src/history/compaction-records.ts'
 import { answerOf, type SeenRequest } from '../../../src/simulator/index.ts'
 import type { Frame, TestClient } from '../gateway.ts'
 import { MODELS, ModelWorld, openCalls } from '../model-world.ts'
@@ -21,12 +25,15 @@ export class TurnFuzz {
   readonly #sent: Sent[] = []
   /** Texts that must be in some transcript for ever. */
   readonly #kept = new Set<string>()
-  /** User texts of the present conversation; undefined once it was summarised. */
+  /** User texts of the present conversation; undefined once some of it may have been left out for its length. */
   #inView: string[] | undefined = []
+  /** Earlier requests were made with a summary that has been taken back since. */
+  #requestsBeforeUndo = 0
   #client: TestClient
   #next = 0
   #cleanups = 0
   #compactions = 0
+  #undoneCompactions = 0
 
   private constructor(world: ModelWorld, client: TestClient) {
     this.world = world
@@ -64,6 +71,11 @@ export class TurnFuzz {
     return this.#compactions
   }
 
+  /** Checks made after all summaries were taken back. */
+  get undoneCompactions(): number {
+    return this.#undoneCompactions
+  }
+
   async play(actions: readonly Action[]): Promise<void> {
     for (const action of actions) {
       await this.#act(action)
@@ -97,8 +109,9 @@ export class TurnFuzz {
       case 'command':
         await this.#say(action.command)
         if (action.command === '/new') this.#inView = []
-        if (action.command === '/compact') this.#inView = undefined
-        return this.#settle()
+        await this.#settle()
+        if (action.command === '/compact undo') this.#requestsBeforeUndo = this.world.requests.length
+        return
       case 'model':
         await this.#say(`/model ${action.model}/${MODELS[action.model].model}`)
         return this.#settle()
@@ -188,9 +201,12 @@ export class TurnFuzz {
     const entries = await this.#presentEntries()
     const open = openCalls(entries)
     if (open.length > 0) fail(`open calls ${open.join()}`)
-    const isSummarised = entries.some(({ type }) => type === 'compaction')
-    if (isSummarised) this.#compactions++
-    else this.#checkView(fail)
+    const compactions = entries.filter(({ type }) => type === 'compaction') as unknown as readonly CompactionEntry[]
+    if (compactionsInForce(compactions).length > 0) this.#compactions++
+    else {
+      if (compactions.length > 0) this.#undoneCompactions++
+      this.#checkView(fail)
+    }
   }
 
   /** A turn that began has its instruction in a transcript; a stopped one may not have begun. */
@@ -208,17 +224,20 @@ export class TurnFuzz {
     const last = this.world.requests.at(-1)
     const present = this.#inView
     if (last === undefined || present === undefined || present.length < 2) return
+    if (this.world.requests.length <= this.#requestsBeforeUndo) return
     const latest = present.at(-1) ?? ''
     if (!last.bodyText.includes(latest)) return
     for (const text of present) if (!last.bodyText.includes(text)) fail(`not in view: ${text}`)
   }
 
-  /** As the store reads it: after a power cut a part of the file may still be in the journal only. */
   async #presentEntries(): Promise<readonly Frame[]> {
-    const { directory, transcripts } = this.world.gateway.house.storage
-    const [row] = directory.list({ limit: 1 }).sessions
-    if (row === undefined) return []
-    const transcript = await transcripts.open(row.record.sessionId, new AbortController().signal)
+    const [row] = this.world.gateway.house.storage.directory.list({ limit: 1 }).sessions
+    return row === undefined ? [] : this.#entriesOf(row.record.sessionId)
+  }
+
+  /** As the store reads it: after a power cut a part of the file may still be in the journal only. */
+  async #entriesOf(sessionId: SessionId): Promise<readonly Frame[]> {
+    const transcript = await this.world.gateway.house.storage.transcripts.open(sessionId, NEVER)
     const entries: Frame[] = []
     try {
       for await (const entry of transcript.entries()) entries.push(entry as unknown as Frame)
@@ -229,17 +248,18 @@ export class TurnFuzz {
   }
 
   async #everythingStored(): Promise<string> {
-    const { files } = this.world
-    const present = JSON.stringify(await this.#presentEntries())
-    const names = await files.list('/home/clew/sessions')
-    const archived = names.map((name) => files.text(`/home/clew/sessions/${name}`) ?? '')
-    return [present, ...archived].join('\n')
+    const { sessions } = this.world.gateway.house.storage.directory.list({ limit: 10 })
+    const ids = sessions.flatMap(({ record }) => [
+      record.sessionId,
+      ...(record.archived ?? []).map((old) => old.sessionId),
+    ])
+    return JSON.stringify(await Promise.all(ids.map((id) => this.#entriesOf(id))))
   }
 }
 
 /** Fails with the shortest list of actions found; adds up what was played. */
 export async function playRandomTurns(options: { readonly seed: number; readonly numRuns: number }): Promise<Played> {
-  const played = { actions: 0, cleanups: 0, compactions: 0 }
+  const played = { actions: 0, cleanups: 0, compactions: 0, undoneCompactions: 0 }
   await fc.assert(
     fc.asyncProperty(modes, actions, async (mode, list) => {
       const fuzz = await TurnFuzz.open(mode)
@@ -248,6 +268,7 @@ export async function playRandomTurns(options: { readonly seed: number; readonly
         played.actions += list.length
         played.cleanups += fuzz.cleanups
         played.compactions += fuzz.compactions
+        played.undoneCompactions += fuzz.undoneCompactions
       } finally {
         await fuzz.world.stop()
       }
