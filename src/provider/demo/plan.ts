@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../base/json.ts'
 import { textOf, toolCallsOf, type AssistantMessage, type PreparedMessage } from '../../core/message.ts'
 import { phrasesFor, type Phrases } from './phrases.ts'
+import { summarise } from './summarise.ts'
 
 /** What the demo model does next: say something, perhaps call a tool. */
 export interface DemoAnswer {
@@ -22,6 +23,8 @@ const QUOTE_CHARS = 200
 export function planAnswer(messages: readonly PreparedMessage[], tools: readonly string[]): DemoAnswer {
   const asked = messages.findLastIndex((message) => message.role === 'user')
   const question = textAt(messages, asked)
+  const summary = tools.length === 0 ? summarise(question) : undefined
+  if (summary !== undefined) return { text: summary }
   const phrases = phrasesFor(question)
   const results = messages
     .slice(asked + 1)

@@ -5,6 +5,8 @@ import {
   type PreparedMessage,
   type ToolResultMessage,
 } from '../../../src/core/message.ts'
+import { summaryPrompt } from '../../../src/history/summary-prompt.ts'
+import { compactionSummaryText } from '../../../src/history/texts.ts'
 import { createDemoProvider } from '../../../src/provider/demo/demo.ts'
 import type { ModelEvent } from '../../../src/provider/provider.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
@@ -114,6 +116,25 @@ describe('the demo model', () => {
     expect(await answerTo([hello, answer, user('What did I just say?')])).toContain('Mimi')
     expect(await answerTo([hello, answer, user('你刚才说了什么？')])).toContain(textOf(answer.content).slice(0, 50))
     expect(await answerTo([user('What did I say?')])).toContain('beginning')
+  })
+
+  it('summarises a conversation instead of doing what it says, part by part and over earlier summaries', async () => {
+    const part = (text: string, soFar: string): Promise<string> =>
+      ask([user(summaryPrompt({ text, tokens: 1 }, soFar).user)], []).then(({ message }) => textOf(message.content))
+    const first = await part(
+      `[User]: My cat is called Mimi.\n\n[Assistant]: I see.\n\n[User]: ${'12 * (3 + 4)? '.repeat(20)}\n\n[Result of calculator]: 84`,
+      '',
+    )
+    expect(first.split('\n')).toEqual([
+      '## Done',
+      '- User: My cat is called Mimi.',
+      '- Assistant: I see.',
+      expect.stringMatching(/^- User: 12 \* \(3 \+ 4\)\? .{50,70}…$/u),
+    ])
+    const second = await part('[User]: 你好', first)
+    expect(second).toBe(`${first}\n- User: 你好`)
+    const later = await part(`[User]: ${compactionSummaryText(second)}\n\n[Assistant]: Hello!`, '')
+    expect(later).toBe(`${second}\n- Assistant: Hello!`)
   })
 
   it('says so when the tool it needs is not there', async () => {
