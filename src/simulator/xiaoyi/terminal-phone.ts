@@ -99,8 +99,10 @@ class TerminalPhone {
       case 'help':
         return this.#print(HELP)
       case 'clear':
+        if (this.#reachesNobody(command)) return
         return void this.#simulator.clear(CLEAR_SHAPES.find((shape) => shape === words[0]) ?? 'official')
       case 'cancel':
+        if (this.#reachesNobody(command)) return
         return void this.#simulator.cancel(CANCEL_SHAPES.find((shape) => shape === words[0]) ?? 'official')
       case 'file':
       case 'link':
@@ -133,6 +135,13 @@ class TerminalPhone {
       default:
         return this.#print(`unknown command /${command}; /help lists them`)
     }
+  }
+
+  /** The service keeps no control for later; whoever typed it has to know. */
+  #reachesNobody(command: string): boolean {
+    const isAlone = this.#simulator.connections.ready().length === 0
+    if (isAlone) this.#print(`[${command}: the agent is not connected]`)
+    return isAlone
   }
 
   async #sendFile(path: string, text: string, asLink: boolean): Promise<void> {

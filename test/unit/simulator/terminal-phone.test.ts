@@ -54,6 +54,10 @@ test('a file of this machine is sent inline', () =>
 test('without an agent the phone says so', () =>
   inWorld({ start: false }, async (world) => {
     expect(await type(world, ['hello'])).toBe('— the agent is not connected\n')
+    expect(await type(world, ['/clear', '/cancel'])).toBe(
+      '[clear: the agent is not connected]\n[cancel: the agent is not connected]\n',
+    )
+    expect(world.simulator.phone.controls).toEqual([])
   }))
 
 test('switches are listed, changed and checked', () =>
