@@ -178,13 +178,19 @@ function wholeNumber(url: URL, name: string): number | undefined {
   return Number(value)
 }
 
+/** A body that is not understood restores nothing: the default would be something else than what was meant. */
 async function restoreQuery(request: Request): Promise<RestoreQuery> {
-  const body = parseJson(await request.text())
-  const { archive, compaction } = isRecord(body) ? body : {}
-  return {
-    ...(typeof archive === 'string' ? { archive } : {}),
-    ...(compaction === true ? { compaction } : {}),
-  }
+  const text = await request.text()
+  const body = text === '' ? {} : parseJson(text)
+  if (!isRecord(body)) throw new GatewayError('FIELD_INVALID', 'the body must be a JSON object', { field: 'body' })
+  const { archive, compaction } = body
+  if (archive !== undefined && typeof archive !== 'string')
+    throw new GatewayError('FIELD_INVALID', 'archive must be the id of a conversation', { field: 'archive' })
+  if (compaction !== undefined && typeof compaction !== 'boolean')
+    throw new GatewayError('FIELD_INVALID', 'compaction must be true or false', { field: 'compaction' })
+  if (archive !== undefined && compaction === true)
+    throw new GatewayError('FIELD_INVALID', 'either archive or compaction, not both', { field: 'compaction' })
+  return { ...(archive === undefined ? {} : { archive }), ...(compaction === undefined ? {} : { compaction }) }
 }
 
 function decodeKey(segment: string): string {

@@ -75,6 +75,16 @@ describe('/compact undo', () => {
     expect(await world.gateway.api('/api/sessions/s/restore', undo)).toMatchObject({ code: 'FIELD_INVALID' })
   })
 
+  it('is not guessed from a body that is not understood', async () => {
+    const world = await compacted()
+    const before = await world.transcript()
+    for (const body of ['nonsense', '[]', '{"compaction":"yes"}', '{"archive":1}', '{"archive":"a","compaction":true}'])
+      expect(await world.gateway.api('/api/sessions/s/restore', { method: 'POST', body })).toMatchObject({
+        code: 'FIELD_INVALID',
+      })
+    expect(await world.transcript()).toEqual(before)
+  })
+
   it('is not undone by the next automatic summary, unless the conversation does not fit without one', async () => {
     const window = { anthropic: { models: { 'claude-sonnet-4-5': { contextWindow: 8_000, maxOutputTokens: 1_000 } } } }
     let summaries = 0
