@@ -101,15 +101,17 @@ In a terminal: clew chat
 `
 
 async function dispatch(routes: ReturnType<typeof createRoutes>, request: Request, url: URL): Promise<Response> {
-  let pathKnown = false
+  const methods: string[] = []
   for (const [method, path, route] of routes) {
     const match = path.exec(url.pathname)
     if (match === null) continue
-    pathKnown = true
     if (method === request.method) return route(request, match, url)
+    methods.push(method)
   }
   if (url.pathname === '/ws') return json({ error: 'open a WebSocket here', code: 'UPGRADE_REQUIRED' }, 426)
-  return json({ error: pathKnown ? 'method not allowed' : 'there is nothing at this address' }, pathKnown ? 405 : 404)
+  if (methods.length === 0) return json({ error: 'there is nothing at this address', code: 'NOT_FOUND' }, 404)
+  const allowed = methods.join(', ')
+  return json({ error: `only ${allowed} here`, code: 'METHOD_NOT_ALLOWED' }, 405, { allow: allowed })
 }
 
 function health(isOpen: boolean): Response {
@@ -220,13 +222,14 @@ function errorResponse(thrown: unknown, log: Log): Response {
   return json({ error: error.message, code: error.code }, status)
 }
 
-function json(body: JsonObject, status = 200): Response {
+function json(body: JsonObject, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
   return new Response(`${JSON.stringify(body)}\n`, {
     status,
     headers: {
       'content-type': 'application/json; charset=utf-8',
       'cache-control': 'no-store',
       'x-content-type-options': 'nosniff',
+      ...headers,
     },
   })
 }
