@@ -1,5 +1,6 @@
 import type { Entry } from '../../../src/core/entry.ts'
 import { NO_USAGE, type AssistantBlock, type AssistantMessage, type UserBlock } from '../../../src/core/message.ts'
+import { planCompactionUndo } from '../../../src/history/compaction-undo.ts'
 import { id, PNG_1PX } from '../history.ts'
 import type { Random } from './random.ts'
 
@@ -192,6 +193,8 @@ function createBuilder(random: Random) {
         firstKeptEntryId,
         tokensBefore: 100,
       })
+      const undo = random.chance(0.3) ? planCompactionUndo(entries) : undefined
+      if (undo !== undefined) push(undo.draft)
     },
   }
 
