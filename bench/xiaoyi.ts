@@ -25,7 +25,7 @@ import { comeFirst, comeLast } from './lib/schedule.ts'
  * under this very load; one that it disturbed all the same is told, and another runs in its place.
  */
 const ROUNDS = 5
-const MAX_ROUNDS = 15
+const MAX_ROUNDS = 30
 const MAX_STOLEN = 0.01
 const STREAMING_SESSIONS = 100
 const CLEARS = 300
