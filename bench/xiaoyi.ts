@@ -43,7 +43,8 @@ const platform = createNodePlatform(silentLog)
 const { clock, ids, httpServers: servers } = platform
 const model = fork(join(import.meta.dirname, 'processes', 'word-stream.ts'), [String(WORD_EVERY_MS)])
 const [baseUrl] = (await once(model, 'message')) as [string]
-const isApart = comeFirst(process.pid) && comeLast(model.pid ?? 0)
+// Both are tried: whoever may not have the first can often have the second.
+const isApart = [comeFirst(process.pid), comeLast(model.pid ?? 0)].every(Boolean)
 console.info(isApart ? 'the phone comes first, the model last' : 'phone, model and agents take turns: less exact')
 
 interface Started {

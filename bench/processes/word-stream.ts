@@ -4,8 +4,9 @@ import { performance } from 'node:perf_hooks'
 
 /**
  * A model behind an OpenAI-compatible API that says one word after the other, to everybody who asks, until they leave.
- * It stands for a service elsewhere but shares the processors with what is measured: it is as cheap as can be. `node word-stream.ts <ms between words>`; it sends its address to its
- * parent first, then how many words it has said, whenever it is asked (`words`). `end` finishes all answers.
+ * It stands for a service elsewhere but shares the processors with what is measured: it is as cheap as can be.
+ * `node word-stream.ts <ms between words>`; it sends its address to its parent first, then how many words it has said,
+ * whenever it is asked (`words`). `end` finishes all answers.
  */
 const everyMs = Number(process.argv[2])
 /** One timer serves everybody, each of them in a slot of its own, so that the words do not come in bursts. */
