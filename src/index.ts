@@ -1,5 +1,5 @@
-export { startGateway } from './cli/library.ts'
-export type { RunningGateway, StartGatewayOptions } from './cli/library.ts'
+export { startGateway } from './app/library.ts'
+export type { RunningGateway, StartGatewayOptions } from './app/library.ts'
 export { defineHooks } from './hook/hook.ts'
 export type { HookContext, HookEvents, HookModule, HookName, HookResults } from './hook/hook.ts'
 export { prepareHistory } from './history/prepare.ts'

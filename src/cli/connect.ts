@@ -2,8 +2,8 @@ import { loadConfig } from '../config/load.ts'
 import { GatewayError } from '../core/errors.ts'
 import { nodeFiles } from '../platform/node-files.ts'
 import { nodeProcesses } from '../platform/node-processes.ts'
-import { contactUrl, readContact, type Contact } from './contact.ts'
-import { homePaths, type HomePaths } from './home.ts'
+import { contactUrl, readContact, type Contact } from '../app/contact.ts'
+import { homePaths, type HomePaths } from '../app/home.ts'
 import { RemoteApi } from './remote-api.ts'
 
 /** Options every command shares. */

@@ -2,10 +2,10 @@ import { silentLog } from '../base/log.ts'
 import { loadConfig } from '../config/load.ts'
 import { nodeFiles } from '../platform/node-files.ts'
 import type { CommonOptions } from './connect.ts'
-import { openAgent, type Agent } from './agent.ts'
-import { homePaths } from './home.ts'
-import { openHouse, type House } from './house.ts'
-import { createNodePlatform } from './node-platform.ts'
+import { openAgent, type Agent } from '../app/agent.ts'
+import { homePaths } from '../app/home.ts'
+import { openGatewayApp, type GatewayApp } from '../app/gateway-app.ts'
+import { createNodePlatform } from '../app/node-platform.ts'
 
 /** The agent of a configuration without a gateway around it: for commands that only look. */
 export async function withAgent<T>(options: CommonOptions, action: (agent: Agent) => Promise<T>): Promise<T> {
@@ -22,15 +22,15 @@ export async function withAgent<T>(options: CommonOptions, action: (agent: Agent
 }
 
 /** Works on a stopped gateway's files. The home is locked meanwhile, so a gateway cannot start in the middle. */
-export async function withHouse<T>(options: CommonOptions, action: (house: House) => Promise<T>): Promise<T> {
+export async function withGatewayApp<T>(options: CommonOptions, action: (app: GatewayApp) => Promise<T>): Promise<T> {
   const paths = homePaths(options.home, process.env)
   const { config } = await loadConfig({ files: nodeFiles, path: paths.config, env: process.env })
   const platform = createNodePlatform(silentLog)
-  const house = await openHouse(platform, { config, paths })
+  const app = await openGatewayApp(platform, { config, paths })
   try {
-    return await action(house)
+    return await action(app)
   } finally {
-    await house.close()
+    await app.close()
     await platform.close()
   }
 }

@@ -1,7 +1,7 @@
 import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
 import { COMMANDS, parseSlash, type CommandName, type SlashCommand } from '../session/commands.ts'
 
-/** What the commands need from the rest of the house. Each returns the text shown to the user. */
+/** What the commands need from the rest of the program. Each returns the text shown to the user. */
 export interface CommandParts {
   status(message: AcceptedMessage): Promise<string>
   model(message: AcceptedMessage, name: string): Promise<string>

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { silentLog } from '../../src/base/log.ts'
-import { homePaths } from '../../src/cli/home.ts'
-import { openHouse } from '../../src/cli/house.ts'
-import type { Platform } from '../../src/cli/platform.ts'
-import { serve, type Serving } from '../../src/cli/serve.ts'
+import { homePaths } from '../../src/app/home.ts'
+import { openGatewayApp } from '../../src/app/gateway-app.ts'
+import type { Platform } from '../../src/app/platform.ts'
+import { serve, type Serving } from '../../src/app/serve.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { nodeCommands } from '../../src/platform/node-commands.ts'
 import { nodeFiles } from '../../src/platform/node-files.ts'
@@ -54,7 +54,7 @@ async function openGateway(mcp: Record<string, unknown>): Promise<void> {
     commands: nodeCommands,
     log: silentLog,
   }
-  const house = await openHouse(platform, { config, paths })
+  const house = await openGatewayApp(platform, { config, paths })
   await house.agent.toolbox.mcp?.settled()
   serving = await serve(house, platform)
 }

@@ -31,12 +31,19 @@ const ROOMS: Readonly<Record<string, RoomRule>> = {
   client: { imports: [] },
   turn: { imports: [...VOCABULARY, 'history'], types: ['provider', 'tool', 'transcript', 'hook', 'media'] },
   session: { imports: [...VOCABULARY, 'turn'], types: ['transcript', 'cluster'] },
-  gateway: { imports: [...VOCABULARY, 'channel', 'session', 'config'] },
+  gateway: {
+    imports: [...VOCABULARY, 'channel', 'session', 'config', 'history', 'turn'],
+    types: ['provider', 'transcript'],
+  },
   dashboard: { imports: VOCABULARY, types: ['gateway'] },
-  cli: { imports: EVERYTHING_BUT_TESTING },
+  app: { imports: EVERYTHING_BUT_TESTING },
+  cli: {
+    imports: [...VOCABULARY, 'app', 'client', 'config', 'platform', 'simulator', 'tool', 'transcript'],
+    types: ['gateway'],
+  },
   testing: { imports: [...VOCABULARY, 'simulator'], types: LAYER_2 },
   /** `src/index.ts`, the package's front door. */
-  '.': { imports: [...EVERYTHING_BUT_TESTING, 'cli'] },
+  '.': { imports: [...EVERYTHING_BUT_TESTING, 'app'] },
 }
 
 /** Rules for a part of a room, on top of the room's own. */
@@ -70,6 +77,8 @@ const OUTSIDE_GLOBALS: readonly (readonly [name: string, pattern: RegExp])[] = [
 const EXCEPTIONS: readonly { readonly room: string; readonly what: RegExp }[] = [
   // The command line is a program's edge too: arguments, environment, terminal and exit code.
   { room: 'cli', what: /^process\.|^(node:)?(readline|readline\/promises|tty|os|process)$/ },
+  // The gateway as a library takes its defaults from the program around it: environment and home folder.
+  { room: 'app', what: /^process\.env$|^(node:)?os$/ },
   // Runs in browsers: it has their clock and sockets, and no Node at all.
   {
     room: 'client',

@@ -1,8 +1,8 @@
 import { silentLog } from '../../src/base/log.ts'
-import { homePaths } from '../../src/cli/home.ts'
-import { openHouse, type House } from '../../src/cli/house.ts'
-import type { Platform } from '../../src/cli/platform.ts'
-import { serve, type Serving } from '../../src/cli/serve.ts'
+import { homePaths } from '../../src/app/home.ts'
+import { openGatewayApp, type GatewayApp } from '../../src/app/gateway-app.ts'
+import type { Platform } from '../../src/app/platform.ts'
+import { serve, type Serving } from '../../src/app/serve.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { HookSource } from '../../src/hook/register.ts'
 import type { Socket } from '../../src/base/sockets.ts'
@@ -36,7 +36,7 @@ export class MemoryGateway {
   readonly files: MemoryFiles
   readonly clock: ManualClock
   readonly network: MemoryNetwork
-  readonly house: House
+  readonly house: GatewayApp
   readonly serving: Serving
   readonly options: GatewayOptions
   readonly processes: ScriptedProcesses
@@ -87,7 +87,7 @@ export class MemoryGateway {
       log: silentLog,
       ...options.ports,
     }
-    const house = await openHouse(platform, { config, paths, hooks: options.hooks ?? [] })
+    const house = await openGatewayApp(platform, { config, paths, hooks: options.hooks ?? [] })
     return new MemoryGateway({
       files,
       clock,

@@ -1,5 +1,5 @@
 import { noResizer } from '../../src/base/image-resizer.ts'
-import type { Platform } from '../../src/cli/platform.ts'
+import type { Platform } from '../../src/app/platform.ts'
 
 /** Ports a test does not use: reaching for one fails loudly. */
 export const inertPorts: Pick<Platform, 'commands' | 'modules' | 'resizer'> = {

@@ -13,7 +13,7 @@ import { MemoryNetwork } from '../../src/testing/memory-network.ts'
 import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
 import type { CommandLine } from '../../src/base/commands.ts'
-import type { Platform } from '../../src/cli/platform.ts'
+import type { Platform } from '../../src/app/platform.ts'
 import { MemoryGateway, type Frame, type TestClient } from './gateway.ts'
 import { ScriptedCommands, type ScriptedRun } from './scripted-commands.ts'
 

@@ -1,9 +1,9 @@
 import { inertPorts } from './inert-ports.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import type { XiaoyiChannel } from '../../src/channel/xiaoyi/channel.ts'
-import { homePaths } from '../../src/cli/home.ts'
-import { openHouse, type House } from '../../src/cli/house.ts'
-import { openXiaoyiChannel } from '../../src/cli/xiaoyi-channel.ts'
+import { homePaths } from '../../src/app/home.ts'
+import { openGatewayApp, type GatewayApp } from '../../src/app/gateway-app.ts'
+import { openXiaoyiChannel } from '../../src/app/xiaoyi-channel.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createXiaoyiSimulator } from '../../src/simulator/xiaoyi/simulator.ts'
 import type { XiaoyiSimulator } from '../../src/simulator/xiaoyi/simulator.ts'
@@ -29,7 +29,7 @@ export interface Outside {
 
 export interface Inside {
   readonly files: MemoryFiles
-  readonly house: House
+  readonly house: GatewayApp
   readonly channel: XiaoyiChannel
   readonly logs: string[]
   readonly die: () => void
@@ -91,7 +91,7 @@ export async function openInside(outside: Outside, files = new MemoryFiles(), xi
     log: recordingLog(logs),
   }
   const loaded = await loadConfig({ files, path: paths.config, env: {} })
-  const house = await openHouse(platform, { config: loaded.config, paths })
+  const house = await openGatewayApp(platform, { config: loaded.config, paths })
   const channel = await openXiaoyiChannel(platform, loaded.config, paths, house.storage.xiaoyi)
   if (channel === undefined) throw new Error('the channel is not enabled')
   await house.open([channel])

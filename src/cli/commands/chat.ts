@@ -3,7 +3,7 @@ import { ClewClient, ClewError, type Answer } from '../../client/index.ts'
 import { WebSocket } from '../../platform/web.ts'
 import { Screen } from '../chat/screen.ts'
 import { requireContact, type CommonOptions } from '../connect.ts'
-import { contactUrl } from '../contact.ts'
+import { contactUrl } from '../../app/contact.ts'
 
 export interface ChatOptions extends CommonOptions {
   readonly session?: string

@@ -4,7 +4,7 @@ import { formatProblem } from '../../config/problem.ts'
 import { nodeFiles } from '../../platform/node-files.ts'
 import type { CommonOptions } from '../connect.ts'
 import { EXIT_FAILURE } from '../exit-codes.ts'
-import { homePaths } from '../home.ts'
+import { homePaths } from '../../app/home.ts'
 import { printJson, printLines } from '../output.ts'
 
 export async function checkConfiguration(options: CommonOptions): Promise<void> {

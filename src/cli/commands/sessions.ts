@@ -3,7 +3,7 @@ import { isRecord, type JsonObject } from '../../base/json.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { systemClock } from '../../platform/system-clock.ts'
 import { apiOf, findGateway, type CommonOptions } from '../connect.ts'
-import { withHouse } from '../offline.ts'
+import { withGatewayApp } from '../offline.ts'
 import { ago, printJson, printLines, table } from '../output.ts'
 import { sessionPath } from '../remote-api.ts'
 import type { GatewayApi, RestoreQuery } from '../../gateway/http.ts'
@@ -66,7 +66,7 @@ export async function restoreSession(key: string, options: CommonOptions & Resto
 /** Through the running gateway when there is one; else on the files, with the home locked meanwhile. */
 async function call(options: CommonOptions, action: (api: SessionsApi) => Promise<JsonObject>): Promise<JsonObject> {
   const running = await findGateway(options)
-  if (running === undefined) return withHouse(options, (house) => action(house.api))
+  if (running === undefined) return withGatewayApp(options, (app) => action(app.api))
   const remote = apiOf(running)
   return action({
     list: (query) => remote.get('/api/sessions', { ...query }),

@@ -9,10 +9,10 @@ import { deadline } from '../../platform/web.ts'
 import type { CommonOptions } from '../connect.ts'
 import { EXIT_FAILURE } from '../exit-codes.ts'
 import { reportFailure } from '../exit.ts'
-import { homePaths } from '../home.ts'
-import { openHouse, type House } from '../house.ts'
-import { createNodePlatform } from '../node-platform.ts'
-import { serve, type Serving } from '../serve.ts'
+import { homePaths } from '../../app/home.ts'
+import { openGatewayApp, type GatewayApp } from '../../app/gateway-app.ts'
+import { createNodePlatform } from '../../app/node-platform.ts'
+import { serve, type Serving } from '../../app/serve.ts'
 
 export interface StartOptions extends CommonOptions {
   readonly host?: string
@@ -41,18 +41,18 @@ export async function start(options: StartOptions): Promise<void> {
   })
   for (const warning of warnings) log.warn(formatProblem(warning))
   const platform = createNodePlatform(log)
-  const house = await openHouse(platform, { config, paths })
-  const stopRuntime = observeRuntime(house.metrics)
+  const app = await openGatewayApp(platform, { config, paths })
+  const stopRuntime = observeRuntime(app.metrics)
   let serving: Serving
   try {
-    serving = await serve(house, platform)
+    serving = await serve(app, platform)
   } catch (error) {
-    await house.close()
+    await app.close()
     flush()
     throw error
   }
-  announce(house, serving)
-  await stopped(house, serving, config.shutdown.drain_ms)
+  announce(app, serving)
+  await stopped(app, serving, config.shutdown.drain_ms)
   stopRuntime()
   await platform.close()
   flush()
@@ -67,7 +67,7 @@ function overridesOf({ host, port, model }: StartOptions): readonly ConfigOverri
   ]
 }
 
-function announce({ config, paths }: House, { url }: Serving): void {
+function announce({ config, paths }: GatewayApp, { url }: Serving): void {
   const lines = [
     `${pc.bold('clew')} is ready`,
     `  open      ${url}`,
@@ -87,7 +87,7 @@ function chatCommand(home: string): string {
 }
 
 /** Resolves when everything is closed after SIGTERM or SIGINT, or after the disk failed. A second signal ends at once. */
-function stopped(house: House, serving: Serving, drainMs: number): Promise<void> {
+function stopped(app: GatewayApp, serving: Serving, drainMs: number): Promise<void> {
   return new Promise((resolve) => {
     let stopping = false
     const stop = (): void => {
@@ -101,7 +101,7 @@ function stopped(house: House, serving: Serving, drainMs: number): Promise<void>
     }
     process.on('SIGTERM', stop)
     process.on('SIGINT', stop)
-    house.failed.catch((error: unknown) => {
+    app.failed.catch((error: unknown) => {
       process.exitCode = reportFailure(error) || EXIT_FAILURE
       stop()
     })

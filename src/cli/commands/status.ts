@@ -1,7 +1,7 @@
 import { isRecord, type JsonObject } from '../../base/json.ts'
 import { apiOf, findGateway, type CommonOptions } from '../connect.ts'
 import { EXIT_FAILURE } from '../exit-codes.ts'
-import { homePaths } from '../home.ts'
+import { homePaths } from '../../app/home.ts'
 import { printJson, printLines, table } from '../output.ts'
 
 export async function status(options: CommonOptions): Promise<void> {

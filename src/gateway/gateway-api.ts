@@ -1,5 +1,4 @@
 import type { JsonObject } from '../base/json.ts'
-import type { Clock } from '../base/clock.ts'
 import { NEVER } from '../base/never.ts'
 import type { Channel } from '../channel/channel.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -7,29 +6,40 @@ import type { MessageEntry } from '../core/entry.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
 import type { SessionRecord } from '../core/inbound.ts'
 import { textOf, type Message } from '../core/message.ts'
-import type { Gateway } from '../gateway/gateway.ts'
-import type { GatewayApi } from '../gateway/http.ts'
 import { activeCleanups } from '../history/cleanup-records.ts'
 import { requestRecords } from '../history/request-record.ts'
 import { activeEntries } from '../history/view.ts'
-import type { Transcript } from '../transcript/store.ts'
+import type { Providers } from '../provider/registry.ts'
+import type { SessionControl } from '../session/control.ts'
+import type { SessionDirectory } from '../session/directory.ts'
+import type { SessionsFile } from '../session/sessions-file.ts'
+import type { UsageLedger } from '../session/usage-ledger.ts'
+import type { Transcript, TranscriptStore } from '../transcript/store.ts'
 import { undoLatestCleanup } from '../turn/cleanup.ts'
 import { undoLatestCompaction } from '../turn/compact.ts'
-import type { Agent } from './agent.ts'
 import { describeRequest } from './describe-request.ts'
-import type { Storage } from './storage.ts'
+import type { Gateway } from './gateway.ts'
+import type { GatewayApi } from './http.ts'
 
-export interface ApiParts {
-  readonly clock: Clock
-  readonly storage: Storage
-  readonly agent: Agent
+/** What of the stored sessions the API reads and changes. */
+export interface ApiStorage {
+  readonly directory: SessionDirectory
+  readonly control: SessionControl
+  readonly transcripts: TranscriptStore
+  readonly sessionsFile: SessionsFile
+  readonly usage: UsageLedger
+}
+
+export interface ApiDeps {
+  readonly storage: ApiStorage
+  readonly providers: Providers
   readonly gateway: Gateway
   status(): JsonObject
   channel(name: string): Channel | undefined
 }
 
 /** The JSON API, for the HTTP side and for commands that work on a stopped gateway's files. */
-export function createGatewayApi({ storage, agent, gateway, status, channel }: ApiParts): GatewayApi {
+export function createGatewayApi({ storage, providers, gateway, status, channel }: ApiDeps): GatewayApi {
   const { directory, control, transcripts, sessionsFile } = storage
   return {
     isOpen: () => gateway.isOpen,
@@ -48,7 +58,7 @@ export function createGatewayApi({ storage, agent, gateway, status, channel }: A
       try {
         const branch = await transcript.branch()
         if (query.request !== undefined) {
-          return describeRequest(branch, query.request, row.record.sessionId, agent.providers)
+          return describeRequest(branch, query.request, row.record.sessionId, providers)
         }
         const hidden = new Set(activeCleanups(branch).flatMap(({ record }) => record.hidden))
         const active = new Set(activeEntries(branch))
@@ -99,7 +109,7 @@ export function createGatewayApi({ storage, agent, gateway, status, channel }: A
 }
 
 async function restoreView(
-  storage: Storage,
+  storage: ApiStorage,
   key: SessionKey,
   sessionId: SessionId,
   compaction: boolean,
@@ -130,7 +140,7 @@ async function restoreSummarised(transcript: Transcript): Promise<JsonObject | u
 }
 
 /** A key, or a session's id. */
-function findRow(storage: Storage, key: string): { readonly key: SessionKey; readonly record: SessionRecord } {
+function findRow(storage: ApiStorage, key: string): { readonly key: SessionKey; readonly record: SessionRecord } {
   return storage.directory.byId(key) ?? storage.directory.resolveOrThrow(key)
 }
 

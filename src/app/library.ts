@@ -5,7 +5,7 @@ import type { HookModule } from '../hook/hook.ts'
 import { deadline } from '../platform/web.ts'
 import { nodeFiles } from '../platform/node-files.ts'
 import { homePaths } from './home.ts'
-import { openHouse } from './house.ts'
+import { openGatewayApp } from './gateway-app.ts'
 import { createNodePlatform } from './node-platform.ts'
 import { serve } from './serve.ts'
 
@@ -36,20 +36,20 @@ export async function startGateway(options: StartGatewayOptions = {}): Promise<R
   const { config } = await loadConfig({ files: nodeFiles, path: paths.config, env, overrides: overridesOf(options) })
   const platform = createNodePlatform(options.log ?? silentLog)
   const hooks = options.hooks === undefined ? [] : [{ source: 'startGateway', hooks: options.hooks }]
-  const house = await openHouse(platform, { config, paths, hooks })
+  const app = await openGatewayApp(platform, { config, paths, hooks })
   try {
-    const serving = await serve(house, platform)
+    const serving = await serve(app, platform)
     return {
       url: serving.url,
       port: serving.port,
-      status: () => house.api.status(),
+      status: () => app.api.status(),
       async stop() {
         await serving.stop(deadline(config.shutdown.drain_ms))
         await platform.close()
       },
     }
   } catch (error) {
-    await house.close()
+    await app.close()
     await platform.close()
     throw error
   }

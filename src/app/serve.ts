@@ -5,7 +5,7 @@ import { HubLink, isOwnAddress } from '../channel/webhook/dial.ts'
 import { GatewayError } from '../core/errors.ts'
 import { createHttpHandlers } from '../gateway/http.ts'
 import { contactUrl, PROTOCOL, writeContact } from './contact.ts'
-import type { House } from './house.ts'
+import type { GatewayApp } from './gateway-app.ts'
 import type { Platform } from './platform.ts'
 import { readOrCreateUid } from './uid.ts'
 
@@ -20,8 +20,8 @@ export interface Serving {
 const FAR_OVER = 4
 
 /** Opens the address first: a port in use must not cost a recovery. Then intake, then the contact file for the CLI. */
-export async function serve(house: House, platform: Platform): Promise<Serving> {
-  const { config, paths, api, webhook, metrics, gateway } = house
+export async function serve(app: GatewayApp, platform: Platform): Promise<Serving> {
+  const { config, paths, api, webhook, metrics, gateway } = app
   const { host, port, token, allowed_origins } = config.listen
   const handlers = createHttpHandlers({
     access: { token, allowedOrigins: allowed_origins, host },
@@ -37,7 +37,7 @@ export async function serve(house: House, platform: Platform): Promise<Serving> 
     maxFrameBytes: config.limits.frame_bytes * FAR_OVER,
     ...handlers,
   })
-  const links = await openIntake(house, platform, listener.port).catch(async (error: unknown) => {
+  const links = await openIntake(app, platform, listener.port).catch(async (error: unknown) => {
     await listener.close()
     throw error
   })
@@ -48,17 +48,17 @@ export async function serve(house: House, platform: Platform): Promise<Serving> 
       await gateway.drain(deadline)
       await links.close()
       await platform.files.remove(paths.contact)
-      await house.close()
+      await app.close()
       await listener.close()
     },
   }
 }
 
 /** Recovery, channels, then the file by which commands find us: who reads it may connect. */
-async function openIntake(house: House, platform: Platform, port: number): Promise<Links> {
-  const { config, paths } = house
-  const links = await openLinks(house, platform, port)
-  await house.open(links.channels)
+async function openIntake(app: GatewayApp, platform: Platform, port: number): Promise<Links> {
+  const { config, paths } = app
+  const links = await openLinks(app, platform, port)
+  await app.open(links.channels)
   links.start()
   const contact = { process: platform.processes.self, host: config.listen.host, port, protocol: PROTOCOL }
   try {
@@ -104,13 +104,13 @@ interface Links {
 }
 
 /** Loaded only when it is switched on. */
-async function openXiaoyi(platform: Platform, { config, paths, storage }: House): Promise<Channel | undefined> {
+async function openXiaoyi(platform: Platform, { config, paths, storage }: GatewayApp): Promise<Channel | undefined> {
   const { openXiaoyiChannel } = await import('./xiaoyi-channel.ts')
   return openXiaoyiChannel(platform, config, paths, storage.xiaoyi)
 }
 
-async function openLinks(house: House, platform: Platform, port: number): Promise<Links> {
-  const { config, paths, webhook } = house
+async function openLinks(app: GatewayApp, platform: Platform, port: number): Promise<Links> {
+  const { config, paths, webhook } = app
   const { webhook_url: hubUrl } = config
   const hub =
     hubUrl === undefined || isOwnAddress(hubUrl, { host: config.listen.host, port })
@@ -132,7 +132,7 @@ async function openLinks(house: House, platform: Platform, port: number): Promis
           healthyAfterMs: config.channels.webhook.backoff.stable_ms,
         })
   if (hub !== undefined) webhook.useHub(hub)
-  const xiaoyi = config.channels.xiaoyi.enabled ? await openXiaoyi(platform, house) : undefined
+  const xiaoyi = config.channels.xiaoyi.enabled ? await openXiaoyi(platform, app) : undefined
   return {
     channels: xiaoyi === undefined ? [] : [xiaoyi],
     start: () => hub?.start(),

@@ -1,0 +1,164 @@
+import { createMetrics, type Metrics } from '../base/metrics.ts'
+import type { Channel } from '../channel/channel.ts'
+import type { WebhookChannel } from '../channel/webhook/channel.ts'
+import type { Config } from '../config/config.ts'
+import { GatewayError } from '../core/errors.ts'
+import { Gateway } from '../gateway/gateway.ts'
+import { createGatewayApi } from '../gateway/gateway-api.ts'
+import { createGatewayMetrics } from '../gateway/gateway-metrics.ts'
+import type { GatewayApi } from '../gateway/http.ts'
+import { createSessionCommands } from '../gateway/session-commands.ts'
+import type { HookSource } from '../hook/register.ts'
+import { MediaExpiry } from '../media/expiry.ts'
+import { converse } from '../session/converse.ts'
+import { openAgent, type Agent } from './agent.ts'
+import type { HomePaths } from './home.ts'
+import { createJournalWatch } from './journal-watch.ts'
+import { createMediaReferences } from './media-references.ts'
+import type { Platform } from './platform.ts'
+import { createStatus } from './status.ts'
+import { openStorage, type Storage } from './storage.ts'
+import { createWebhookChannel } from './webhook-channel.ts'
+
+/** The whole gateway of one home, without its listeners: everything is built here and passed down. */
+export interface GatewayApp {
+  readonly config: Config
+  readonly paths: HomePaths
+  readonly storage: Storage
+  readonly agent: Agent
+  readonly gateway: Gateway
+  readonly webhook: WebhookChannel
+  readonly metrics: Metrics
+  readonly api: GatewayApi
+  /** Rejects when the journal can no longer promise anything: the program has to end. */
+  readonly failed: Promise<never>
+  /** Recovery, then intake. */
+  open(channels: readonly Channel[]): Promise<void>
+  close(): Promise<void>
+}
+
+export interface GatewayAppOptions {
+  readonly config: Config
+  readonly paths: HomePaths
+  readonly hooks?: readonly HookSource[]
+}
+
+export async function openGatewayApp(
+  platform: Platform,
+  { config, paths, hooks = [] }: GatewayAppOptions,
+): Promise<GatewayApp> {
+  checkStorageKind(config)
+  const metrics = createMetrics()
+  const journalWatch = createJournalWatch(platform.log)
+  const webhook = createWebhookChannel(platform, config)
+  const channels = new Map<string, Channel>([[webhook.name, webhook]])
+  // First what can be wrong in the configuration: then nothing was opened that has to be closed again.
+  const agent = await openAgent(platform, { config, paths, hooks })
+  const storage = await openStorage(platform, {
+    config,
+    paths,
+    hooks: agent.hooks,
+    send: async (reply) => (await channels.get(reply.channel)?.deliver(reply)) ?? 'waiting',
+    onJournalFailed: journalWatch.report,
+  })
+  const gateway = createGateway(platform, { config, agent, storage, metrics })
+  const media = createMediaExpiry(platform, { config, paths, storage })
+  const status = createStatus({ clock: platform.clock, config, paths, storage, agent, gateway, channels })
+  return {
+    config,
+    paths,
+    storage,
+    agent,
+    gateway,
+    webhook,
+    metrics,
+    failed: journalWatch.failed,
+    api: createGatewayApi({
+      storage,
+      providers: agent.providers,
+      gateway,
+      status,
+      channel: (name) => channels.get(name),
+    }),
+    async open(more) {
+      for (const channel of more) channels.set(channel.name, channel)
+      await gateway.open([...channels.values()])
+      media.start()
+    },
+    async close() {
+      await media.close()
+      await gateway.close()
+      await agent.close()
+      await storage.close()
+    },
+  }
+}
+
+function checkStorageKind({ storage: { kind } }: Config): void {
+  if (kind === 'files') return
+  throw new GatewayError('CONFIG_INVALID', `storage.kind "${kind}" is not available in this version; use "files"`)
+}
+
+interface GatewayDeps {
+  readonly config: Config
+  readonly agent: Agent
+  readonly storage: Storage
+  readonly metrics: Metrics
+}
+
+function createGateway({ clock, ids, log }: Platform, { config, agent, storage, metrics }: GatewayDeps): Gateway {
+  const { journal, directory, delivery, control, sessionsFile, transcripts, usage } = storage
+  const gateway: Gateway = new Gateway({
+    clock,
+    ids,
+    log,
+    journal,
+    directory,
+    delivery,
+    control,
+    route: { agent: config.agent_id, scope: config.session_scope, preserveCase: config.preserve_case },
+    limits: {
+      queuedPerSession: config.limits.queued_per_session,
+      queuedTotal: config.limits.queued_total,
+      concurrentTurns: config.limits.concurrent_turns,
+    },
+    queueMode: config.queue.mode,
+    metrics: createGatewayMetrics(metrics, ['webhook', 'xiaoyi'], {
+      sessions: () => directory.size,
+      activity: () => gateway.activity(),
+      replies: () => delivery.counts(),
+    }),
+    converse: (message, context) =>
+      converse(message, context, { clock, log, directory, transcripts, agent, usage, spending: config.budget }),
+    commands: createSessionCommands({
+      journal,
+      directory,
+      sessionsFile,
+      providers: agent.providers,
+      modelsFor: (record) => agent.modelsFor(record),
+      gateway: () => gateway,
+      defaultModel: config.model[0],
+      queueMode: config.queue.mode,
+    }),
+    onIndexChanged: () => sessionsFile.changed(),
+  })
+  return gateway
+}
+
+interface MediaDeps {
+  readonly config: Config
+  readonly paths: HomePaths
+  readonly storage: Storage
+}
+
+function createMediaExpiry(platform: Platform, { config, paths, storage }: MediaDeps): MediaExpiry {
+  const { files, clock, log } = platform
+  return new MediaExpiry({
+    files,
+    clock,
+    log,
+    directory: paths.media,
+    limits: { maxAgeMs: config.media.max_age_ms, maxBytes: config.media.max_bytes },
+    stillNeeded: createMediaReferences(platform, paths, storage),
+  })
+}

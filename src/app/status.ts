@@ -1,0 +1,38 @@
+import type { Clock } from '../base/clock.ts'
+import type { JsonObject } from '../base/json.ts'
+import type { Channel } from '../channel/channel.ts'
+import type { Config } from '../config/config.ts'
+import type { Gateway } from '../gateway/gateway.ts'
+import type { Agent } from './agent.ts'
+import type { HomePaths } from './home.ts'
+import type { Storage } from './storage.ts'
+import { VERSION } from './version.ts'
+
+export interface StatusDeps {
+  readonly clock: Clock
+  readonly config: Config
+  readonly paths: HomePaths
+  readonly storage: Storage
+  readonly agent: Agent
+  readonly gateway: Gateway
+  readonly channels: ReadonlyMap<string, Channel>
+}
+
+/** What `clew status` and `GET /api/status` show; the time since the call counts as uptime. */
+export function createStatus(deps: StatusDeps): () => JsonObject {
+  const { clock, config, paths, storage, agent, gateway, channels } = deps
+  const startedAt = clock.now()
+  return () => ({
+    version: VERSION,
+    home: paths.home,
+    uptimeSeconds: Math.round((clock.now() - startedAt) / 1000),
+    state: gateway.isOpen ? 'open' : 'closed',
+    model: config.model.join(', '),
+    queueMode: config.queue.mode,
+    sessions: storage.directory.size,
+    activity: gateway.activity(),
+    replies: storage.delivery.counts(),
+    channels: Object.fromEntries([...channels].map(([name, channel]) => [name, channel.status()])),
+    providers: Object.fromEntries(agent.providers.health()),
+  })
+}

@@ -1,0 +1,22 @@
+import { WebhookChannel } from '../channel/webhook/channel.ts'
+import type { Config } from '../config/config.ts'
+import type { Platform } from './platform.ts'
+
+/** The webhook channel of a configuration; every gateway has one, its sockets come from `serve.ts`. */
+export function createWebhookChannel({ clock, ids, log }: Platform, { limits }: Config): WebhookChannel {
+  return new WebhookChannel({
+    clock,
+    ids,
+    log,
+    maxFrameBytes: limits.frame_bytes,
+    maxConnections: limits.connections,
+    limits: {
+      framesPerSecond: limits.frames_per_second,
+      frameBurst: limits.frames_burst,
+      framesInWork: 256,
+      replyBufferBytes: limits.reply_buffer_bytes,
+      progressEveryMs: 50,
+    },
+    heartbeat: { pingMs: 30_000, deadAfterMs: 90_000 },
+  })
+}

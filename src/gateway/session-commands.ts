@@ -1,0 +1,81 @@
+import type { Journal } from '../base/journal.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { AcceptedMessage } from '../core/inbound.ts'
+import type { Providers } from '../provider/registry.ts'
+import type { AgentParts } from '../session/converse.ts'
+import type { SessionDirectory } from '../session/directory.ts'
+import type { SessionsFile } from '../session/sessions-file.ts'
+import type { CommandParts } from './command-answers.ts'
+import type { Gateway } from './gateway.ts'
+
+export interface SessionCommandDeps {
+  readonly journal: Journal
+  readonly directory: SessionDirectory
+  readonly sessionsFile: SessionsFile
+  readonly providers: Providers
+  readonly modelsFor: AgentParts['modelsFor']
+  /** Asked when a command runs: the gateway itself needs the commands to be made. */
+  gateway(): Pick<Gateway, 'sessionActivity'>
+  readonly defaultModel: string
+  readonly queueMode: string
+}
+
+/** The slash commands that read or change the record of their session. */
+export function createSessionCommands(deps: SessionCommandDeps): CommandParts {
+  return {
+    status: async (message) => describeSession(message, deps),
+    model: (message, name) => changeModel(message, name, deps),
+  }
+}
+
+function describeSession(message: AcceptedMessage, deps: SessionCommandDeps): string {
+  const record = deps.directory.get(message.key)
+  const { running, queued } = deps.gateway().sessionActivity(message.key)
+  const model = record === undefined ? deps.defaultModel : deps.modelsFor(record)[0].name
+  return [
+    `session ${message.key}`,
+    `model ${model}`,
+    running === null ? 'nothing runs' : 'an answer is being worked on',
+    `${queued} waiting (${deps.queueMode} mode)`,
+  ].join('\n')
+}
+
+/** Durable, per session, and stronger than the configuration until `/model default`. */
+async function changeModel(
+  message: AcceptedMessage,
+  name: string,
+  { journal, directory, sessionsFile, providers, modelsFor }: SessionCommandDeps,
+): Promise<string> {
+  const record = directory.get(message.key)
+  if (record === undefined) throw new GatewayError('SESSION_NOT_FOUND', 'this session does not exist any more')
+  if (name === '') {
+    const others = providers.list().map(({ ref }) => ref)
+    return [
+      `This conversation uses ${modelsFor(record)[0].name}.`,
+      others.length === 0 ? '' : `Known models: ${others.join(', ')}`,
+    ]
+      .join('\n')
+      .trim()
+  }
+  const { providerOverride: _provider, modelOverride: _model, ...rest } = record
+  if (name.toLowerCase() === 'default') {
+    await directory.update(journal, message.key, () => rest)
+    sessionsFile.changed()
+    return 'This conversation uses the configured model again.'
+  }
+  let resolved: ReturnType<Providers['resolve']>
+  try {
+    resolved = providers.resolve(name)
+  } catch (error) {
+    if (error instanceof GatewayError) return error.message
+    throw error
+  }
+  const [provider = '', ...model] = resolved.ref.split('/')
+  await directory.update(journal, message.key, () => ({
+    ...rest,
+    providerOverride: provider,
+    modelOverride: model.join('/'),
+  }))
+  sessionsFile.changed()
+  return `This conversation now uses ${resolved.ref}.`
+}
