@@ -100,6 +100,15 @@ describe('the check', () => {
     )
   })
 
+  it('keeps durations off the wall clock', () => {
+    const wall = 'const since = this.#parts.clock.now()'
+    const said = 'reads the wall clock; durations use Clock.monotonic, stamps are listed in WALL_TIME'
+    expect(breaches({ 'channel/rate.ts': wall })).toEqual([`channel/rate.ts:1: ${said}`])
+    expect(breaches({ 'channel/rate.ts': 'const since = clock.monotonic()' })).toEqual([])
+    expect(breaches({ 'tool/time.ts': wall })).toEqual([])
+    expect(breaches({ 'tool/time.ts': '' })).toEqual(['tool/time.ts:1: is listed in WALL_TIME and reads no wall clock'])
+  })
+
   it('knows every room', () => {
     expect(breaches({ 'attic/a.ts': '' })).toEqual(['attic/a.ts:1: the room attic is not in the table'])
   })

@@ -21,11 +21,11 @@ export interface StatusDeps {
 /** What `clew status` and `GET /api/status` show; the time since the call counts as uptime. */
 export function createStatus(deps: StatusDeps): () => JsonObject {
   const { clock, config, paths, storage, agent, gateway, channels } = deps
-  const startedAt = clock.now()
+  const startedAt = clock.monotonic()
   return () => ({
     version: VERSION,
     home: paths.home,
-    uptimeSeconds: Math.round((clock.now() - startedAt) / 1000),
+    uptimeSeconds: Math.round((clock.monotonic() - startedAt) / 1000),
     state: gateway.isOpen ? 'open' : 'closed',
     model: config.model.join(', '),
     queueMode: config.queue.mode,

@@ -1,13 +1,20 @@
 /** The only source of time. A test owns a `ManualClock`; the running program has the system's. */
 export interface Clock {
-  /** Unix time in milliseconds. */
+  /** Unix time in milliseconds: for stamps only, since the system or a person may set it back or forth at any time. */
   now(): number
+  /** Whole milliseconds from an arbitrary start that only ever grow: for durations, deadlines and rates. */
+  monotonic(): number
   /** Calls back once after `delayMs`, unless cancelled. The callback must not throw. */
   after(delayMs: number, callback: () => void): Timer
 }
 
 export interface Timer {
   cancel(): void
+}
+
+/** The stamp of an earlier monotonic reading, by the wall clock of today. */
+export function stampOf(clock: Clock, monotonicMs: number): number {
+  return clock.now() - (clock.monotonic() - monotonicMs)
 }
 
 /** Resolves after `delayMs`; rejects with the signal's reason when aborted first. */

@@ -19,13 +19,13 @@ export class Heartbeat {
     this.#clock = clock
     this.#socket = socket
     this.#options = options
-    this.#lastSign = clock.now()
+    this.#lastSign = clock.monotonic()
     this.#arm()
   }
 
   /** Any frame or pong. */
   sawLife(): void {
-    this.#lastSign = this.#clock.now()
+    this.#lastSign = this.#clock.monotonic()
   }
 
   stop(): void {
@@ -35,7 +35,7 @@ export class Heartbeat {
 
   #arm(): void {
     this.#timer = this.#clock.after(this.#options.pingMs, () => {
-      if (this.#clock.now() - this.#lastSign >= this.#options.deadAfterMs) return this.#socket.terminate()
+      if (this.#clock.monotonic() - this.#lastSign >= this.#options.deadAfterMs) return this.#socket.terminate()
       this.#socket.ping()
       this.#arm()
     })

@@ -13,12 +13,12 @@ export class RateLimit {
     this.#perSecond = limit.perSecond
     this.#burst = limit.burst
     this.#tokens = limit.burst
-    this.#at = clock.now()
+    this.#at = clock.monotonic()
   }
 
   /** False when there is no token left. */
   take(): boolean {
-    const now = this.#clock.now()
+    const now = this.#clock.monotonic()
     this.#tokens = Math.min(this.#burst, this.#tokens + ((now - this.#at) / 1000) * this.#perSecond)
     this.#at = now
     if (this.#tokens < 1) return false

@@ -194,7 +194,7 @@ export class Conversations {
   ): Promise<ReplyContent | undefined> {
     const { clock, converse, delivery, metrics, queueMode, show } = this.#parts
     let content: ReplyContent | undefined
-    const startedAt = clock.now()
+    const startedAt = clock.monotonic()
     this.#runningTurns++
     try {
       await this.#ensureRow(message)
@@ -211,7 +211,7 @@ export class Conversations {
       content = this.#contentOfFailure(thrown, signal)
     } finally {
       this.#runningTurns--
-      metrics.turnEnded(content?.kind ?? 'interrupted', (clock.now() - startedAt) / 1000)
+      metrics.turnEnded(content?.kind ?? 'interrupted', (clock.monotonic() - startedAt) / 1000)
     }
     return content
   }

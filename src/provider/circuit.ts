@@ -46,7 +46,7 @@ export class Circuit {
   /** Zero when a request may be made now; otherwise how long to stay away. Every admission is reported on later. */
   admit(): number {
     if (this.state === 'closed') return 0
-    const waitMs = this.#openUntil - this.#clock.now()
+    const waitMs = this.#openUntil - this.#clock.monotonic()
     if (waitMs > 0) return waitMs
     if (this.#probing) return this.#options.firstPauseMs
     this.#probing = true
@@ -66,7 +66,7 @@ export class Circuit {
     this.#failures++
     if (this.#failures < this.#options.maxFailures) return undefined
     const pause = Math.min(this.#options.maxPauseMs, this.#options.firstPauseMs * 2 ** Math.min(this.#openings++, 20))
-    this.#openUntil = this.#clock.now() + pause
+    this.#openUntil = this.#clock.monotonic() + pause
     return undefined
   }
 

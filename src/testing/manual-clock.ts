@@ -6,18 +6,35 @@ interface Waiting {
   readonly callback: () => void
 }
 
-/** Time that stands still until the test moves it. Timers fire in order of their due time, then of their creation. */
+/** Not the wall time: code that mixes the two up fails its tests. */
+const MONOTONIC_START_MS = 3_600_000
+
+/**
+ * Time that stands still until the test moves it. Timers fire in order of their due time, then of their creation, and
+ * follow monotonic time as the system's do: `stepWallTime` moves no timer.
+ */
 export class ManualClock implements Clock {
-  #now: number
+  #now = MONOTONIC_START_MS
+  /** Wall time minus monotonic time. */
+  #wallOffset: number
   #order = 0
   readonly #waiting = new Set<Waiting>()
 
   constructor(startAt = Date.UTC(2026, 0, 1)) {
-    this.#now = startAt
+    this.#wallOffset = startAt - this.#now
   }
 
   now(): number {
+    return this.#now + this.#wallOffset
+  }
+
+  monotonic(): number {
     return this.#now
+  }
+
+  /** A person, a time server or a boot without a battery clock sets the wall clock forth, or back when negative. */
+  stepWallTime(byMs: number): void {
+    this.#wallOffset += byMs
   }
 
   after(delayMs: number, callback: () => void): Timer {

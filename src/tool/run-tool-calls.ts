@@ -101,10 +101,10 @@ async function runOne(
 ): Promise<FinishedCall> {
   signal.throwIfAborted()
   await parts.onStart?.(call, index)
-  const startedAt = parts.clock.now()
+  const startedAt = parts.clock.monotonic()
   const run = parts.run ?? ((running, stop) => runTool(running, parts, stop))
   const result = await run(call, signal)
-  return { call, index, result, durationMs: Math.max(0, parts.clock.now() - startedAt) }
+  return { call, index, result, durationMs: parts.clock.monotonic() - startedAt }
 }
 
 /** The tools as a turn sees them: rooms above take this instead of the functions. */

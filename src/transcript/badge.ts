@@ -96,7 +96,7 @@ export class Badge {
   async #renewed(): Promise<Current> {
     const { clock, staleMs } = this.#options
     const renewMs = Math.min(RENEW_MS, staleMs / 4)
-    if (this.#current !== undefined && clock.now() - this.#current.madeAt < renewMs) return this.#current
+    if (this.#current !== undefined && clock.monotonic() - this.#current.madeAt < renewMs) return this.#current
     this.#making ??= this.#make().finally(() => {
       this.#making = undefined
     })
@@ -109,7 +109,7 @@ export class Badge {
     if (!this.#hasSwept) await this.#sweep()
     this.#hasSwept = true
     const path = `${directory}/${ids.hex(16)}`
-    const madeAt = clock.now()
+    const madeAt = clock.monotonic()
     const handle = await files.open(path, 'create')
     try {
       await handle.write(ownerText(this.#options))

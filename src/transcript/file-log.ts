@@ -202,7 +202,7 @@ export class FileLog implements EntryLog {
    * gets a branch either way.
    */
   #isFresh(): boolean {
-    const now = this.#context.clock.now()
+    const now = this.#context.clock.monotonic()
     if (now - this.#lookedAt < LOOK_MS) return true
     try {
       if (!this.#file.isAsKnown()) return false

@@ -94,7 +94,7 @@ export class JournalFollower implements LockUser, Behind {
         this.oweKept()
         return undefined
       }
-      this.#parts.onSeen(this.#parts.clock.now())
+      this.#parts.onSeen(this.#parts.clock.monotonic())
       return this.append('')?.catch((error: unknown) => this.#failedToWriteKept(error))
     } catch (error) {
       this.#failedToWriteKept(error)

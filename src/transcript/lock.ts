@@ -112,7 +112,7 @@ export class WriteLock {
   /** Enters where that needs no waiting: the lock file is with us still, and nobody was inside but the same. */
   tryEnter(by: object): boolean {
     if (this.#isEntered || this.#lastInside !== by || this.#owned === undefined) return false
-    const now = this.#options.clock.now()
+    const now = this.#options.clock.monotonic()
     if (!this.#isHeldAt(now)) return false
     this.#isEntered = true
     this.#enteredAt = now
@@ -121,7 +121,7 @@ export class WriteLock {
 
   /** False when somebody took the lock over, or removed it, since we entered. */
   isHeld(): boolean {
-    return this.#isHeldAt(this.#options.clock.now())
+    return this.#isHeldAt(this.#options.clock.monotonic())
   }
 
   /** The same after a look at the lock file, however fresh the last one is. */
@@ -139,7 +139,7 @@ export class WriteLock {
   /** Directly before a write: throws `SESSION_LOCK_LOST` when the lock is no longer ours. */
   fence(): void {
     // Whoever had to wait since it entered looks again.
-    if (this.#options.clock.now() === this.#enteredAt || this.#isStillOurs()) return
+    if (this.#options.clock.monotonic() === this.#enteredAt || this.#isStillOurs()) return
     this.#forget()
     throw new GatewayError('SESSION_LOCK_LOST', 'another process took over this session; nothing was written', {})
   }
@@ -147,7 +147,7 @@ export class WriteLock {
   async leave(): Promise<void> {
     if (this.tryLeave()) return
     try {
-      if (this.#isWanted) this.#yieldUntil = this.#options.clock.now() + 2 * FIRST_WAIT_MS
+      if (this.#isWanted) this.#yieldUntil = this.#options.clock.monotonic() + 2 * FIRST_WAIT_MS
       await this.#release()
     } finally {
       this.#leaveInside()
@@ -158,7 +158,7 @@ export class WriteLock {
   tryLeave(): boolean {
     const { clock, lingerMs } = this.#options
     if (this.#owned !== undefined) {
-      const now = clock.now()
+      const now = clock.monotonic()
       const isOld = now - this.#owned.since > LONGEST_HOLD_MS
       if (this.#isWanted || isOld || lingerMs === 0) return false
       this.#lastLeftAt = now
@@ -187,7 +187,7 @@ export class WriteLock {
       this.#linger = clock.after(afterMs, () => {
         this.#linger = undefined
         if (this.#isEntered) return
-        const leftMs = this.#lastLeftAt + lingerMs - clock.now()
+        const leftMs = this.#lastLeftAt + lingerMs - clock.monotonic()
         if (leftMs > 0) look(leftMs)
         else void this.releaseNow()
       })
@@ -219,7 +219,7 @@ export class WriteLock {
     this.#isWanted = stat.size > owned.stat.size
     // Whoever asks writes to the badge, and so to every lock that is pinned with it: the next ones shall not be bothered.
     if (this.#isWanted) this.#options.badge?.retire(stat.identity)
-    this.#lookedAt = this.#options.clock.now()
+    this.#lookedAt = this.#options.clock.monotonic()
     return true
   }
 
@@ -257,7 +257,7 @@ export class WriteLock {
 
   async #take(signal: AbortSignal): Promise<void> {
     const { clock, ids, timeoutMs } = this.#options
-    const startedAt = clock.now()
+    const startedAt = clock.monotonic()
     if (startedAt < this.#yieldUntil) await sleep(clock, this.#yieldUntil - startedAt, signal)
     let wait = FIRST_WAIT_MS
     let seen: string | undefined
@@ -270,7 +270,7 @@ export class WriteLock {
         await this.#moveAway(holder.stat)
         continue
       }
-      const waitedMs = clock.now() - startedAt
+      const waitedMs = clock.monotonic() - startedAt
       if (waitedMs >= timeoutMs) throw locked(holder, waitedMs)
       // A new holder means the lock is moving: stay close, or the gaps fall between our looks.
       if (holder.stat.identity !== seen) wait = FIRST_WAIT_MS
@@ -312,7 +312,7 @@ export class WriteLock {
 
   #own(stat: FileStat): true {
     const { clock, processes } = this.#options
-    this.#owned = { stat, since: clock.now(), cancelExit: processes.onExit(this.path, stat.identity) }
+    this.#owned = { stat, since: clock.monotonic(), cancelExit: processes.onExit(this.path, stat.identity) }
     return true
   }
 

@@ -130,7 +130,7 @@ export class OpenTranscripts {
   #nowIdle(slot: Slot): void {
     this.#noLongerIdle(slot)
     const bytes = slot.opened?.transcript.heldBytes ?? 0
-    this.#idle.set(slot, { since: this.#parts.clock.now(), bytes })
+    this.#idle.set(slot, { since: this.#parts.clock.monotonic(), bytes })
     this.#idleBytes += bytes
   }
 
@@ -142,7 +142,7 @@ export class OpenTranscripts {
   /** Nobody's transcripts leave when they are old, or when all of them are too many or too large. */
   async #evict(): Promise<void> {
     const { clock, limits } = this.#parts
-    const now = clock.now()
+    const now = clock.monotonic()
     for (let looks = this.#idle.size; looks > 0; looks--) {
       const [slot, { since }] = this.#idle.entries().next().value ?? [undefined, { since: now }]
       const fits = this.#idleBytes <= limits.cacheBytes && this.#idle.size <= limits.cacheCount

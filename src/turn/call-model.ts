@@ -191,9 +191,9 @@ async function send(
     context,
     signal,
   )
-  const startedAt = parts.clock.now()
+  const startedAt = parts.clock.monotonic()
   const message = await readAnswer(request, round, parts, signal)
-  const durationMs = parts.clock.now() - startedAt
+  const durationMs = parts.clock.monotonic() - startedAt
   const event = { provider: provider.name, model, message, round: round.round, durationMs }
   await unlessStopped(parts.hooks.llmOutput(event, context, signal), signal)
   if (isEmpty(message)) throw new ModelFailure(emptyAnswer(message), '', request, message.usage)

@@ -117,9 +117,9 @@ async function runHooked(
   const decision = await parts.hooks.beforeToolCall({ ...about, arguments: call.arguments }, context, signal)
   if (decision.kind === 'block') return failed(decision.reason, 'blocked')
   const allowed = { ...call, arguments: decision.arguments }
-  const startedAt = parts.clock.now()
+  const startedAt = parts.clock.monotonic()
   const result = await (own.get(call.name)?.(allowed) ?? parts.tools.run(allowed, signal))
-  const durationMs = parts.clock.now() - startedAt
+  const durationMs = parts.clock.monotonic() - startedAt
   const event = { ...about, arguments: allowed.arguments, content: result.content, isError: result.isError, durationMs }
   await unlessStopped(parts.hooks.afterToolCall(event, context, signal), signal)
   return result

@@ -86,9 +86,61 @@ const EXCEPTIONS: readonly { readonly room: string; readonly what: RegExp }[] = 
   },
 ]
 
+/**
+ * The only files that may read the wall clock, and the stamp each makes or compares. Everything that measures how long
+ * something takes uses `Clock.monotonic`: the wall clock may be set back or forth by hours while the program runs.
+ */
+const WALL_TIME: Readonly<Record<string, string>> = {
+  'base/clock.ts': 'turns a monotonic reading into a stamp',
+  'channel/xiaoyi/channel.ts': 'when a message was accepted, which is durable',
+  'channel/xiaoyi/link.ts': "the time inside signed headers and heartbeats, and the offset of the peer's clock",
+  'channel/xiaoyi/push.ts': 'the time inside signed headers',
+  'channel/xiaoyi/task.ts': 'the age of a durable acceptance',
+  'cli/commands/sessions.ts': 'the age of a session for people',
+  'app/home-lock.ts': 'the age of a lock file',
+  'gateway/delivery.ts': 'the age of durable messages',
+  'gateway/gateway.ts': 'when a message was accepted, which is durable',
+  'media/expiry.ts': 'the age of files',
+  'provider/wire.ts': 'a date in a retry-after header',
+  'session/converse.ts': 'the stamp of an event',
+  'session/directory.ts': 'when a session changed',
+  'session/sessions-file.ts': 'the name of a file put aside',
+  'session/usage-ledger.ts': 'the day of a cost',
+  'tool/time.ts': 'the time of day, for the model',
+  'transcript/file-log.ts': 'the stamp of an entry',
+  'transcript/file-store.ts': 'the name of an archive',
+  'transcript/guard.ts': 'the stamp of an entry',
+  'transcript/lock-owner.ts': 'the age of a lock file',
+  'transcript/memory-store.ts': 'the stamp of a header',
+  'transcript/mend.ts': 'the stamp of an entry, the name of a copy',
+  'transcript/stamps.ts': 'the stamp of an entry',
+  'turn/call-model.ts': 'the stamp of a message',
+  'turn/compact.ts': 'the stamp of a message',
+  'turn/request.ts': 'the age of stored messages',
+  'turn/run-tools.ts': 'the stamp of a message',
+  'turn/turn.ts': 'the stamp of a message',
+}
+
+const WALL_TIME_READING = /(?:\bclock|#clock|\bsystemClock)\.now\b/g
+
+function wallTimeBreaches(file: SourceFile): string[] {
+  if (EDGE.includes(roomOf(file.path)) || file.path.startsWith('simulator/')) return []
+  const readings = [...file.code.matchAll(WALL_TIME_READING)]
+  const isListed = Object.hasOwn(WALL_TIME, file.path)
+  if (isListed && readings.length === 0) return [`${file.path}:1: is listed in WALL_TIME and reads no wall clock`]
+  if (isListed) return []
+  return readings.map(
+    ({ index }) =>
+      `${file.path}:${lineAt(file.code, index)}: reads the wall clock; durations use Clock.monotonic, stamps are listed in WALL_TIME`,
+  )
+}
+
 /** Every breach as `file:line: what is wrong`. */
 export function breachesOf(files: readonly SourceFile[]): string[] {
-  return [...files.flatMap((file) => [...importBreaches(file, files), ...outsideBreaches(file)]), ...cycles(files)]
+  return [
+    ...files.flatMap((file) => [...importBreaches(file, files), ...outsideBreaches(file), ...wallTimeBreaches(file)]),
+    ...cycles(files),
+  ]
 }
 
 function importBreaches(file: SourceFile, files: readonly SourceFile[]): string[] {

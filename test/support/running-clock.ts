@@ -14,6 +14,10 @@ export class RunningClock implements Clock {
     return this.#now
   }
 
+  monotonic(): number {
+    return this.#now
+  }
+
   after(delayMs: number, callback: () => void): Timer {
     const waiting = { at: this.#now + delayMs, callback, cancelled: false }
     this.#waiting.push(waiting)

@@ -77,6 +77,7 @@ export async function openInside(outside: Outside, files = new MemoryFiles(), xi
   // A killed program's timers never fire.
   const ownClock: Clock = {
     now: () => clock.now(),
+    monotonic: () => clock.monotonic(),
     after: (delayMs, callback) => clock.after(delayMs, () => void (isAlive && callback())),
   }
   const platform = {

@@ -1,5 +1,5 @@
 import { backoffDelay } from '../../base/backoff.ts'
-import type { Clock } from '../../base/clock.ts'
+import { stampOf, type Clock } from '../../base/clock.ts'
 import { deferred } from '../../base/deferred.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
@@ -70,7 +70,7 @@ export class Link {
     this.url = serverOf(parts.settings, index).url
     this.#parts = parts
     this.#events = events
-    this.#changedAt = parts.clock.now()
+    this.#changedAt = parts.clock.monotonic()
     this.#retry = new TimerSlot(parts.clock)
     this.#stable = new TimerSlot(parts.clock)
     this.#pulse = new Pulse(parts.clock, parts.settings, {
@@ -93,7 +93,7 @@ export class Link {
     return this.#epoch
   }
 
-  /** When it last opened or went down. */
+  /** When it last opened or went down, in monotonic time. */
   get changedAt(): number {
     return this.#changedAt
   }
@@ -155,13 +155,15 @@ export class Link {
   }
 
   status(): JsonObject {
+    const { clock } = this.#parts
+    const { lastSeenAt } = this.#pulse
     return {
       url: withoutQuery(this.url),
       state: this.#state,
       attempts: this.#attempts,
       lastError: this.#lastError ?? null,
-      since: this.#changedAt,
-      lastSeenAt: this.#pulse.lastSeenAt ?? null,
+      since: stampOf(clock, this.#changedAt),
+      lastSeenAt: lastSeenAt === undefined ? null : stampOf(clock, lastSeenAt),
     }
   }
 
@@ -200,7 +202,7 @@ export class Link {
     this.#dialing = undefined
     this.#socket = socket
     this.#state = 'open'
-    this.#openedAt = this.#parts.clock.now()
+    this.#openedAt = this.#parts.clock.monotonic()
     this.#changedAt = this.#openedAt
     const ended = deferred()
     this.#ended = ended.promise
@@ -232,7 +234,7 @@ export class Link {
   }
 
   #closed(code: number): void {
-    const now = this.#parts.clock.now()
+    const now = this.#parts.clock.monotonic()
     const evicted = code === 1000 && now - this.#openedAt < SHORT_LIFE_MS
     // Had the service read an end before it closed, its pong would have come first. It ignores what follows the end of
     // a task, so an end sent twice costs nothing, and one that is lost leaves a phone waiting.
@@ -316,7 +318,7 @@ export class Link {
     this.#dialing?.abort(new GatewayError('XIAOYI_LINK_DOWN', 'the link was stopped'))
     this.#dialing = undefined
     this.#socket = undefined
-    this.#changedAt = this.#parts.clock.now()
+    this.#changedAt = this.#parts.clock.monotonic()
     this.#retry.cancel()
     this.#stable.cancel()
     this.#pulse.stop()

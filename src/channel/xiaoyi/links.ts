@@ -85,7 +85,7 @@ export class Links {
     const open = this.#links.filter((link) => link.isOpen)
     const other = open.find((link) => link.index === sessionLink) ?? open[0]
     if (own === undefined || own.state === 'stopped' || own.state === 'resting') return other
-    const downForMs = this.#clock.now() - own.changedAt
+    const downForMs = this.#clock.monotonic() - own.changedAt
     return downForMs >= this.#settings.rerouteAfterMs ? other : undefined
   }
 
@@ -99,7 +99,7 @@ export class Links {
   #hold(preferred: number, text: string): void {
     if (!this.#running) return
     const { maxHeldFrames, heldFrameTtlMs } = this.#settings.limits
-    this.#held.push({ preferred, text, expiresAt: this.#clock.now() + heldFrameTtlMs })
+    this.#held.push({ preferred, text, expiresAt: this.#clock.monotonic() + heldFrameTtlMs })
     if (this.#held.length <= maxHeldFrames) return
     this.#held.shift()
     this.#dropped++
@@ -143,7 +143,7 @@ export class Links {
   }
 
   #flushHeld(): void {
-    const now = this.#clock.now()
+    const now = this.#clock.monotonic()
     const held = this.#held
     this.#held = []
     for (const frame of held) {
@@ -185,6 +185,6 @@ export class Links {
   }
 
   #left(link: Link, durationMs: number): number {
-    return link.changedAt + durationMs - this.#clock.now()
+    return link.changedAt + durationMs - this.#clock.monotonic()
   }
 }

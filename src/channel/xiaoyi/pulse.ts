@@ -45,6 +45,7 @@ export class Pulse {
     this.#confirm = new TimerSlot(clock)
   }
 
+  /** In monotonic time. */
   get lastSeenAt(): number | undefined {
     return this.#lastSeenAt
   }
@@ -66,7 +67,7 @@ export class Pulse {
 
   /** The deadline counts from the opening: a peer that never says anything dies too. */
   seen(): void {
-    this.#lastSeenAt = this.#clock.now()
+    this.#lastSeenAt = this.#clock.monotonic()
     if (!this.#deadline.isSet) this.#watchDeadline(this.#intervals.deadAfterMs)
   }
 
@@ -98,7 +99,7 @@ export class Pulse {
 
   #askForLife(): void {
     this.#covered = this.#unconfirmed.length
-    const askedAt = this.#clock.now()
+    const askedAt = this.#clock.monotonic()
     this.#actions.ping()
     this.#confirm.set(this.#intervals.confirmMs, () => {
       const silentSince = (this.#lastSeenAt ?? 0) <= askedAt
@@ -109,7 +110,7 @@ export class Pulse {
   #watchDeadline(delayMs: number): void {
     // One timer per silence instead of one per frame: it looks again when it fires.
     this.#deadline.set(delayMs, () => {
-      const leftMs = (this.#lastSeenAt ?? 0) + this.#intervals.deadAfterMs - this.#clock.now()
+      const leftMs = (this.#lastSeenAt ?? 0) + this.#intervals.deadAfterMs - this.#clock.monotonic()
       if (leftMs > 0) this.#watchDeadline(leftMs)
       else this.#die('no sign of life')
     })

@@ -14,7 +14,7 @@ export class Remembered<V> {
   get(key: string): V | undefined {
     const entry = this.#entries.get(key)
     if (entry === undefined) return undefined
-    if (this.#age !== undefined && this.#age.clock.now() - entry.at > this.#age.maxMs) {
+    if (this.#age !== undefined && this.#age.clock.monotonic() - entry.at > this.#age.maxMs) {
       this.#entries.delete(key)
       return undefined
     }
@@ -28,7 +28,7 @@ export class Remembered<V> {
   /** A key set again becomes the newest. */
   set(key: string, value: V): void {
     this.#entries.delete(key)
-    this.#entries.set(key, { value, at: this.#age?.clock.now() ?? 0 })
+    this.#entries.set(key, { value, at: this.#age?.clock.monotonic() ?? 0 })
     for (const oldest of this.#entries.keys()) {
       if (this.#entries.size <= this.#max) break
       this.#entries.delete(oldest)

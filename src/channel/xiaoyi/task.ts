@@ -79,7 +79,8 @@ export class Task {
   /** The acknowledgement. Only after the message is durable. The phone's patience is counted from `acceptedAt`. */
   acknowledge(acceptedAt: number): void {
     const { clock, settings } = this.#parts
-    const leftMs = Math.max(0, acceptedAt + settings.taskLimitMs - clock.now())
+    // The stamp is durable and may be from an earlier start; a wall clock that was set back must not prolong the limit.
+    const leftMs = Math.min(settings.taskLimitMs, Math.max(0, acceptedAt + settings.taskLimitMs - clock.now()))
     this.#limit.set(leftMs, () => this.#parts.onLimit(this))
     this.#sayWorking()
   }
@@ -202,7 +203,7 @@ export class Task {
   #untilNextBeat(): number {
     const { pieceMs } = this.#parts.settings
     if (pieceMs < BEAT_MS) return pieceMs
-    const now = this.#parts.clock.now()
+    const now = this.#parts.clock.monotonic()
     return Math.ceil((now + pieceMs) / BEAT_MS) * BEAT_MS - now
   }
 

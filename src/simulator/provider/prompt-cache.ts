@@ -61,12 +61,12 @@ export class PromptCache {
   }
 
   #isKnown(prefix: string): boolean {
-    return (this.#known.get(prefix) ?? 0) > this.#clock.now()
+    return (this.#known.get(prefix) ?? 0) > this.#clock.monotonic()
   }
 
   #remember(prefix: string): void {
     this.#known.delete(prefix)
-    this.#known.set(prefix, this.#clock.now() + TTL_MS)
+    this.#known.set(prefix, this.#clock.monotonic() + TTL_MS)
     if (this.#known.size <= MAX_KNOWN_PREFIXES) return
     const oldest = this.#known.keys().next()
     if (!oldest.done) this.#known.delete(oldest.value)

@@ -82,12 +82,12 @@ class TerminalPhone {
   /** Until an agent is connected and no task runs, or the time is over. */
   async wait(): Promise<void> {
     const { clock, waitMs = 120_000 } = this.#options
-    const end = clock.now() + waitMs
+    const end = clock.monotonic() + waitMs
     const isBusy = (): boolean =>
       this.#simulator.connections.ready().length === 0 ||
       this.#simulator.phone.running.length > 0 ||
       this.#simulator.phone.controls.some(({ answers }) => answers.length === 0)
-    while (isBusy() && clock.now() < end) {
+    while (isBusy() && clock.monotonic() < end) {
       await new Promise<void>((resolve) => clock.after(POLL_MS, resolve))
     }
   }

@@ -20,12 +20,12 @@ export class FloodGuard {
   constructor(clock: Clock, limits: FloodLimits = FLOOD_LIMITS) {
     this.#clock = clock
     this.#limits = limits
-    this.#windowStart = clock.now()
+    this.#windowStart = clock.monotonic()
   }
 
   /** False when it is too much. */
   allows(bytes: number, messages: number): boolean {
-    const now = this.#clock.now()
+    const now = this.#clock.monotonic()
     if (now - this.#windowStart >= WINDOW_MS) {
       this.#windowStart = now
       this.#bytes = 0

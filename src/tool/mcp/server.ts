@@ -96,10 +96,10 @@ export class McpServer {
   async #run(): Promise<void> {
     const { clock } = this.#parts
     while (!this.#stop.signal.aborted) {
-      const startedAt = clock.now()
+      const startedAt = clock.monotonic()
       await this.#serve()
       if (this.#stop.signal.aborted) break
-      if (clock.now() - startedAt >= MCP_DEFAULTS.healthyMs) this.#failures = 0
+      if (clock.monotonic() - startedAt >= MCP_DEFAULTS.healthyMs) this.#failures = 0
       this.#failures++
       if (this.#failures >= FAILURES_BEFORE_WITHDRAWAL) this.#offered = { ...this.#offered, tools: [] }
       await this.#pause()

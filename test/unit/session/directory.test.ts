@@ -91,6 +91,17 @@ describe('the session directory', () => {
   })
 })
 
+describe('the time of a change', () => {
+  it('never falls behind an earlier one, also when the wall clock is set back', async () => {
+    const house = await openHouse(new MemoryFiles())
+    await put(house, 'a', row('1', house.directory.now()))
+    house.clock.stepWallTime(-3_600_000)
+    await put(house, 'b', row('2', house.directory.now()))
+    expect(house.directory.list({ limit: 2 }).sessions.map(({ key }) => key)).toEqual(['b', 'a'])
+    expect(house.directory.now()).toBeGreaterThan(house.clock.now())
+  })
+})
+
 describe('sessions.json', () => {
   it('is written within two seconds and is the map the seed shows', async () => {
     const house = await openHouse(new MemoryFiles())
