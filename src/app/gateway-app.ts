@@ -76,6 +76,7 @@ export async function openGatewayApp(
     api: createGatewayApi({
       storage,
       providers: agent.providers,
+      agent,
       gateway,
       status,
       channel: (name) => channels.get(name),

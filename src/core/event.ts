@@ -28,7 +28,12 @@ export type TurnEvent =
     }
   | { readonly type: 'model-retry'; readonly attempt: number; readonly delayMs: number; readonly code: string }
   | { readonly type: 'round-end'; readonly round: number; readonly entryId: EntryId; readonly usage: Usage }
-  | { readonly type: 'compaction-end'; readonly tokensBefore: number; readonly tokensAfter: number }
+  | {
+      readonly type: 'compaction-end'
+      readonly tokensBefore: number
+      readonly tokensAfter: number
+      readonly estimated: boolean
+    }
   | StepCleanupCompleted
   | { readonly type: 'step-completed'; readonly stepId: string; readonly rounds: number }
   | { readonly type: 'turn-end'; readonly outcome: Outcome }

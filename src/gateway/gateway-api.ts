@@ -9,14 +9,17 @@ import { textOf, type Message } from '../core/message.ts'
 import { activeCleanups } from '../history/cleanup-records.ts'
 import { requestRecords } from '../history/request-record.ts'
 import { activeEntries } from '../history/view.ts'
+import type { CountMessages } from '../history/view-tokens.ts'
 import type { Providers } from '../provider/registry.ts'
 import type { SessionControl } from '../session/control.ts'
+import type { AgentParts } from '../session/converse.ts'
 import type { SessionDirectory } from '../session/directory.ts'
 import type { SessionsFile } from '../session/sessions-file.ts'
 import type { UsageLedger } from '../session/usage-ledger.ts'
 import type { Transcript, TranscriptStore } from '../transcript/store.ts'
 import { undoLatestCleanup } from '../turn/cleanup.ts'
 import { undoLatestCompaction } from '../turn/compact.ts'
+import { countFor } from '../turn/count-messages.ts'
 import { describeRequest } from './describe-request.ts'
 import type { Gateway } from './gateway.ts'
 import type { GatewayApi } from './http.ts'
@@ -33,13 +36,14 @@ export interface ApiStorage {
 export interface ApiDeps {
   readonly storage: ApiStorage
   readonly providers: Providers
+  readonly agent: Pick<AgentParts, 'modelsFor' | 'counter'>
   readonly gateway: Gateway
   status(): JsonObject
   channel(name: string): Channel | undefined
 }
 
 /** The JSON API, for the HTTP side and for commands that work on a stopped gateway's files. */
-export function createGatewayApi({ storage, providers, gateway, status, channel }: ApiDeps): GatewayApi {
+export function createGatewayApi({ storage, providers, agent, gateway, status, channel }: ApiDeps): GatewayApi {
   const { directory, control, transcripts, sessionsFile } = storage
   return {
     isOpen: () => gateway.isOpen,
@@ -100,7 +104,7 @@ export function createGatewayApi({ storage, providers, gateway, status, channel 
     },
     async restore(key, { archive, compaction = false }) {
       const row = findRow(storage, key)
-      if (archive === undefined) return restoreView(storage, row.key, row.record.sessionId, compaction)
+      if (archive === undefined) return restoreView({ storage, agent }, row, compaction)
       await gateway.exclusively(row.key, () => control.restoreArchive(row.key, archive as SessionId))
       sessionsFile.changed()
       return { success: true, key: row.key, message: `${row.key} goes on with ${archive}` }
@@ -109,14 +113,15 @@ export function createGatewayApi({ storage, providers, gateway, status, channel 
 }
 
 async function restoreView(
-  storage: ApiStorage,
-  key: SessionKey,
-  sessionId: SessionId,
+  { storage, agent }: Pick<ApiDeps, 'storage' | 'agent'>,
+  { key, record }: SessionRow,
   compaction: boolean,
 ): Promise<JsonObject> {
-  const transcript = await storage.transcripts.open(sessionId, NEVER)
+  const transcript = await storage.transcripts.open(record.sessionId, NEVER)
   try {
-    const undone = await (compaction ? restoreSummarised(transcript) : restoreCleaned(transcript))
+    const undone = await (compaction
+      ? restoreSummarised(transcript, await countFor(agent.modelsFor(record)[0], agent))
+      : restoreCleaned(transcript))
     if (undone !== undefined) return { success: true, key, ...undone }
     const what = compaction ? 'compaction' : 'cleanup'
     throw new GatewayError('FIELD_INVALID', `there is no ${what} left to undo in this session`, { field: 'key' })
@@ -131,16 +136,21 @@ async function restoreCleaned(transcript: Transcript): Promise<JsonObject | unde
   return { stepId, message: `the rounds of step ${stepId} are in the model's view again` }
 }
 
-async function restoreSummarised(transcript: Transcript): Promise<JsonObject | undefined> {
-  const undone = await undoLatestCompaction(transcript)
+async function restoreSummarised(transcript: Transcript, count: CountMessages): Promise<JsonObject | undefined> {
+  const undone = await undoLatestCompaction(transcript, count)
   if (undone === undefined) return undefined
-  const { tokensBefore, tokensAfter } = undone
+  const { tokensBefore, tokensAfter, estimated } = undone
   const message = `what the latest summary replaced is in the model's view again: about ${tokensAfter} tokens instead of ${tokensBefore}`
-  return { tokensBefore, tokensAfter, message }
+  return { tokensBefore, tokensAfter, estimated, message }
+}
+
+interface SessionRow {
+  readonly key: SessionKey
+  readonly record: SessionRecord
 }
 
 /** A key, or a session's id. */
-function findRow(storage: ApiStorage, key: string): { readonly key: SessionKey; readonly record: SessionRecord } {
+function findRow(storage: ApiStorage, key: string): SessionRow {
   return storage.directory.byId(key) ?? storage.directory.resolveOrThrow(key)
 }
 

@@ -6,6 +6,7 @@ import { activeCleanups, CLEANUP_ENTRY_TYPE, type CleanupRecord } from './cleanu
 import { cleanupNote } from './cleanup-note.ts'
 import { deriveSteps, isFailedRound, type Round, type TranscriptStep } from './derive-steps.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from './prepare.ts'
+import type { CountMessages } from './view-tokens.ts'
 
 export interface CleanupOptions {
   readonly stepId: string
@@ -17,7 +18,7 @@ export interface CleanupOptions {
   /** How the histories are prepared that are compared: for the session's model, as the next request would be. */
   readonly input: Omit<HistoryInput, 'entries'>
   /** The one counter; both sides are counted with it. */
-  readonly count: (messages: readonly PreparedMessage[]) => { readonly count: number; readonly estimated: boolean }
+  readonly count: CountMessages
   /** Requests over which a broken cache has to pay off; 5 by default. */
   readonly cacheHorizonRequests?: number
 }

@@ -1,14 +1,15 @@
 import type { CompactionEntry, Entry, EntryDraft } from '../core/entry.ts'
 import type { EntryId, RunId } from '../core/ids.ts'
-import { estimateMessageTokens } from '../core/tokens.ts'
 import { compactionsInForce, undoDetails, type UndoDetails } from './compaction-records.ts'
 import { TAKEN_BACK_SUMMARY } from './texts.ts'
-import { activeEntries, viewOf } from './view.ts'
+import { activeEntries } from './view.ts'
+import { estimateMessages, tokensInView, type CountMessages } from './view-tokens.ts'
 
 export interface CompactionUndo {
   readonly draft: EntryDraft
   readonly tokensBefore: number
   readonly tokensAfter: number
+  readonly estimated: boolean
 }
 
 /**
@@ -16,7 +17,10 @@ export interface CompactionUndo {
  * keeps everything the other had replaced, behind the summary that was in force before: so every reader of the file
  * sees what it saw then, and the next undo goes one further back.
  */
-export function planCompactionUndo(path: readonly Entry[], run?: RunId): CompactionUndo | undefined {
+export function planCompactionUndo(
+  path: readonly Entry[],
+  { run, count = estimateMessages }: { readonly run?: RunId; readonly count?: CountMessages } = {},
+): CompactionUndo | undefined {
   const [undone, former] = compactionsInForce(path).toReversed()
   if (undone === undefined) return undefined
   const details: UndoDetails = {
@@ -24,17 +28,19 @@ export function planCompactionUndo(path: readonly Entry[], run?: RunId): Compact
     ...(former === undefined ? {} : { reinstates: former.id }),
     ...(run === undefined ? {} : { run }),
   }
-  const tokensBefore = tokensInView(path)
+  const before = tokensInView(path, count)
   const draft = {
     type: 'compaction',
     summary: former?.summary ?? TAKEN_BACK_SUMMARY,
     firstKeptEntryId: firstInViewOf(path, former),
-    tokensBefore,
+    tokensBefore: before.count,
     details,
     ...(former?.systemMessage === undefined ? {} : { systemMessage: former.systemMessage }),
   } as const satisfies EntryDraft
   const entry = { ...draft, id: 'undo' as EntryId, parentId: null, timestamp: undone.timestamp }
-  return { draft, tokensBefore, tokensAfter: tokensInView([...path, entry]) }
+  const after = tokensInView([...path, entry], count)
+  const estimated = before.estimated || after.estimated
+  return { draft, tokensBefore: before.count, tokensAfter: after.count, estimated }
 }
 
 /** The undo that this command has already done, before a crash made it come again. */
@@ -50,9 +56,4 @@ function firstInViewOf(path: readonly Entry[], compaction: CompactionEntry | und
   const [first] = then
   if (first === undefined) throw new RangeError('a path with a compaction has entries')
   return first.id
-}
-
-/** Of what the model sees of this path, without what a provider's rules change. */
-export function tokensInView(path: readonly Entry[]): number {
-  return viewOf(activeEntries(path)).items.reduce((sum, { message }) => sum + estimateMessageTokens(message), 0)
 }

@@ -11,6 +11,7 @@ import { latestCompaction, undoDetails } from './compaction-records.ts'
 import { splitIntoChunks, type Chunk } from './compaction-chunks.ts'
 import { collectFacts, summarySections, type SummaryFacts } from './compaction-facts.ts'
 import { summaryPrompt, type SummaryPrompt } from './summary-prompt.ts'
+import { estimateMessages, tokensInView, type CountMessages } from './view-tokens.ts'
 
 /** `compaction` of the configuration. */
 export interface CompactionSettings {
@@ -50,7 +51,9 @@ export interface CompactionPlan {
   /** To be summarised one after the other; each fits the model with its prompt. */
   readonly chunks: readonly Chunk[]
   readonly facts: SummaryFacts
+  /** Of what the model sees now, as `count` counts it; `/compact undo` counts the same. */
   readonly tokensBefore: number
+  readonly count: CountMessages
   /** Of what the summary replaces. */
   readonly tokensSummarized: number
 }
@@ -60,7 +63,11 @@ export interface CompactionPlan {
  * the latest request always survives, in the summary if it lies before the cut. Undefined when there is nothing to
  * summarise.
  */
-export function planCompaction(input: HistoryInput, settings: CompactionSettings): CompactionPlan | undefined {
+export function planCompaction(
+  input: HistoryInput,
+  settings: CompactionSettings,
+  count: CountMessages = estimateMessages,
+): CompactionPlan | undefined {
   const items = sanitizeToolUseResultPairing(
     viewOf(activeEntries(input.entries)).items,
     TRANSCRIPT_POLICIES.default,
@@ -76,7 +83,8 @@ export function planCompaction(input: HistoryInput, settings: CompactionSettings
     firstKeptEntryId: firstKept,
     chunks: splitIntoChunks(summarized, input.budget),
     facts: collectFacts(items, cut),
-    tokensBefore: prepareHistory(input).tokens.wanted,
+    tokensBefore: tokensInView(input.entries, count).count,
+    count,
     tokensSummarized: summarized.reduce((sum, item) => sum + estimateMessageTokens(item.message), 0),
   }
 }
@@ -112,6 +120,7 @@ export type CompactionResult =
       readonly draft: EntryDraft
       readonly tokensBefore: number
       readonly tokensAfter: number
+      readonly estimated: boolean
     }
   /** Nothing has changed. */
   | { readonly kind: 'cancelled'; readonly reason: string; readonly cause?: unknown }
@@ -150,9 +159,19 @@ function judge(plan: CompactionPlan, input: HistoryInput, summary: string): Comp
     tokensBefore: plan.tokensBefore,
     details: { readFiles: plan.facts.readFiles, modifiedFiles: plan.facts.modifiedFiles },
   } as const satisfies EntryDraft
-  const tokensAfter = prepareHistory({ ...input, entries: [...input.entries, asEntry(draft, plan)] }).tokens.wanted
-  if (tokensAfter >= plan.tokensBefore) return { kind: 'cancelled', reason: 'the history would not get smaller' }
-  return { kind: 'compacted', draft, tokensBefore: plan.tokensBefore, tokensAfter }
+  const entries = [...input.entries, asEntry(draft, plan)]
+  const after = tokensInView(entries, plan.count)
+  const isSmaller =
+    after.count < plan.tokensBefore &&
+    prepareHistory({ ...input, entries }).tokens.wanted < prepareHistory(input).tokens.wanted
+  if (!isSmaller) return { kind: 'cancelled', reason: 'the history would not get smaller' }
+  return {
+    kind: 'compacted',
+    draft,
+    tokensBefore: plan.tokensBefore,
+    tokensAfter: after.count,
+    estimated: after.estimated,
+  }
 }
 
 function asEntry(draft: Extract<EntryDraft, { readonly type: 'compaction' }>, plan: CompactionPlan): Entry {

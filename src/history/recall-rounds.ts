@@ -5,7 +5,7 @@ import { longTextNotice } from './texts.ts'
 
 /**
  * The answer of the `recall_rounds` tool: hidden rounds as text, newest step first when none is named. Undefined when
- * nothing is hidden, which is also when the tool is not offered.
+ * nothing is hidden.
  */
 export function recallRounds(
   entries: readonly Entry[],

@@ -7,7 +7,9 @@ import { planCleanup, uncleanedSteps, type CleanupStats, type SkipReason } from 
 import { CLEANUP_ENTRY_TYPE, latestCleanup, RESTORE_ENTRY_TYPE } from '../history/cleanup-records.ts'
 import type { Transcript } from '../transcript/store.ts'
 import { deriveSteps } from '../history/derive-steps.ts'
+import { countFor } from './count-messages.ts'
 import { hookContext } from './hook-context.ts'
+import { offeredTools } from './own-tools.ts'
 import type { TurnParts } from './parts.ts'
 import { historyInput } from './request.ts'
 import { createSetup, latestSetup } from './setup.ts'
@@ -22,7 +24,7 @@ export async function cleanStep(
   outcome: Outcome['kind'],
   parts: TurnParts,
 ): Promise<StepCleanupCompleted | undefined> {
-  const { transcript, settings, models, counter } = parts
+  const { transcript, settings, models } = parts
   const { entries } = await transcript.context()
   // Most steps are a question and an answer: they cost neither a vocabulary nor two prepared histories.
   const rounds = deriveSteps(entries).find(({ id }) => id === stepId)?.rounds.length ?? 0
@@ -32,19 +34,18 @@ export async function cleanStep(
     latestSetup(entries) ??
     createSetup({
       system: settings.systemPrompt,
-      tools: parts.tools.specs(),
+      tools: await offeredTools(parts),
       maxOutputTokens: model.maxOutputTokens,
       thinkingLevel: settings.thinkingLevel,
     })
   const { entries: _, ...input } = historyInput(model, setup, entries, { projection: 'normal' }, parts)
-  if (counter.knowsVocabularyOf(input.target)) await counter.load()
   const plan = planCleanup(entries, {
     stepId,
     outcome,
     policy: settings.cleanup.policy,
     minTokens: settings.cleanup.minTokens,
     input,
-    count: (messages) => counter.countMessages(messages, input.target),
+    count: await countFor(model, parts),
   })
   if (plan.kind === 'skipped')
     return UNREMARKABLE.has(plan.reason) ? undefined : toEvent(stepId, plan.stats, plan.reason)

@@ -1,22 +1,22 @@
 import { planCompaction, runCompaction } from '../history/compaction.ts'
-import {
-  compactionUndoneBy,
-  planCompactionUndo,
-  tokensInView,
-  type CompactionUndo,
-} from '../history/compaction-undo.ts'
+import { compactionUndoneBy, planCompactionUndo, type CompactionUndo } from '../history/compaction-undo.ts'
+import { tokensInView, type CountMessages } from '../history/view-tokens.ts'
 import type { HistoryInput } from '../history/prepare.ts'
 import type { SummaryPrompt } from '../history/summary-prompt.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
 import { textOf, type Usage } from '../core/message.ts'
 import type { Transcript } from '../transcript/store.ts'
+import { countFor } from './count-messages.ts'
 import { hookContext } from './hook-context.ts'
 import { joinsOfLatestStep } from './joined.ts'
 import type { TurnModel, TurnParts } from './parts.ts'
 
+/** Of what the model sees, counted the same way by a compaction and by its undo. */
+type CompactionNumbers = Pick<CompactionUndo, 'tokensBefore' | 'tokensAfter' | 'estimated'>
+
 export type Compaction =
-  | { readonly kind: 'compacted'; readonly tokensBefore: number; readonly tokensAfter: number }
+  | ({ readonly kind: 'compacted' } & CompactionNumbers)
   | { readonly kind: 'nothing' }
   | { readonly kind: 'failed'; readonly reason: string }
 
@@ -30,7 +30,7 @@ export async function compact(
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<Compaction> {
-  const plan = planCompaction(input, parts.settings.compaction)
+  const plan = planCompaction(input, parts.settings.compaction, await countFor(model, parts))
   if (plan === undefined) return { kind: 'nothing' }
   const { tokensBefore } = plan
   await parts.hooks.beforeCompaction(
@@ -48,11 +48,11 @@ export async function compact(
     return { kind: 'failed', reason: result.reason }
   }
   await parts.transcript.append([result.draft, ...joinsOfLatestStep(input.entries)], { alongside })
-  const { tokensAfter } = result
-  await parts.emit({ type: 'compaction-end', tokensBefore, tokensAfter })
+  const { tokensAfter, estimated } = result
+  await parts.emit({ type: 'compaction-end', tokensBefore, tokensAfter, estimated })
   const summary = result.draft.type === 'compaction' ? result.draft.summary : ''
   await parts.hooks.afterCompaction({ tokensBefore, tokensAfter, summary }, hookContext(parts), signal)
-  return { kind: 'compacted', tokensBefore, tokensAfter }
+  return { kind: 'compacted', tokensBefore, tokensAfter, estimated }
 }
 
 /**
@@ -61,12 +61,16 @@ export async function compact(
  */
 export async function undoLatestCompaction(
   transcript: Transcript,
+  count: CountMessages,
   run?: RunId,
-): Promise<Pick<CompactionUndo, 'tokensBefore' | 'tokensAfter'> | undefined> {
+): Promise<CompactionNumbers | undefined> {
   const path = await transcript.branch()
   const done = run === undefined ? undefined : compactionUndoneBy(path, run)
-  if (done !== undefined) return { tokensBefore: done.tokensBefore, tokensAfter: tokensInView(path) }
-  const undo = planCompactionUndo(path, run)
+  if (done !== undefined) {
+    const after = tokensInView(path, count)
+    return { tokensBefore: done.tokensBefore, tokensAfter: after.count, estimated: after.estimated }
+  }
+  const undo = planCompactionUndo(path, { count, ...(run === undefined ? {} : { run }) })
   if (undo !== undefined) await transcript.append([undo.draft])
   return undo
 }

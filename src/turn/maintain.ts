@@ -1,8 +1,9 @@
 import { cleanEverything, undoLatestCleanup } from './cleanup.ts'
 import { compact, undoLatestCompaction } from './compact.ts'
+import { countFor } from './count-messages.ts'
 import type { RunId } from '../core/ids.ts'
 import type { TurnParts } from './parts.ts'
-import { createOwnTools, offeredTools } from './own-tools.ts'
+import { offeredTools } from './own-tools.ts'
 import { prepareRequest } from './request.ts'
 
 /** `/cleanup`, `/restore` and `/compact`: they wait for their turn in the queue like a message. Each returns what to say. */
@@ -29,10 +30,9 @@ export async function runMaintenance(
       if (rest === 'undo') return undoCompaction(run, parts)
       if (rest !== '') return 'Nothing was done: it is /compact, or /compact undo.'
       const [model] = parts.models
-      const { specs } = await createOwnTools(parts)
       const { input } = await prepareRequest(
         model,
-        { tools: offeredTools(specs, parts), systemPrompt: parts.settings.systemPrompt, projection: 'normal' },
+        { tools: await offeredTools(parts), systemPrompt: parts.settings.systemPrompt, projection: 'normal' },
         parts,
       )
       const result = await compact(model, input, 'asked for', parts, signal)
@@ -43,8 +43,8 @@ export async function runMaintenance(
   }
 }
 
-async function undoCompaction(run: RunId, { transcript }: TurnParts): Promise<string> {
-  const undone = await undoLatestCompaction(transcript, run)
+async function undoCompaction(run: RunId, parts: TurnParts): Promise<string> {
+  const undone = await undoLatestCompaction(parts.transcript, await countFor(parts.models[0], parts), run)
   if (undone === undefined) return 'There is no summary to take back.'
   return `The latest summary is taken back; what it stood for is in view again: about ${undone.tokensAfter} tokens instead of ${undone.tokensBefore}.`
 }

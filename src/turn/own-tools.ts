@@ -1,47 +1,67 @@
 import { isRecord } from '../base/json.ts'
 import { hasHiddenRounds, recallRounds } from '../history/recall-rounds.ts'
 import type { ToolSpec } from '../provider/provider.ts'
+import type { NamedToolCall } from '../tool/run-tool.ts'
+import type { ToolResult } from '../tool/tool.ts'
 import type { TurnParts } from './parts.ts'
 import type { OwnTools } from './run-tools.ts'
 
+type OwnToolDeps = Pick<TurnParts, 'transcript'>
+
+/** A tool that belongs to the turn because it reads the turn's transcript. */
+interface OwnTool {
+  readonly spec: ToolSpec
+  run(call: NamedToolCall, deps: OwnToolDeps): Promise<ToolResult>
+}
+
 const MAX_RECALLED_CHARS = 50_000
 
-const RECALL_ROUNDS: ToolSpec = {
-  name: 'recall_rounds',
-  description: 'Shows the working steps of an earlier task that were taken out of this conversation to keep it short.',
-  parameters: {
-    type: 'object',
-    properties: { stepId: { type: 'string', description: 'The step named in a note; every step when left out.' } },
-    additionalProperties: false,
+const RECALL_ROUNDS: OwnTool = {
+  spec: {
+    name: 'recall_rounds',
+    description:
+      'Shows the working steps of an earlier task that were taken out of this conversation to keep it short.',
+    parameters: {
+      type: 'object',
+      properties: { stepId: { type: 'string', description: 'The step named in a note; every step when left out.' } },
+      additionalProperties: false,
+    },
+  },
+  async run(call, { transcript }) {
+    const given: unknown = call.arguments
+    const stepId = isRecord(given) && typeof given['stepId'] === 'string' ? given['stepId'] : undefined
+    const { entries } = await transcript.context()
+    const text = recallRounds(entries, { maxChars: MAX_RECALLED_CHARS, ...(stepId === undefined ? {} : { stepId }) })
+    return {
+      content: [{ type: 'text', text: text ?? 'No hidden rounds belong to that step.' }],
+      isError: text === undefined,
+    }
   },
 }
 
-/** Every tool of a request. A name of ours that a server also uses would make providers refuse the whole request. */
-export function offeredTools(own: readonly ToolSpec[], { tools }: Pick<TurnParts, 'tools'>): readonly ToolSpec[] {
-  const taken = new Set(own.map(({ name }) => name))
-  return [...own, ...tools.specs().filter(({ name }) => !taken.has(name))]
+/**
+ * In the order they are offered; a new one goes to the end. Tools stand at the start of a request, so a set that changes
+ * within a session costs the provider's whole prompt cache.
+ */
+const OWN_TOOLS: readonly OwnTool[] = [RECALL_ROUNDS]
+
+const OWN_SPECS: readonly ToolSpec[] = OWN_TOOLS.map(({ spec }) => spec)
+const OWN_NAMES: ReadonlySet<string> = new Set(OWN_SPECS.map(({ name }) => name))
+
+/**
+ * Every tool of a request: the configured ones, then our own, from the first request of a session on. A configured tool
+ * with a name of ours is left out, because providers refuse a request with two tools of one name. Without any configured
+ * tool the model may not take tools at all: then ours are offered only when rounds of an earlier time are hidden.
+ */
+export async function offeredTools({
+  tools,
+  transcript,
+}: Pick<TurnParts, 'tools' | 'transcript'>): Promise<readonly ToolSpec[]> {
+  const configured = tools.specs().filter(({ name }) => !OWN_NAMES.has(name))
+  if (configured.length > 0) return [...configured, ...OWN_SPECS]
+  return hasHiddenRounds((await transcript.context()).entries) ? OWN_SPECS : []
 }
 
-/** Tools that belong to the turn because they read its transcript: offered only when they have something to show. */
-export async function createOwnTools({
-  transcript,
-}: Pick<TurnParts, 'transcript'>): Promise<{ readonly specs: readonly ToolSpec[]; readonly run: OwnTools }> {
-  const { entries } = await transcript.context()
-  if (!hasHiddenRounds(entries)) return { specs: [], run: new Map() }
-  const run: OwnTools = new Map([
-    [
-      RECALL_ROUNDS.name,
-      async (call) => {
-        const given: unknown = call.arguments
-        const stepId = isRecord(given) && typeof given['stepId'] === 'string' ? given['stepId'] : undefined
-        const { entries: now } = await transcript.context()
-        const text = recallRounds(now, { maxChars: MAX_RECALLED_CHARS, ...(stepId === undefined ? {} : { stepId }) })
-        return {
-          content: [{ type: 'text', text: text ?? 'No hidden rounds belong to that step.' }],
-          isError: text === undefined,
-        }
-      },
-    ],
-  ])
-  return { specs: [RECALL_ROUNDS], run }
+export function createOwnTools(deps: OwnToolDeps): OwnTools {
+  return new Map(OWN_TOOLS.map((tool) => [tool.spec.name, (call) => tool.run(call, deps)]))
 }

@@ -67,7 +67,7 @@ function chosenFirst(name: string, parts: TurnParts): readonly [TurnModel, ...Tu
 
 async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, signal: AbortSignal): Promise<Outcome> {
   const { maxRounds } = parts.settings
-  const own = await createOwnTools(parts)
+  const own = createOwnTools(parts)
   let state = await beginStep(instruction, parts)
   let text = ''
   const summaries = { failed: false }
@@ -76,12 +76,12 @@ async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, sig
       const round: Round = {
         run: instruction.run,
         round: state.round,
-        tools: offeredTools(own.specs, parts),
+        tools: await offeredTools(parts),
         systemPrompt,
         summaries,
       }
       if (state.kind === 'open-calls') {
-        await closeInterruptedCalls(state.calls, round, own.run, parts, signal)
+        await closeInterruptedCalls(state.calls, round, own, parts, signal)
         state = { kind: 'next-round', round: state.round + 1 }
         continue
       }
@@ -91,7 +91,7 @@ async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, sig
       await appendSteering(parts, instruction, signal)
       const answer = await callModel(round, parts, signal)
       text = textOf(answer.content)
-      state = await afterAnswer(answer, round, own.run, parts, signal)
+      state = await afterAnswer(answer, round, own, parts, signal)
     }
     return { kind: 'completed', text: state.text }
   } catch (thrown) {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { cleanupTree } from '../../src/cli/chat/cleanup-tree.ts'
 import type { ScriptedReply, SeenRequest } from '../../src/simulator/index.ts'
+import type { Frame } from '../support/gateway.ts'
 import { type ModelName, type ModelWorld, say } from '../support/model-world.ts'
 import { worldsOfThisFile } from '../support/model-worlds.ts'
 import { ANSWERS, FAILURE, FINAL, INSTRUCTION, python } from '../support/seed-case.ts'
@@ -19,8 +20,11 @@ interface Cleaned {
   readonly estimated: boolean
 }
 
-async function seedCase(model: ModelName): Promise<{ world: ModelWorld; data: Cleaned }> {
-  const world = await openWorld({ models: [model], config: CONFIG, programs: python })
+async function seedCase(
+  model: ModelName,
+  config: Record<string, unknown> = CONFIG,
+): Promise<{ world: ModelWorld; data: Cleaned }> {
+  const world = await openWorld({ models: [model], config, programs: python })
   world.enqueue(...ANSWERS)
   const client = await world.connect()
   expect(await say(client, INSTRUCTION)).toMatchObject({ type: 'complete', content: FINAL })
@@ -70,22 +74,33 @@ describe('the seed’s case: a wrong program is written, fails and is fixed', ()
     expect(world.violations()).toEqual([])
   })
 
-  it('offers recall_rounds exactly while something is hidden', async () => {
-    const { world } = await seedCase('anthropic')
-    const offered = (): boolean =>
-      world.requests.at(-1)?.conversation.tools.some(({ name }) => name === 'recall_rounds') ?? false
-    expect(offered()).toBe(false)
-    const client = await world.connect()
-    await say(client, 'thanks')
-    expect(offered()).toBe(true)
-    await say(client, '/restore')
-    await say(client, 'thanks again')
-    expect(offered()).toBe(false)
-    await say(client, '/cleanup')
-    await say(client, 'and again')
-    expect(offered()).toBe(true)
+  it.each(['openai', 'chat', 'anthropic', 'google', 'mistral'] as const)(
+    'offers %s the same tools in the same order from the first request on, whatever is hidden or restored',
+    async (model) => {
+      const { world } = await seedCase(model)
+      const client = await world.connect()
+      for (const message of ['thanks', '/restore', 'thanks again', '/cleanup', 'and again']) await say(client, message)
+      const offered = world.requests.map(({ conversation }) => conversation.tools.map(({ name }) => name))
+      expect(offered).toHaveLength(6)
+      expect(offered[0]?.at(-1)).toBe('recall_rounds')
+      for (const tools of offered) expect(tools).toEqual(offered[0])
+    },
+  )
+
+  it('leaves what the provider cached of prompt and tools in the cache when the first cleanup hides something', async () => {
+    // Anthropic caches nothing shorter than 1024 tokens.
+    const agent = { ...CONFIG.agent, system_prompt: 'Answer briefly and name the file. '.repeat(150) }
+    const { world } = await seedCase('anthropic', { agent })
+    await say(await world.connect(), 'thanks')
+    expect((await usageOfLast(world)).cacheRead).toBeGreaterThan(1024)
   })
 })
+
+async function usageOfLast(world: ModelWorld): Promise<{ cacheRead: number }> {
+  const messages = (await world.transcript()).map((line) => line['message'] as Frame | undefined)
+  const answer = messages.findLast((message) => message?.['role'] === 'assistant') ?? {}
+  return answer['usage'] as { cacheRead: number }
+}
 
 /** Each step looks at files, runs tests that fail, repairs, runs them again, and sums up. */
 function longTask(step: number): readonly ScriptedReply[] {

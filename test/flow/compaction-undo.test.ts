@@ -32,7 +32,30 @@ async function summarised(world: ModelWorld): Promise<number> {
   return messages.filter((message) => message.summarised === true).length
 }
 
+const numbersIn = (sentence: unknown): readonly number[] => (String(sentence).match(/\d+/gu) ?? []).map(Number)
+
 describe('/compact undo', () => {
+  it.each(['openai', 'anthropic'] as const)(
+    'names the same two numbers for the same two states as /compact did, with %s',
+    async (model) => {
+      const world = await openWorld({ config: SMALL, models: [model] })
+      await tell(world, ['the first', 'the second', 'the third'])
+      const client = await world.connect()
+      world.enqueue(text('The user told me about greens.'))
+      const [before, after] = numbersIn((await say(client, '/compact'))['content'])
+      expect(before).toBeGreaterThan(after ?? Infinity)
+      expect(numbersIn((await say(client, '/compact undo'))['content'])).toEqual([before, after])
+      world.enqueue(text('The user told me about greens.'))
+      await say(client, '/compact')
+      const undo = { method: 'POST', body: JSON.stringify({ compaction: true }) }
+      expect(await world.gateway.api('/api/sessions/s/restore', undo)).toMatchObject({
+        tokensBefore: after,
+        tokensAfter: before,
+        estimated: model === 'anthropic',
+      })
+    },
+  )
+
   it('makes the next request byte-identical to one of a conversation that was never summarised', async () => {
     const bodies: string[] = []
     for (const isCompacted of [true, false]) {

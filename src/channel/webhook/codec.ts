@@ -321,7 +321,7 @@ function eventData(event: TurnEvent): { readonly event: string; readonly data: J
     case 'compaction-end':
       return {
         event: 'compaction_completed',
-        data: { tokens_before: event.tokensBefore, tokens_after: event.tokensAfter },
+        data: { tokens_before: event.tokensBefore, tokens_after: event.tokensAfter, estimated: event.estimated },
       }
     case 'step-cleanup-completed':
       return {

@@ -32,7 +32,7 @@ class Path {
   }
 
   undo(run?: string): this {
-    const undo = planCompactionUndo(this.entries, run as RunId | undefined)
+    const undo = planCompactionUndo(this.entries, run === undefined ? {} : { run: run as RunId })
     return undo === undefined ? this : this.add(undo.draft)
   }
 
