@@ -163,10 +163,17 @@ function messageView(entry: MessageEntry): JsonObject {
     id: entry.id,
     role: entry.message.role,
     text: textOfMessage(entry.message),
+    ...contextOf(entry.message),
     timestamp: entry.timestamp,
     ...(entry.stepId === undefined ? {} : { stepId: entry.stepId }),
     ...(entry.round === undefined ? {} : { round: entry.round }),
   }
+}
+
+/** Apart from the text: the model read it, and the user did not write it. */
+function contextOf(message: Message): JsonObject {
+  const given: unknown = message.role === 'user' ? message.prependContext : undefined
+  return typeof given === 'string' ? { prependContext: given } : {}
 }
 
 function textOfMessage(message: Message): string {

@@ -50,7 +50,7 @@ export function normalizeMessage(stored: Loose | Message): Normalized {
 function normalize(stored: Loose, notes: Set<string>): Omit<Normalized, 'notes'> {
   switch (stored['role']) {
     case 'user':
-      return { kind: 'user', message: userMessage(stored, userBlocks(stored['content'], notes)) }
+      return { kind: 'user', message: userTurn(stored, notes) }
     case 'assistant':
       return { kind: 'assistant', message: assistantMessage(stored, notes) }
     case 'toolResult':
@@ -76,6 +76,16 @@ function normalize(stored: Loose, notes: Set<string>): Omit<Normalized, 'notes'>
 
 function contextText(kind: ItemKind, stored: Loose, text: string, notes: Set<string>): Omit<Normalized, 'notes'> {
   return { kind, message: userMessage({ ...timeOf(stored) }, userBlocks(text, notes)) }
+}
+
+/** With a hook's context in front, in the words that were sent before it was stored apart. */
+function userTurn({ prependContext, ...stored }: Loose, notes: Set<string>): UserMessage {
+  const { content } = stored
+  if (typeof prependContext !== 'string') return userMessage(stored, userBlocks(content, notes))
+  const whole = Array.isArray(content)
+    ? [{ type: 'text', text: prependContext }, ...content]
+    : `${prependContext}\n\n${stringOf(content)}`
+  return userMessage(stored, userBlocks(whole, notes))
 }
 
 function userMessage(stored: Loose, blocks: readonly UserBlock[]): UserMessage {

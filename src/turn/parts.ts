@@ -45,6 +45,8 @@ export interface CleanupSettings {
 export interface Instruction {
   readonly run: RunId
   readonly content: string | readonly UserBlock[]
+  /** What a hook wants the model to read before it; stored apart from what the user wrote. */
+  readonly prependContext?: string
 }
 
 /** What has been spent, and whether more may be. */

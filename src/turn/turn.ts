@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../base/clock.ts'
 import type { EntryDraft } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
-import { textOf, toolCallsOf, type AssistantMessage, type UserBlock } from '../core/message.ts'
+import { textOf, toolCallsOf, type AssistantMessage } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { causeOf } from '../core/turn-stopped.ts'
 import { callModel, ModelFailure, type Round } from './call-model.ts'
@@ -41,17 +41,12 @@ async function askBeforeStart(instruction: Instruction, parts: TurnParts, signal
   const { messages } = await parts.transcript.context()
   const event = { prompt: textOf(instruction.content), messages }
   const answer = await parts.hooks.beforeAgentStart(event, hookContext(parts, instruction.run), signal)
-  const content =
-    answer.prependContext === undefined ? instruction.content : withContext(answer.prependContext, instruction.content)
+  const { prependContext } = answer
   return {
-    instruction: { ...instruction, content },
+    instruction: prependContext === undefined ? instruction : { ...instruction, prependContext },
     parts: answer.model === undefined ? parts : { ...parts, models: chosenFirst(answer.model, parts) },
     systemPrompt: answer.systemPrompt ?? systemPrompt,
   }
-}
-
-function withContext(context: string, content: Instruction['content']): string | readonly UserBlock[] {
-  return typeof content === 'string' ? `${context}\n\n${content}` : [{ type: 'text', text: context }, ...content]
 }
 
 /** A model a hook names and nobody knows must not cost the user the answer. */
@@ -145,6 +140,7 @@ function userDraft(message: Instruction, step: Instruction, parts: TurnParts): E
     message: {
       role: 'user',
       content: message.content,
+      ...(message.prependContext === undefined ? {} : { prependContext: message.prependContext }),
       timestamp: parts.clock.now(),
       provenance: { kind: 'external_user' },
     },

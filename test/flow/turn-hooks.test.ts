@@ -39,6 +39,27 @@ describe('hooks loaded from a module', () => {
     expect(world.violations()).toEqual([])
   })
 
+  it('may put context in front of a message, which the model reads and nobody is shown as the user’s words', async () => {
+    const world = await openWorld({
+      hooks: [{ source: 'test', hooks: { before_agent_start: () => ({ prependContext: 'We open at nine.' }) } }],
+    })
+    const client = await world.connect()
+    await say(client, 'When do you open?')
+    await say(client, 'And tomorrow?')
+    expect(world.requests[0]?.bodyText).toContain('We open at nine.\\n\\nWhen do you open?')
+    const shown = await world.gateway.api('/api/sessions/s')
+    expect(shown['messages']).toMatchObject([
+      { role: 'user', text: 'When do you open?', prependContext: 'We open at nine.' },
+      { role: 'assistant' },
+      { role: 'user', text: 'And tomorrow?', prependContext: 'We open at nine.' },
+      { role: 'assistant' },
+    ])
+    const stored = (await world.transcript()).flatMap((line) => (line['type'] === 'message' ? [line['message']] : []))
+    expect(stored[0]).toMatchObject({ content: 'When do you open?', prependContext: 'We open at nine.' })
+    for (const request of [1, 2])
+      expect(await world.gateway.api(`/api/sessions/s?request=${request}`)).toMatchObject({ hashMatches: true })
+  })
+
   it('that throw, hang or answer nonsense cost nobody an answer', { timeout: 20_000 }, async () => {
     const broken = [
       () => {

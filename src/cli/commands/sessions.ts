@@ -113,14 +113,16 @@ function renderSession(shown: JsonObject): string[] {
 
 function renderMessage(message: Record<string, unknown>): string[] {
   const mark = markOf(message)
+  const context = text(message['prependContext'])
   return [
+    ...(context === '' ? [] : ['context from a hook:', ...indented(context), '']),
     `${text(message['role'])}${mark}:`,
-    ...text(message['text'])
-      .split('\n')
-      .map((line) => `  ${line}`),
+    ...indented(text(message['text'])),
     '',
   ]
 }
+
+const indented = (words: string): readonly string[] => words.split('\n').map((line) => `  ${line}`)
 
 /** Why the model does not see it as it is. */
 function markOf({ hidden, summarised }: Record<string, unknown>): string {

@@ -35,6 +35,28 @@ function png(width: number, height: number, bytes = 64): ImageBlock {
 }
 const reasoning = (own: string) => thinking(JSON.stringify({ type: 'reasoning', id: own, encrypted_content: 'x' }))
 
+describe('context that a hook put in front of a message', () => {
+  const prependContext = 'We open at nine.'
+  it.each([
+    ['text', 'When?', `${prependContext}\n\nWhen?`],
+    ['blocks', [text('When?'), image], [text(prependContext), text('When?'), image]],
+  ] as const)('is sent as it was when it stood in the %s of the message itself', (_, content, joined) => {
+    const apart = prepare(entriesOf(user(content, { prependContext }))).messages
+    expect(apart).toEqual(prepare(entriesOf(user(joined))).messages)
+    expect(JSON.stringify(apart)).not.toContain('prependContext')
+  })
+
+  it('stays with its message whatever the history limit and the window leave out', () => {
+    const entries = entriesOf(user('old '.repeat(3_000)), assistant('yes'), user('new', { prependContext }))
+    expect(sketch(prepare(entries, { historyLimit: 1 }))).toBe(`user: ${prependContext}\n\nnew`)
+    expect(sketch(prepare(entries, { budget: { contextWindow: 2_000 } }))).toContain(`${prependContext}\n\nnew`)
+  })
+
+  it('is passed over when it is no text', () => {
+    expect(sketch(prepare(entriesOf(user('hi', { prependContext: { text: 'x' } }))))).toBe('user: hi')
+  })
+})
+
 describe('annotateInterSessionUserMessages', () => {
   const provenance = { kind: 'inter_session', sourceSessionKey: 'agent:a', sourceChannel: 'webhook', sourceTool: ' ' }
   it('says in front of the text which session wrote it', () => {
