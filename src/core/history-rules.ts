@@ -25,6 +25,11 @@ export interface TranscriptPolicy {
   readonly startWithUser: boolean
   /** An assistant message must stand between a tool result and the next user message. */
   readonly bridgeToolResults: boolean
+  /**
+   * `parallel`: as the model made them. `one-per-answer`: calls made together become rounds of one call and its result.
+   * `as-text`: calls and results are told in the text of assistant and user messages.
+   */
+  readonly toolCalls: 'parallel' | 'one-per-answer' | 'as-text'
   readonly limits: RequestLimits
 }
 
@@ -37,6 +42,7 @@ export type PolicyRow =
   | 'openai-compatible'
   | 'claude-via-google'
   | 'gemini-via-openai-compatible'
+  | 'mistral-via-openai-compatible'
   | 'default'
 
 /** Measured on the wire: base64 characters, body bytes. A limit that depends on the whole request is its strictest value. */
@@ -88,6 +94,7 @@ const EVERYWHERE = {
   toolCallIdMode: 'strict',
   startWithUser: true,
   bridgeToolResults: false,
+  toolCalls: 'parallel',
 } as const
 
 const GOOGLE = {
@@ -99,12 +106,15 @@ const GOOGLE = {
   limits: GOOGLE_LIMITS,
 } as const satisfies TranscriptPolicy
 
+/** Every published chat template renders these (decision 0025). */
 const COMPATIBLE = {
   ...EVERYWHERE,
   row: 'openai-compatible',
+  toolCallIdMode: 'strict9',
   validateTurns: 'alternating',
   replayThinking: 'current-turn',
   bridgeToolResults: true,
+  toolCalls: 'one-per-answer',
   limits: SAFE_LIMITS,
 } as const satisfies TranscriptPolicy
 
@@ -142,6 +152,13 @@ export const TRANSCRIPT_POLICIES: { readonly [Row in PolicyRow]: TranscriptPolic
   'gemini-via-openai-compatible': {
     ...COMPATIBLE,
     row: 'gemini-via-openai-compatible',
+    // Gemini signs the first of the calls it makes together, and refuses a round whose call has no signature.
+    toolCalls: 'parallel',
+  },
+  'mistral-via-openai-compatible': {
+    ...COMPATIBLE,
+    row: 'mistral-via-openai-compatible',
+    replayThinking: 'never',
   },
   default: { ...COMPATIBLE, row: 'default', replayThinking: 'never' },
 }
@@ -151,6 +168,8 @@ export interface ModelIdentity {
   readonly provider: string
   readonly api: string
   readonly model: string
+  /** Chat Completions of a server that is not OpenAI's own, whatever name it was given. */
+  readonly dialect?: 'compatible'
 }
 
 type Family = 'claude' | 'gemini' | 'mistral' | 'other'
@@ -169,7 +188,7 @@ export function resolveTranscriptPolicy(target: ModelIdentity): TranscriptPolicy
 function rowOf(target: ModelIdentity): PolicyRow {
   const family = familyOf(target.model)
   const api = apiKindOf(target)
-  if (family === 'mistral' && api !== 'anthropic' && api !== 'google') return 'mistral'
+  if (family === 'mistral' && (api === 'responses' || api === 'unknown')) return 'mistral'
   switch (api) {
     case 'google':
       return family === 'claude' ? 'claude-via-google' : 'google'
@@ -181,13 +200,17 @@ function rowOf(target: ModelIdentity): PolicyRow {
       return 'mistral'
     case 'completions':
       if (family === 'gemini') return 'gemini-via-openai-compatible'
-      return target.provider.toLowerCase() === 'openai' ? 'openai-completions' : 'openai-compatible'
+      if (family === 'mistral') return 'mistral-via-openai-compatible'
+      return isOpenAisOwn(target) ? 'openai-completions' : 'openai-compatible'
     case 'unknown':
       return 'default'
     default:
       return assertNever(api)
   }
 }
+
+const isOpenAisOwn = ({ provider, dialect }: ModelIdentity): boolean =>
+  provider.toLowerCase() === 'openai' && dialect !== 'compatible'
 
 function familyOf(model: string): Family {
   const id = model.toLowerCase()
@@ -213,8 +236,8 @@ const API_OF_PROVIDER: { readonly [provider: string]: ApiKind } = {
 }
 
 /**
- * The same rules with everything left out that a provider could still object to: for the one retry after a refusal
- * that nobody can explain.
+ * The same rules with everything left out that a provider could still object to, down to plain text in alternating
+ * turns: for the one retry after a refusal that nobody can explain.
  */
 export function safestPolicy(policy: TranscriptPolicy): TranscriptPolicy {
   return {
@@ -222,6 +245,7 @@ export function safestPolicy(policy: TranscriptPolicy): TranscriptPolicy {
     replayThinking: 'never',
     validateTurns: policy.validateTurns === 'none' ? 'alternating' : policy.validateTurns,
     startWithUser: true,
+    toolCalls: 'as-text',
     limits: { ...policy.limits, maxImages: 0 },
   }
 }

@@ -61,6 +61,7 @@ function rebuild(
     system: setup.system,
     messages: prepareHistory(input).messages,
     tools: setup.tools,
+    plainTurns: input.projection === 'safest',
     maxOutputTokens: setup.maxOutputTokens,
     thinkingLevel: setup.thinkingLevel,
     cacheKey: sessionId,

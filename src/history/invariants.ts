@@ -21,9 +21,13 @@ export function brokenInvariant(
     if (policy.bridgeToolResults && message.role === 'user' && previous?.role === 'toolResult')
       return 'user message behind a result'
     if (hasEmptyContent(message)) return 'empty content'
+    if (message.role === 'assistant' && toolCallsOf(message).length > CALLS_PER_ANSWER[policy.toolCalls])
+      return 'more calls in one answer than allowed'
   }
   return brokenPairing(messages)
 }
+
+const CALLS_PER_ANSWER = { parallel: Infinity, 'one-per-answer': 1, 'as-text': 0 } as const
 
 function hasEmptyContent({ content }: PreparedMessage): boolean {
   if (typeof content === 'string') return content.trim() === ''

@@ -38,6 +38,7 @@ export const STEP_NAMES = [
   'turn-order',
   'validate-turns',
   'invariants',
+  'tool-calls',
 ] as const
 
 export type StepName = (typeof STEP_NAMES)[number]

@@ -23,6 +23,7 @@ import { createReport, type HistoryReport } from './report.ts'
 import { stripToolResultDetails } from './strip-details.ts'
 import { sanitizeThinking } from './thinking.ts'
 import { sanitizeToolCallInputs } from './tool-call-inputs.ts'
+import { splitParallelCalls, tellToolCalls } from './tool-calls.ts'
 import { truncateOversizedToolResults } from './truncate-results.ts'
 import { applyTurnOrder } from './turn-order.ts'
 import { validateTurns } from './validate-turns.ts'
@@ -81,11 +82,13 @@ const BEFORE_FITTING: readonly Step[] = [
 
 const AFTER_FITTING: readonly Step[] = [
   (items, { policy }) => sanitizeToolUseResultPairing(items, policy, 'pair-again'),
+  tellToolCalls,
   mergeQueuedMessages,
   applyTurnOrder,
   validateTurns,
   // Once more on the final turns: a placeholder or a merge can make an image older than it was.
   sanitizeSessionMessagesImages,
+  splitParallelCalls,
 ]
 
 /**

@@ -1,3 +1,5 @@
+import type { JsonObject } from '../base/json.ts'
+
 /** Every sentence the pipeline puts into a conversation, in one place. Providers' caches depend on these bytes. */
 
 /** pi-coding-agent wraps summaries exactly so; both programs then show the model the same text. */
@@ -49,6 +51,15 @@ export const SYNTHETIC_RESULT_TEXT =
 
 export function contextResultText(toolName: string): string {
   return `[Result of the tool ${toolName}, whose call is not in view]`
+}
+
+/** How a call reads where no provider's form of it may be used. */
+export function toldCallText(toolName: string, input: JsonObject): string {
+  return `[Called the tool ${toolName} with ${JSON.stringify(input)}]`
+}
+
+export function toldResultText(toolName: string, isError: boolean): string {
+  return isError ? `[The tool ${toolName} failed:]` : `[Result of the tool ${toolName}:]`
 }
 
 export function truncationNotice(omittedChars: number): string {

@@ -21,6 +21,12 @@ export interface DecodeContext extends ErrorContext {
   readonly ids: Ids
 }
 
+/** An id that no other call of the answer has: a tool's result finds its call by it. */
+export function callIdOf(given: string, draft: AnswerDraft, ids: Ids): string {
+  const taken = draft.blocks.some((block) => block.type === 'toolCall' && block.id === given)
+  return given === '' || taken ? `call_${ids.hex(24)}` : given
+}
+
 /**
  * The object in an event, or undefined for what some servers send to keep a connection alive. Something that begins
  * like an object and is none means that bytes were lost, which must not pass for an answer.

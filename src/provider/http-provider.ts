@@ -15,6 +15,7 @@ import { WireAnswer, type WireOptions } from './wire.ts'
 export interface HttpProviderOptions {
   readonly name: string
   readonly api: WireApi
+  readonly dialect?: 'compatible'
   readonly encode: (request: ModelRequest) => EncodedRequest
   readonly urlOf: (model: string) => string
   readonly headers: Readonly<Record<string, string>>
@@ -39,12 +40,14 @@ export interface HttpProviderParts {
 export class HttpProvider implements ModelProvider {
   readonly name: string
   readonly api: WireApi
+  readonly dialect?: 'compatible'
   readonly #options: HttpProviderOptions
   readonly #parts: HttpProviderParts
 
   constructor(options: HttpProviderOptions, parts: HttpProviderParts) {
     this.name = options.name
     this.api = options.api
+    if (options.dialect !== undefined) this.dialect = options.dialect
     this.#options = options
     this.#parts = parts
   }

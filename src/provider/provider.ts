@@ -9,6 +9,8 @@ export interface ModelProvider {
   /** The name in the configuration, `anthropic`, `my-local` … */
   readonly name: string
   readonly api: ModelApi
+  /** Chat Completions of a server that is not OpenAI's own. */
+  readonly dialect?: 'compatible'
   encode(request: ModelRequest): EncodedRequest
   /**
    * Ends with exactly one `end` event, or throws a `GatewayError` with a `MODEL_…` code. Aborting closes the connection
@@ -32,6 +34,8 @@ export interface ModelRequest {
   /** Prepared: paired, ordered and limited for this API. */
   readonly messages: readonly PreparedMessage[]
   readonly tools: readonly ToolSpec[]
+  /** Nothing but user and assistant turns: where the system prompt is a turn it goes into the first user message. */
+  readonly plainTurns?: boolean
   readonly maxOutputTokens: number
   /** `off`, `minimal`, `low`, `medium`, `high` or `xhigh`; anything else counts as `off`. */
   readonly thinkingLevel: string

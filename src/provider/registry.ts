@@ -132,6 +132,7 @@ function createProvider(
     {
       name,
       api,
+      ...(dialect === 'compatible' ? { dialect } : {}),
       encode: (request) => {
         const reasoning = infoOf(request.model).reasoning ?? config.reasoning
         return createEncoder(api, { provider: name, dialect, ...(reasoning === undefined ? {} : { reasoning }) })(

@@ -106,6 +106,10 @@ async function callOne(
         // A refusal of the shape is ours, not the provider's: once more with everything left out that could offend.
         parts.log.warn('the provider refused the request; trying the safest form', { model: model.name })
         options = { ...options, projection: 'safest' }
+      } else if (thrown.error.code === 'MODEL_REQUEST_INVALID' && options.tools.length > 0) {
+        // Some servers take no tools at all; an answer without them is better than none.
+        parts.log.warn('the provider refused the safest form too; trying it without tools', { model: model.name })
+        options = { ...options, tools: [] }
       } else if (thrown.error.code === 'MODEL_CONTEXT_OVERFLOW') {
         const recovered = await recoverFromOverflow(request, overflow, parts, signal)
         if (recovered === undefined) throw thrown

@@ -56,6 +56,7 @@ export async function prepareRequest(
     system: setup.system,
     messages: history.messages,
     tools: setup.tools,
+    plainTurns: options.projection === 'safest',
     maxOutputTokens: setup.maxOutputTokens,
     thinkingLevel: setup.thinkingLevel,
     cacheKey: parts.sessionId,
@@ -91,6 +92,7 @@ export function historyInput(
     provider: model.provider.name,
     api: model.provider.api,
     model: model.model,
+    ...(model.provider.dialect === undefined ? {} : { dialect: model.provider.dialect }),
     acceptsImages: model.acceptsImages,
   }
   const budget = createBudget({

@@ -148,13 +148,32 @@ describe('a model that fails', () => {
     expect(refusals(world)).toEqual([])
   })
 
-  it('that refuses the shape for no reason we know gets one safest try', async () => {
+  it('that refuses the shape for no reason we know gets one safest try, then one without tools', async () => {
     const world = await openWorld()
+    const { anthropic } = world.simulators
     const client = await world.gateway.connect()
-    world.simulators.anthropic.enqueue({ refuse: 'invalid-request', message: 'messages.0: mysterious' })
+    const called: ScriptedReply = {
+      blocks: [{ type: 'toolCall', name: 'calculator', arguments: { expression: '6 * 7' } }],
+    }
+    const refusal: ScriptedReply = { refuse: 'invalid-request', message: 'messages.0: mysterious' }
+    anthropic.enqueue(called, refusal)
     expect(await say(client, 'hello')).toMatchObject({ type: 'complete' })
-    world.simulators.anthropic.enqueue({ refuse: 'invalid-request' }, { refuse: 'invalid-request' })
+    const safest = anthropic.requests.at(-1)
+    expect(safest?.conversation.tools).not.toEqual([])
+    expect(safest?.conversation.turns.map((turn) => turn.role)).toEqual(['user', 'assistant', 'user'])
+    expect(safest?.bodyText).toContain('Called the tool calculator')
+    expect(safest?.bodyText).not.toContain('tool_use')
+    anthropic.enqueue(refusal, refusal)
+    expect(await say(client, 'hello')).toMatchObject({ type: 'complete' })
+    expect(anthropic.requests.slice(-3).map(({ conversation }) => conversation.tools.length > 0)).toEqual([
+      true,
+      true,
+      false,
+    ])
+    anthropic.enqueue(refusal, refusal, refusal)
+    const before = anthropic.requests.length
     expect(await say(client, 'hello')).toMatchObject({ type: 'error', code: 'MODEL_REQUEST_INVALID' })
+    expect(anthropic.requests).toHaveLength(before + 3)
     expect(await say(client, 'hello')).toMatchObject({ type: 'complete' })
   })
 })

@@ -140,7 +140,7 @@ describe('a step without a final answer', () => {
   }
 
   it.each([
-    ['fails', [{ refuse: 'invalid-request' }, { refuse: 'invalid-request' }]],
+    ['fails', [{ refuse: 'invalid-request' }, { refuse: 'invalid-request' }, { refuse: 'invalid-request' }]],
     ['reaches the round limit', []],
   ] as const)('that %s keeps the error text the next request needs', async (_how, last) => {
     const config = { ...failing.config, task: { max_rounds: 3 } }

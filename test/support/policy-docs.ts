@@ -12,6 +12,7 @@ const COLUMNS: readonly (keyof Omit<TranscriptPolicy, 'row' | 'limits'>)[] = [
   'replayThinking',
   'startWithUser',
   'bridgeToolResults',
+  'toolCalls',
 ]
 
 /** `docs/transcript-policy.md` as it has to be; `npm run docs:policy` writes it and a test compares. */

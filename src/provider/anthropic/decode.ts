@@ -2,7 +2,7 @@ import { GrowingText } from '../../base/growing-text.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { StopReason } from '../../core/message.ts'
 import { AnswerDraft, type BlockDraft } from '../answer-draft.ts'
-import { eventObject, otherFields, type DecodeContext, type StreamDecoder } from '../decoding.ts'
+import { callIdOf, eventObject, otherFields, type DecodeContext, type StreamDecoder } from '../decoding.ts'
 import { modelError, providerError } from '../errors.ts'
 import { isJsonObject, objectOf, textOf } from '../json-object.ts'
 import { fromObject } from '../provider-error.ts'
@@ -99,7 +99,8 @@ export class AnthropicDecoder implements StreamDecoder {
           redacted: true,
         })
       case 'tool_use': {
-        const call = this.draft.openCall(textOf(block['id']), textOf(block['name']))
+        const id = callIdOf(textOf(block['id']), this.draft, this.#context.ids)
+        const call = this.draft.openCall(id, textOf(block['name']))
         // Proxies that do not stream arguments put them here.
         if (isJsonObject(block['input']) && Object.keys(block['input']).length > 0) {
           call.json.append(JSON.stringify(block['input']))

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../base/json.ts'
 import { AnswerDraft, type TextDraft, type ThinkingDraft } from '../answer-draft.ts'
-import { eventObject, otherFields, type DecodeContext, type StreamDecoder } from '../decoding.ts'
+import { callIdOf, eventObject, otherFields, type DecodeContext, type StreamDecoder } from '../decoding.ts'
 import { modelError, providerError } from '../errors.ts'
 import { arrayOf, objectOf, textOf } from '../json-object.ts'
 import { fromObject } from '../provider-error.ts'
@@ -70,9 +70,7 @@ export class GoogleDecoder implements StreamDecoder {
 
   /** Older models send no id; one call may also be sent twice under one id. */
   #takeCall(call: JsonObject, signature: string): void {
-    const given = textOf(call['id'])
-    const taken = this.draft.blocks.some((block) => block.type === 'toolCall' && block.id === given)
-    const id = given === '' || taken ? `call_${this.#context.ids.hex(24)}` : given
+    const id = callIdOf(textOf(call['id']), this.draft, this.#context.ids)
     const draft = this.draft.openCall(id, textOf(call['name']))
     draft.json.append(JSON.stringify(objectOf(call['args'])))
     if (signature !== '') draft.signature = signature

@@ -13,6 +13,7 @@ import {
 } from '../encoding.ts'
 import { toCall, toTool } from '../openai-completions/encode.ts'
 import { mergeTurns, type ChatMessage } from '../openai-completions/merge-turns.ts'
+import { bridgeResults } from '../openai-completions/template-turns.ts'
 import type { EncodedRequest, ModelRequest } from '../provider.ts'
 import { isBlank, wellFormed, wireToolName } from '../wire-text.ts'
 
@@ -108,12 +109,3 @@ function plainText(message: AssistantMessage): string {
   const texts = message.content.flatMap((block) => (block.type === 'text' && !isBlank(block.text) ? [block.text] : []))
   return wellFormed(texts.join('\n'))
 }
-
-/** "Unexpected role 'user' after role 'tool'": a tool loop that was stopped gets the answer it never had. */
-function bridgeResults(messages: readonly ChatMessage[]): readonly ChatMessage[] {
-  return messages.flatMap((message, at) =>
-    message.role === 'user' && messages[at - 1]?.role === 'tool' ? [BRIDGE, message] : [message],
-  )
-}
-
-const BRIDGE: ChatMessage = { role: 'assistant', content: 'The tool results are in; the answer was interrupted.' }

@@ -2,7 +2,7 @@ import { GrowingText } from '../../base/growing-text.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { StopReason } from '../../core/message.ts'
 import { AnswerDraft, type CallDraft, type TextDraft, type ThinkingDraft } from '../answer-draft.ts'
-import { eventObject, otherFields, type DecodeContext, type StreamDecoder } from '../decoding.ts'
+import { callIdOf, eventObject, otherFields, type DecodeContext, type StreamDecoder } from '../decoding.ts'
 import { modelError, providerError } from '../errors.ts'
 import { isJsonObject, textOf } from '../json-object.ts'
 import { fromObject } from '../provider-error.ts'
@@ -13,12 +13,19 @@ const CHUNK_FIELDS = new Set(['id', 'object', 'created', 'model', 'choices', 'us
 const CHOICE_FIELDS = new Set(['index', 'delta', 'message', 'finish_reason', 'stop_reason', 'usage', 'logprobs'])
 const DELTA_FIELDS = new Set<string>(['role', 'content', 'refusal', 'tool_calls', 'function_call', ...REASONING_FIELDS])
 
+/** A call, and the id its fragments carry, which is not always its own. */
+interface StreamedCall {
+  readonly call: CallDraft
+  readonly givenId: string
+}
+
 /** Chat Completions as OpenAI, Mistral and every compatible server stream them. */
 export class CompletionsDecoder implements StreamDecoder {
   readonly draft = new AnswerDraft()
   done = false
   readonly #context: DecodeContext
-  readonly #calls = new Map<number, CallDraft>()
+  readonly #calls: StreamedCall[] = []
+  readonly #callAt = new Map<number, StreamedCall>()
   #text: TextDraft | undefined
   #thinking: ThinkingDraft | undefined
 
@@ -69,7 +76,10 @@ export class CompletionsDecoder implements StreamDecoder {
       this.#keep({ refusal: true })
     }
     if (Array.isArray(calls)) {
-      for (const call of calls as readonly unknown[]) if (isJsonObject(call)) this.#takeCall(call)
+      const list = calls as readonly unknown[]
+      list.forEach((call, at) => {
+        if (isJsonObject(call)) this.#takeCall(call, list.length > 1 ? at : undefined)
+      })
     }
     this.#keepDeltaExtras(delta)
   }
@@ -103,19 +113,23 @@ export class CompletionsDecoder implements StreamDecoder {
     this.draft.append(this.#thinking, delta)
   }
 
-  /** Later fragments carry no id (or `"null"`) and no name: the index tells whose they are. */
-  #takeCall(fragment: JsonObject): void {
+  /**
+   * Later fragments carry no id (or `"null"`) and no name: the index tells whose they are. Where a server sends ids and
+   * no index, calls that stand in one list are told apart by their place in it.
+   */
+  #takeCall(fragment: JsonObject, place: number | undefined): void {
     const fields = isJsonObject(fragment['function']) ? fragment['function'] : {}
     const id = typeof fragment['id'] === 'string' && fragment['id'] !== 'null' ? fragment['id'] : ''
     const name = typeof fields['name'] === 'string' ? fields['name'] : ''
-    let call = this.#findCall(fragment['index'], id, name)
-    if (call === undefined) {
-      call = this.draft.openCall(id === '' ? `call_${this.#context.ids.hex(24)}` : id, name)
-    } else if (call.name === '' && name !== '') {
+    const index = typeof fragment['index'] === 'number' ? fragment['index'] : id === '' ? undefined : place
+    const found = this.#findCall(index, id, name)
+    const streamed = found ?? this.#beginCall(id, name)
+    const { call } = streamed
+    if (found !== undefined && call.name === '' && name !== '') {
       call.name = name
       this.draft.announce(call)
     }
-    if (typeof fragment['index'] === 'number') this.#calls.set(fragment['index'], call)
+    if (index !== undefined) this.#callAt.set(index, streamed)
     this.#text = undefined
     this.#thinking = undefined
     const { arguments: json } = fields
@@ -124,14 +138,22 @@ export class CompletionsDecoder implements StreamDecoder {
     if (isJsonObject(fragment['extra_content'])) call.signature = JSON.stringify(fragment['extra_content'])
   }
 
-  #findCall(index: unknown, id: string, name: string): CallDraft | undefined {
-    const known = typeof index === 'number' ? this.#calls.get(index) : undefined
+  #beginCall(id: string, name: string): StreamedCall {
+    const call = this.draft.openCall(callIdOf(id, this.draft, this.#context.ids), name)
+    const streamed = { call, givenId: id }
+    this.#calls.push(streamed)
+    return streamed
+  }
+
+  #findCall(index: number | undefined, id: string, name: string): StreamedCall | undefined {
+    const known = index === undefined ? undefined : this.#callAt.get(index)
     // Ollama and Gemini have sent several complete calls under index 0, each with its own id.
-    if (known !== undefined && (id === '' || id === known.id || name === '')) return known
-    const calls = this.draft.blocks.filter((block): block is CallDraft => block.type === 'toolCall')
-    if (id !== '') return calls.find((call) => call.id === id)
+    if (known !== undefined && (id === '' || id === known.givenId || name === '')) return known
+    // Some servers give every call the same id; a name under a new index begins a call all the same.
+    if (known === undefined && index !== undefined && name !== '') return undefined
+    if (id !== '') return this.#calls.find((streamed) => streamed.givenId === id)
     // Without index, id and name it can only go on with the last one.
-    return typeof index === 'number' || name !== '' ? undefined : calls.at(-1)
+    return index !== undefined || name !== '' ? undefined : this.#calls.at(-1)
   }
 
   #takeUsage(usage: JsonObject): void {

@@ -16,10 +16,11 @@ import type { EncodedRequest, ModelRequest } from '../provider.ts'
 import { isBlank, wellFormed, wellFormedJson, wireToolName } from '../wire-text.ts'
 import { isJsonObject, parseJsonObject } from '../json-object.ts'
 import { isReasoningField } from './reasoning-field.ts'
-import { mergeTurns, type ChatMessage } from './merge-turns.ts'
+import { toTemplateTurns } from './template-turns.ts'
+import type { ChatMessage } from './merge-turns.ts'
 
 export interface CompletionsOptions extends EncodeOptions {
-  /** `compatible`: the older fields every server knows, and turns merged for templates that want them to alternate. */
+  /** `compatible`: the older fields every server knows, in turns that every chat template renders. */
   readonly dialect: 'openai' | 'compatible'
 }
 
@@ -35,7 +36,7 @@ export function encodeOpenAiCompletions(request: ModelRequest, options: Completi
     ...(request.cacheKey === undefined || compatible ? {} : { prompt_cache_key: request.cacheKey.slice(0, 64) }),
     stream: true,
     stream_options: { include_usage: true },
-    messages: compatible ? mergeTurns(messages) : messages,
+    messages: compatible ? toTemplateTurns(messages, request.plainTurns === true) : messages,
   }
   return { model: request.model, body: JSON.stringify(body) }
 }
@@ -59,7 +60,8 @@ function reasoningFields(request: ModelRequest, options: CompletionsOptions): Js
 }
 
 function toMessages(request: ModelRequest, options: CompletionsOptions): readonly ChatMessage[] {
-  const ids = mapToolIds(request.messages, 'strict')
+  // The templates of Mistral's open models raise an error on any other form.
+  const ids = mapToolIds(request.messages, options.dialect === 'compatible' ? 'strict9' : 'strict')
   const messages: ChatMessage[] = []
   if (!isBlank(request.system)) messages.push({ role: 'system', content: wellFormed(request.system) })
   // A tool message holds text only; images follow as a user message behind the last result of the group.

@@ -1,7 +1,7 @@
 import { GrowingText } from '../../base/growing-text.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { AnswerDraft, type BlockDraft, type CallDraft, type TextDraft, type ThinkingDraft } from '../answer-draft.ts'
-import { eventObject, otherFields, type DecodeContext, type StreamDecoder } from '../decoding.ts'
+import { callIdOf, eventObject, otherFields, type DecodeContext, type StreamDecoder } from '../decoding.ts'
 import { modelError, providerError } from '../errors.ts'
 import { arrayOf, isJsonObject, objectOf, textOf } from '../json-object.ts'
 import { fromObject } from '../provider-error.ts'
@@ -64,8 +64,8 @@ export class ResponsesDecoder implements StreamDecoder {
     if (item['type'] === 'message') return this.draft.openText()
     if (item['type'] === 'reasoning') return this.draft.openThinking()
     if (item['type'] !== 'function_call') return undefined
-    const id = typeof item['call_id'] === 'string' && item['call_id'] !== '' ? item['call_id'] : undefined
-    return this.draft.openCall(id ?? `call_${this.#context.ids.hex(24)}`, textOf(item['name']))
+    const id = callIdOf(textOf(item['call_id']), this.draft, this.#context.ids)
+    return this.draft.openCall(id, textOf(item['name']))
   }
 
   #appendText(index: number, event: JsonObject): void {

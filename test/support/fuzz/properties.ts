@@ -45,7 +45,10 @@ export const PROPERTIES: { readonly [name: string]: Property } = {
     for (const role of ['user', 'assistant']) {
       const spoken = entries.filter((entry) => entry.type === 'message' && entry.message.role === role)
       const place = new Map(spoken.map((entry, at) => [entry.id, at]))
-      const order = report.messages.flatMap((one) => one.entries.flatMap((entry) => place.get(entry) ?? []))
+      // The calls of one answer may stand in several messages, one behind the other.
+      const parts = report.messages.flatMap((one) => one.entries.flatMap((entry) => place.get(entry) ?? []))
+      const isSplit = role === 'assistant' && report.changes.some((one) => one.reason === 'one call per answer')
+      const order = isSplit ? parts.filter((at, i) => at !== parts[i - 1]) : parts
       if (order.some((at, i) => i > 0 && at <= (order[i - 1] ?? 0))) return `${role}: ${order.join()}`
     }
     return undefined

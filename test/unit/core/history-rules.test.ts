@@ -26,10 +26,16 @@ describe('resolveTranscriptPolicy', () => {
   it.each(['mistral', 'mixtral', 'codestral', 'pixtral', 'devstral', 'ministral', 'mistralai/x', 'magistral'])(
     'knows the Mistral family by the name %s, whoever serves it',
     (model) => {
-      expect(rowFor('openrouter', 'openai-completions', model)).toBe('mistral')
+      expect(rowFor('openrouter', 'openai-completions', model)).toBe('mistral-via-openai-compatible')
       expect(rowFor('openai', 'openai-responses', model)).toBe('mistral')
     },
   )
+
+  it('takes a server that is not OpenAI for what it is, even under the name openai', () => {
+    const target = { provider: 'openai', api: 'openai-completions', model: 'llama3' } as const
+    expect(resolveTranscriptPolicy(target).row).toBe('openai-completions')
+    expect(resolveTranscriptPolicy({ ...target, dialect: 'compatible' }).row).toBe('openai-compatible')
+  })
 
   it('goes by the provider when the API is new', () => {
     expect(rowFor('anthropic', 'messages-next', 'claude-9')).toBe('anthropic')
@@ -76,7 +82,17 @@ describe('the policy table', () => {
     expect(TRANSCRIPT_POLICIES['openai-compatible']).toMatchObject({
       validateTurns: 'alternating',
       bridgeToolResults: true,
+      toolCallIdMode: 'strict9',
+      toolCalls: 'one-per-answer',
     })
+    expect(TRANSCRIPT_POLICIES['mistral-via-openai-compatible']).toMatchObject({
+      validateTurns: 'alternating',
+      bridgeToolResults: true,
+      toolCallIdMode: 'strict9',
+      toolCalls: 'one-per-answer',
+      replayThinking: 'never',
+    })
+    expect(TRANSCRIPT_POLICIES['gemini-via-openai-compatible']).toMatchObject({ toolCalls: 'parallel' })
     expect(TRANSCRIPT_POLICIES.mistral.bridgeToolResults).toBe(true)
     expect(TRANSCRIPT_POLICIES.default).toMatchObject({
       validateTurns: 'alternating',
@@ -94,9 +110,10 @@ describe('the policy table', () => {
   it('is the table in the docs', () => {
     expect(readFileSync('docs/transcript-policy.md', 'utf8')).toBe(policyDocs())
   })
-  it('has a safest form without reasoning, images or freedom of order', () => {
+  it('has a safest form without calls, reasoning, images or freedom of order', () => {
     const safest = safestPolicy(TRANSCRIPT_POLICIES['openai-responses'])
     expect(safest).toMatchObject({ replayThinking: 'never', validateTurns: 'alternating', startWithUser: true })
+    expect(safest.toolCalls).toBe('as-text')
     expect(safest.limits.maxImages).toBe(0)
   })
 })

@@ -137,6 +137,35 @@ describe('OpenAI Chat Completions', () => {
     expect(message?.usage.totalTokens).toBe(0)
   })
 
+  it.each([
+    ['in fragments', [{ index: 0 }, { index: 1 }], [{ index: 0 }, { index: 1 }]],
+    ['in one list without an index', [{}, {}], []],
+  ])('keeps two calls with the same id apart: %s', async (_, heads, rests) => {
+    const chunk = (calls: readonly object[], finish: string | null): string =>
+      `data: ${JSON.stringify({ id: 'x', choices: [{ index: 0, delta: { tool_calls: calls }, finish_reason: finish }] })}\n\n`
+    const whole = rests.length === 0
+    const begun = heads.map((head, at) => ({
+      ...head,
+      id: 'same',
+      function: { name: `tool${at}`, arguments: whole ? `{"n":${at}}` : '{"n":' },
+    }))
+    const fragments = whole
+      ? [chunk(begun, null)]
+      : [
+          ...begun.map((call) => chunk([call], null)),
+          // This server repeats the id in every fragment.
+          ...rests.map((rest, at) => chunk([{ ...rest, id: 'same', function: { arguments: `${at}}` } }], null)),
+        ]
+    const http = new StreamHttp({ body: [...fragments, chunk([], 'tool_calls')].join('') })
+    const { message } = await collect(setUp('completions', http))
+    const calls = message?.content.filter((block) => block.type === 'toolCall') ?? []
+    expect(calls.map((call) => [call.name, call.arguments])).toEqual([
+      ['tool0', { n: 0 }],
+      ['tool1', { n: 1 }],
+    ])
+    expect(new Set(calls.map((call) => call.id)).size).toBe(2)
+  })
+
   it('keeps the signature of Gemini behind an OpenAI-compatible door', async () => {
     const { message } = await decode('completions', 'completions-gemini')
     expect(message?.content[0]).toMatchObject({

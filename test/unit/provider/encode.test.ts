@@ -229,6 +229,28 @@ describe('Chat Completions requests', () => {
     ])
   })
 
+  it('give calls to compatible servers ids of nine letters and digits', () => {
+    const history = [user('?'), answer(API, 'x', [call('call_ünï|fc_1')]), result('call_ünï|fc_1', '1')]
+    const { messages } = encode(API, 'llama', history, {}, { dialect: 'compatible' })
+    expect(messages[2].tool_calls[0].id).toMatch(/^[A-Za-z0-9]{9}$/)
+    expect(messages[3].tool_call_id).toBe(messages[2].tool_calls[0].id)
+  })
+
+  it('put an answer between a result and its picture for compatible servers', () => {
+    const history = [user('?'), answer(API, 'x', [call('a', 'shot')]), imageResult('a')]
+    const { messages } = encode(API, 'llama', history, {}, { dialect: 'compatible' })
+    expect(messages.map(({ role }: Body) => role)).toEqual(['system', 'user', 'assistant', 'tool', 'assistant', 'user'])
+    expect(messages.at(-1).content[1]).toMatchObject({ type: 'image_url' })
+  })
+
+  it('put the system prompt into the first user turn when only plain turns may leave', () => {
+    const plain = { plainTurns: true }
+    expect(encode(API, 'llama', [user('a')], plain, { dialect: 'compatible' })['messages']).toEqual([
+      { role: 'user', content: 'Be kind.\n\na' },
+    ])
+    expect(encode(API, 'gpt-4o', [user('a')], plain)['messages'][0]).toEqual({ role: 'system', content: 'Be kind.' })
+  })
+
   it('send reasoning back in the field it came in', () => {
     const thinking: AssistantBlock = { type: 'thinking', thinking: 'hm', thinkingSignature: 'reasoning_content' }
     const history = [user('?'), answer(API, 'deepseek-chat', [thinking, call('a')]), result('a', '1')]
