@@ -16,6 +16,15 @@ export async function writeContact(files: Files, path: string, contact: Contact)
   await writeAtomically(files, path, `${JSON.stringify(contact, null, 2)}\n`, { temporary: `${path}.tmp` })
 }
 
+/** Removes what we wrote; a gateway that owns the home since then keeps its own. */
+export async function removeContact(files: Files, path: string, processes: Processes): Promise<void> {
+  const contact = await readContact(files, path, processes)
+  const { pid, startedAt, host } = processes.self
+  const isOurs =
+    contact?.process.pid === pid && contact.process.startedAt === startedAt && contact.process.host === host
+  if (isOurs) await files.remove(path)
+}
+
 /** Undefined when no gateway runs: also when the file is there but its process is not. */
 export async function readContact(files: Files, path: string, processes: Processes): Promise<Contact | undefined> {
   const bytes = await readWhole(files, path, 64 * 1024)

@@ -13,10 +13,10 @@ import { MediaExpiry } from '../media/expiry.ts'
 import { converse } from '../session/converse.ts'
 import { openAgent, type Agent } from './agent.ts'
 import type { HomePaths } from './home.ts'
-import { createJournalWatch } from './journal-watch.ts'
 import { createMediaReferences } from './media-references.ts'
 import type { Platform } from './platform.ts'
 import { createStatus } from './status.ts'
+import { createStorageWatch } from './storage-watch.ts'
 import { openStorage, type Storage } from './storage.ts'
 import { createWebhookChannel } from './webhook-channel.ts'
 
@@ -30,7 +30,7 @@ export interface GatewayApp {
   readonly webhook: WebhookChannel
   readonly metrics: Metrics
   readonly api: GatewayApi
-  /** Rejects when the journal can no longer promise anything: the program has to end. */
+  /** Rejects when nothing may be acknowledged any more: the program has to end. */
   readonly failed: Promise<never>
   /** Recovery, then intake. */
   open(channels: readonly Channel[]): Promise<void>
@@ -49,7 +49,7 @@ export async function openGatewayApp(
 ): Promise<GatewayApp> {
   checkStorageKind(config)
   const metrics = createMetrics()
-  const journalWatch = createJournalWatch(platform.log)
+  const watch = createStorageWatch(platform.log)
   const webhook = createWebhookChannel(platform, config)
   const channels = new Map<string, Channel>([[webhook.name, webhook]])
   // First what can be wrong in the configuration: then nothing was opened that has to be closed again.
@@ -59,7 +59,8 @@ export async function openGatewayApp(
     paths,
     hooks: agent.hooks,
     send: async (reply) => (await channels.get(reply.channel)?.deliver(reply)) ?? 'waiting',
-    onJournalFailed: journalWatch.report,
+    onJournalFailed: watch.journalFailed,
+    onHomeLost: watch.homeLost,
   })
   const gateway = createGateway(platform, { config, agent, storage, metrics })
   const media = createMediaExpiry(platform, { config, paths, storage })
@@ -72,7 +73,7 @@ export async function openGatewayApp(
     gateway,
     webhook,
     metrics,
-    failed: journalWatch.failed,
+    failed: watch.failed,
     api: createGatewayApi({
       storage,
       providers: agent.providers,

@@ -1,119 +1,107 @@
-import type { Clock, Timer } from '../base/clock.ts'
-import { errnoOf, readWhole, type Files } from '../base/files.ts'
-import { isRecord, parseJson } from '../base/json.ts'
-import type { ProcessIdentity } from '../base/processes.ts'
+import type { Timer } from '../base/clock.ts'
+import {
+  createLockFile,
+  isAbandoned,
+  readLockHolder,
+  sweepClaims,
+  takeOver,
+  type IsStale,
+  type LockHolder,
+  type OwnedLockFile,
+} from '../base/lock-file.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Platform } from './platform.ts'
 
-type LockPorts = Pick<Platform, 'files' | 'clock' | 'ids' | 'processes' | 'log'>
+type LockDeps = Pick<Platform, 'files' | 'clock' | 'ids' | 'processes' | 'log'>
 
-/** A lock whose owner died between creating and filling it says nothing; this old it belongs to nobody. */
-const EMPTY_LOCK_MS = 3_000
 const ATTEMPTS = 5
 /** A pid means nothing on another host; there only a lock that is being renewed has a living owner. */
 const RENEW_MS = 15_000
 const FOREIGN_STALE_MS = 60_000
 
+export interface HomeLock {
+  /** A look at the lock file, for a fence: the error when another process owns the home by now. */
+  lost(): GatewayError | undefined
+  release(): Promise<void>
+}
+
 /**
- * One gateway per home, also inside one process. The lock names its process by pid and start time, so one that was
+ * One gateway per home, also inside one process. The lock names its process by pid and start time, so a gateway that was
  * killed leaves nothing behind that counts; one on another host (a container that was replaced) counts until its lock
- * has not been renewed for a minute. Resolves with the release; fails at once with `HOME_IN_USE`.
+ * has not been renewed for a minute. Fails at once with `HOME_IN_USE`. `onLost` is called once, when a renewal finds
+ * that another process owns the home.
  */
-export async function lockHome(ports: LockPorts, home: string, path: string): Promise<() => Promise<void>> {
+export async function lockHome(
+  deps: LockDeps,
+  home: string,
+  path: string,
+  onLost: (error: GatewayError) => void,
+): Promise<HomeLock> {
+  const isStale = staleRule(deps)
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const release = await tryCreate(ports, path)
-    if (release !== undefined) return release
-    const owner = await livingOwner(ports, path)
-    if (owner !== undefined) throw inUse(home, owner)
-    await takeAway(ports, path)
+    const created = await createLockFile(path, deps)
+    if (created !== undefined) return new RenewedHomeLock(created, home, deps, onLost)
+    const holder = await readLockHolder(path, deps)
+    if (holder === undefined) continue
+    if (!isAbandoned(holder, isStale, deps)) throw inUse(home, holder)
+    const taken = await takeOver(path, holder, isStale, deps)
+    if (taken === undefined) continue
+    deps.log.info('took over the home of a gateway that ended without saying so')
+    await sweepClaims(path, isStale, deps)
+    return new RenewedHomeLock(taken, home, deps, onLost)
   }
   throw inUse(home, undefined)
 }
 
-async function tryCreate(
-  { files, clock, processes, ids }: LockPorts,
-  path: string,
-): Promise<(() => Promise<void>) | undefined> {
-  const handle = await files.open(path, 'create').catch((error: unknown) => {
-    if (errnoOf(error) === 'EEXIST') return undefined
-    throw error
-  })
-  if (handle === undefined) return undefined
-  try {
-    const content = `${JSON.stringify({ ...processes.self, token: ids.hex(16) })}\n`
-    await handle.write(content, 0)
-    const { identity } = handle.stat()
-    const forgetExit = processes.onExit(path, identity)
-    const stopRenewing = renew(clock, async () => handle.write(content, 0))
-    return async () => {
-      stopRenewing()
-      forgetExit()
-      await handle.close()
-      if ((await files.stat(path))?.identity === identity) await files.remove(path)
-    }
-  } catch (error) {
-    await handle.close()
-    await files.remove(path).catch(() => undefined)
-    throw error
-  }
-}
+class RenewedHomeLock implements HomeLock {
+  readonly #file: OwnedLockFile
+  readonly #home: string
+  readonly #deps: LockDeps
+  readonly #onLost: (error: GatewayError) => void
+  #timer: Timer | undefined
 
-/** Writing the same again moves the time of the last change, and nothing else. */
-function renew(clock: Clock, write: () => Promise<void>): () => void {
-  let timer: Timer | undefined
-  const arm = (): void => {
-    timer = clock.after(RENEW_MS, () => {
+  constructor(file: OwnedLockFile, home: string, deps: LockDeps, onLost: (error: GatewayError) => void) {
+    this.#file = file
+    this.#home = home
+    this.#deps = deps
+    this.#onLost = onLost
+    this.#renewLater()
+  }
+
+  lost(): GatewayError | undefined {
+    if (this.#file.isHeld()) return undefined
+    return new GatewayError(
+      'HOME_LOCK_LOST',
+      `another process took over ${this.#home}, or removed its gateway.lock; this gateway stops, and nothing more is accepted`,
+      { home: this.#home },
+    )
+  }
+
+  async release(): Promise<void> {
+    this.#timer?.cancel()
+    await this.#file.release()
+  }
+
+  #renewLater(): void {
+    this.#timer = this.#deps.clock.after(RENEW_MS, () => {
+      const lost = this.lost()
+      if (lost !== undefined) return this.#onLost(lost)
       // A disk that takes no more writes shows in the journal; the lock has nothing to add.
-      void write().catch(() => undefined)
-      arm()
+      void this.#file.renew().catch(() => undefined)
+      this.#renewLater()
     })
   }
-  arm()
-  return () => timer?.cancel()
 }
 
-/** Undefined when the lock may be taken away. */
-async function livingOwner(
-  { files, clock, processes }: LockPorts,
-  path: string,
-): Promise<ProcessIdentity | 'unknown' | undefined> {
-  const stat = await files.stat(path)
-  if (stat === undefined) return undefined
-  const owner = await readOwner(files, path)
-  const age = clock.now() - stat.modifiedAt
-  if (owner !== undefined && owner.host !== processes.self.host) return age < FOREIGN_STALE_MS ? owner : undefined
-  if (owner !== undefined) return processes.isAlive(owner) ? owner : undefined
-  return age > EMPTY_LOCK_MS ? undefined : 'unknown'
+function staleRule({ clock, processes }: LockDeps): IsStale {
+  return ({ stat }, { host }) => host !== processes.self.host && clock.now() - stat.modifiedAt >= FOREIGN_STALE_MS
 }
 
-async function readOwner(files: Files, path: string): Promise<ProcessIdentity | undefined> {
-  const bytes = await readWhole(files, path, 64 * 1024)
-  const owner = bytes === undefined ? undefined : parseJson(new TextDecoder().decode(bytes))
-  if (!isRecord(owner)) return undefined
-  const { pid, startedAt, host } = owner
-  if (typeof pid !== 'number' || typeof startedAt !== 'string' || typeof host !== 'string') return undefined
-  return { pid, startedAt, host }
-}
-
-/** By renaming, which only one of several starters can win. */
-async function takeAway({ files, ids, log }: LockPorts, path: string): Promise<void> {
-  const aside = `${path}.stale-${ids.hex(8)}`
-  try {
-    await files.rename(path, aside)
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return
-    throw error
-  }
-  await files.remove(aside)
-  log.info('took over the home of a gateway that ended without saying so')
-}
-
-function inUse(home: string, owner: ProcessIdentity | 'unknown' | undefined): GatewayError {
-  const who = typeof owner === 'object' ? ` (pid ${owner.pid})` : ''
-  const facts = typeof owner === 'object' ? { pid: owner.pid } : {}
+function inUse(home: string, holder: LockHolder | undefined): GatewayError {
+  const pid = holder?.owner?.pid
   return new GatewayError(
     'HOME_IN_USE',
-    `another gateway${who} already runs in ${home}; stop it, or use another --home`,
-    facts,
+    `another gateway${pid === undefined ? '' : ` (pid ${pid})`} already runs in ${home}; stop it, or use another --home`,
+    pid === undefined ? {} : { pid },
   )
 }

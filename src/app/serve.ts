@@ -4,7 +4,7 @@ import type { Channel } from '../channel/channel.ts'
 import { HubLink, isOwnAddress } from '../channel/webhook/dial.ts'
 import { GatewayError } from '../core/errors.ts'
 import { createHttpHandlers } from '../gateway/http.ts'
-import { contactUrl, PROTOCOL, writeContact } from './contact.ts'
+import { contactUrl, PROTOCOL, removeContact, writeContact } from './contact.ts'
 import type { GatewayApp } from './gateway-app.ts'
 import type { Platform } from './platform.ts'
 import { readOrCreateUid } from './uid.ts'
@@ -47,7 +47,7 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
     async stop(deadline) {
       await gateway.drain(deadline)
       await links.close()
-      await platform.files.remove(paths.contact)
+      await removeContact(platform.files, paths.contact, platform.processes)
       await app.close()
       await listener.close()
     },

@@ -14,7 +14,7 @@ import type { HookContext } from '../hook/hook.ts'
 import type { HookRunner } from '../hook/runner.ts'
 import { writeHooks } from './write-hooks.ts'
 import { TranscriptTopic } from '../transcript/topic.ts'
-import { lockHome } from './home-lock.ts'
+import { lockHome, type HomeLock } from './home-lock.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
 
@@ -40,41 +40,51 @@ export interface StorageOptions {
   readonly hooks: HookRunner
   send(reply: Reply): Promise<DeliveryFate>
   onJournalFailed(error: JournalFailed): void
+  /** Another process owns the home: nothing may be written any more. */
+  onHomeLost(error: GatewayError): void
 }
 
 const MAX_ARCHIVED_PER_SESSION = 100
 
 export async function openStorage(platform: Platform, options: StorageOptions): Promise<Storage> {
   const { paths } = options
-  const release = await claimHome(platform, paths)
+  const lock = await claimHome(platform, options)
   try {
-    const storage = await openLocked(platform, options)
+    const storage = await openLocked(platform, options, lock)
     return {
       ...storage,
       async close() {
         await storage.control.settled()
         await storage.sessionsFile.close()
         await storage.transcripts.close()
-        await storage.journal.close()
-        await release()
+        try {
+          await storage.journal.close()
+        } finally {
+          await lock.release()
+        }
       },
     }
   } catch (error) {
-    await release()
+    await lock.release()
     throw homeError(error, paths.home)
   }
 }
 
-async function claimHome(platform: Platform, { home, lock }: HomePaths): Promise<() => Promise<void>> {
+async function claimHome(platform: Platform, { paths, onHomeLost }: StorageOptions): Promise<HomeLock> {
+  const { home, lock } = paths
   try {
     await makeDurableDirectory(platform.files, home)
-    return await lockHome(platform, home, lock)
+    return await lockHome(platform, home, lock, onHomeLost)
   } catch (error) {
     throw homeError(error, home)
   }
 }
 
-async function openLocked(platform: Platform, options: StorageOptions): Promise<Omit<Storage, 'close'>> {
+async function openLocked(
+  platform: Platform,
+  options: StorageOptions,
+  lock: HomeLock,
+): Promise<Omit<Storage, 'close'>> {
   const { files, clock, ids, processes, log } = platform
   const { config, paths } = options
   const directory = new SessionDirectory({ clock, ids })
@@ -99,6 +109,7 @@ async function openLocked(platform: Platform, options: StorageOptions): Promise<
     log,
     directory: paths.journal,
     topics: [directory, history, delivery, usage, xiaoyi, topic],
+    fence: () => lock.lost(),
     onFailed: (error) => options.onJournalFailed(error),
   })
   delivery.attach(journal)

@@ -8,6 +8,8 @@ export interface SegmentOptions {
   readonly segmentBytes: number
   /** A next segment is made ready once this much was written: a home that is hardly used does not need one. */
   readonly prepareAfterBytes: number
+  /** Why this process may no longer write here. */
+  readonly fence: () => Error | undefined
 }
 
 interface Segment {
@@ -92,12 +94,14 @@ export class JournalSegments {
     await this.#preparing
   }
 
-  async close(): Promise<void> {
+  /** With `keepFiles` nothing is removed: another process may own the folder by now. */
+  async close({ keepFiles }: { readonly keepFiles: boolean }): Promise<void> {
     this.#isClosing = true
     await this.#preparing
     // One that holds nothing is of no use to the next start.
     const blank = this.#position === 0 ? this.#current : undefined
     for (const segment of [this.#current, this.#next]) await segment?.handle.close()
+    if (keepFiles) return
     for (const segment of [blank, this.#next]) if (segment !== undefined) await this.#remove(segment)
   }
 
@@ -118,10 +122,12 @@ export class JournalSegments {
   }
 
   async #prepare(): Promise<void> {
-    const { files, directory, log, segmentBytes } = this.#options
+    const { files, directory, log, segmentBytes, fence } = this.#options
     const number = this.number + 1
     const path = `${directory}/${number}.log`
     try {
+      const lost = fence()
+      if (lost !== undefined) throw lost
       const handle = await files.open(path, 'create')
       try {
         for (let position = 0; position < segmentBytes; position += ZEROS.length) {

@@ -60,6 +60,12 @@ export interface JournalOptions {
   readonly maxBatchBytes?: number
   /** Commits waiting beyond this fail with `JournalBusy`. */
   readonly maxQueuedBytes?: number
+  /**
+   * Says why this process may no longer write here, or undefined while it may. Looked at before anything is changed and,
+   * for a batch, again before it is acknowledged: what another owner reads after it took over is then everything that
+   * was acknowledged. Cheap and synchronous.
+   */
+  readonly fence?: () => Error | undefined
   /** Makes the failure known to whoever must stop acknowledging. Called once. */
   readonly onFailed?: (error: JournalFailed) => void
 }
@@ -132,6 +138,7 @@ class FileJournal implements Journal {
       prepareAfterBytes: 64 * 1024,
       maxBatchBytes: 4 * 1024 * 1024,
       maxQueuedBytes: 256 * 1024 * 1024,
+      fence: () => undefined,
       ...options,
     }
     this.#segments = new JournalSegments(this.#options)
@@ -140,6 +147,7 @@ class FileJournal implements Journal {
 
   async recover(): Promise<void> {
     const { files, directory, log } = this.#options
+    this.#requireOwnership()
     await makeDurableDirectory(files, directory)
     const names = await files.list(directory)
     for (const name of names) if (name.endsWith('.tmp')) await files.remove(`${directory}/${name}`)
@@ -153,10 +161,13 @@ class FileJournal implements Journal {
     const ends: { readonly path: string; readonly end: number }[] = []
     for (const path of segments.filter((number) => number > snapshot).map((number) => this.#path(number, 'log'))) {
       const { end, isBlank } = await reader.read(files, path)
+      // The owner of the home alone may say that a segment is unused: a living one is about to write to its own.
+      this.#requireOwnership()
       if (isBlank) await files.remove(path)
       else ends.push({ path, end })
     }
     const last = ends.at(-1)
+    this.#requireOwnership()
     for (const segment of ends) await makeFinal(files, segment, segment === last)
     await files.syncDirectory(directory)
     this.#batch = reader.batch
@@ -194,8 +205,16 @@ class FileJournal implements Journal {
     this.#writeNow()
     await this.#writing
     await this.#checkpointing?.catch(() => undefined)
-    if (this.#failed === undefined) await this.#runCheckpoint()
-    await this.#segments.close()
+    try {
+      if (this.#failed === undefined) await this.#runCheckpoint()
+    } finally {
+      await this.#segments.close({ keepFiles: this.#failed !== undefined })
+    }
+  }
+
+  #requireOwnership(): void {
+    const lost = this.#options.fence()
+    if (lost !== undefined) throw new JournalFailed(lost)
   }
 
   /**
@@ -251,6 +270,7 @@ class FileJournal implements Journal {
   }
 
   async #writeBatch(batch: readonly Waiting[]): Promise<void> {
+    this.#requireOwnership()
     const commits = batch.map(({ commit }) => commit)
     const bytes = encodeJournalLines(++this.#batch, 0, commits)
     try {
@@ -266,6 +286,7 @@ class FileJournal implements Journal {
     } catch (error) {
       throw new JournalFailed(error)
     }
+    this.#requireOwnership()
     this.#grownBytes += bytes.length
     for (const waiting of batch) {
       this.#apply(waiting.records)
@@ -302,6 +323,15 @@ class FileJournal implements Journal {
   }
 
   async #runCheckpoint(): Promise<void> {
+    try {
+      await this.#writeCheckpoint()
+    } catch (error) {
+      if (error instanceof JournalFailed && this.#failed === undefined) this.#fail(error)
+      throw error
+    }
+  }
+
+  async #writeCheckpoint(): Promise<void> {
     if (this.#failed) throw this.#failed
     await this.#segments.settle()
     const rotation = deferred<Rotation>()
@@ -317,6 +347,7 @@ class FileJournal implements Journal {
   async #rotate(rotation: Deferred<Rotation>): Promise<void> {
     this.#rotation = undefined
     try {
+      this.#requireOwnership()
       const covered = await this.#segments.rotate()
       this.#grownBytes = 0
       rotation.resolve({ covered, batch: this.#batch })
@@ -355,6 +386,7 @@ class FileJournal implements Journal {
     } finally {
       await handle.close()
     }
+    this.#requireOwnership()
     await files.rename(temporary, this.#path(covered, 'snap'))
     await files.syncDirectory(directory)
     this.#snapshotBytes = total
@@ -363,6 +395,7 @@ class FileJournal implements Journal {
   async #removeCovered(covered: number): Promise<void> {
     const { files, directory } = this.#options
     const names = await files.list(directory)
+    this.#requireOwnership()
     for (const segment of numbered(names, '.log').filter((number) => number <= covered)) {
       const path = this.#path(segment, 'log')
       if (this.#damaged.has(path)) await files.rename(path, `${directory}/${segment}.damaged`)

@@ -25,6 +25,7 @@ export const ERRORS = {
   STORAGE_FULL: { kind: 'storage', retry: 'later' },
   HOME_UNWRITABLE: { kind: 'config', retry: 'never' },
   HOME_IN_USE: { kind: 'config', retry: 'later' },
+  HOME_LOCK_LOST: { kind: 'storage', retry: 'never' },
   // transcripts
   ENTRY_NOT_FOUND: { kind: 'caller', retry: 'never' },
   ENTRY_TOO_LARGE: { kind: 'caller', retry: 'never' },

@@ -58,6 +58,7 @@ export class SessionsFile {
   #exportedRevision = -1
   #timer: Timer | undefined
   #exporting: Promise<void> | undefined
+  #isClosed = false
 
   constructor(parts: SessionsFileParts) {
     this.#parts = parts
@@ -80,6 +81,7 @@ export class SessionsFile {
 
   /** Call after every change; the file follows within two seconds. */
   changed(): void {
+    if (this.#isClosed) return
     this.#timer ??= this.#parts.clock.after(EXPORT_DELAY_MS, () => {
       this.#timer = undefined
       void this.#export().catch((error: unknown) => this.#logFailure(error))
@@ -87,6 +89,7 @@ export class SessionsFile {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
     this.#timer?.cancel()
     this.#timer = undefined
     await this.#exporting?.catch(() => undefined)

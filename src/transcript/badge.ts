@@ -1,8 +1,9 @@
 import type { Clock } from '../base/clock.ts'
-import { errnoOf, readWhole, type Files } from '../base/files.ts'
+import { errnoOf, type Files } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
+import { isAbandoned, readLockHolder } from '../base/lock-file.ts'
 import type { Processes } from '../base/processes.ts'
-import { isAbandoned, MAX_OWNER_BYTES, ownerText, readOwner } from './lock-owner.ts'
+import { ownerText, staleAfter } from './lock-owner.ts'
 
 export interface BadgeOptions {
   readonly files: Files
@@ -128,14 +129,12 @@ export class Badge {
 
   /** Badges of processes that were killed. */
   async #sweep(): Promise<void> {
-    const { files, directory } = this.#options
+    const { files, directory, clock, staleMs } = this.#options
+    const isStale = staleAfter(staleMs, clock)
     for (const name of await files.list(directory)) {
       const path = `${directory}/${name}`
-      const stat = await files.stat(path)
-      if (stat === undefined || stat.size > MAX_OWNER_BYTES) continue
-      const bytes = await readWhole(files, path, MAX_OWNER_BYTES)
-      if (bytes === undefined) continue
-      if (isAbandoned(readOwner(bytes), stat, this.#options)) await files.remove(path)
+      const holder = await readLockHolder(path, this.#options)
+      if (holder !== undefined && isAbandoned(holder, isStale, this.#options)) await files.remove(path)
     }
   }
 }

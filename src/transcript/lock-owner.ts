@@ -1,15 +1,7 @@
 import type { Clock } from '../base/clock.ts'
-import type { FileStat } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
-import { isRecord, parseJson } from '../base/json.ts'
-import type { ProcessIdentity, Processes } from '../base/processes.ts'
-
-/** What a lock file says about its owner, as far as it can be read. */
-export type OwnerFields = Readonly<Record<string, unknown>>
-
-/** A file without an owner in it has none when it stays like that: the fields are written right after it is created. */
-const EMPTY_GRACE_MS = 3_000
-export const MAX_OWNER_BYTES = 64 * 1024
+import type { IsStale } from '../base/lock-file.ts'
+import type { Processes } from '../base/processes.ts'
 
 interface Ports {
   readonly clock: Clock
@@ -23,31 +15,9 @@ export function ownerText({ clock, ids, processes }: Ports): string {
   return JSON.stringify({ pid, startedAt, host, createdAt, token: ids.hex(16) })
 }
 
-export function readOwner(bytes: Uint8Array): OwnerFields {
-  const fields = parseJson(new TextDecoder().decode(bytes))
-  return isRecord(fields) ? fields : {}
-}
-
-/** Its owner is dead, or has been away for so long that it counts as dead. */
-export function isAbandoned(
-  fields: OwnerFields,
-  stat: FileStat,
-  { clock, processes, staleMs }: Pick<Ports, 'clock' | 'processes'> & { readonly staleMs: number },
-): boolean {
-  const owner = ownerOf(fields, processes.self)
-  const createdAt = timeOf(fields['createdAt'])
-  if (owner === undefined || createdAt === undefined) return clock.now() - stat.modifiedAt > EMPTY_GRACE_MS
-  return clock.now() - createdAt > staleMs || !processes.isAlive(owner)
-}
-
-/** Other programs write pid and time only: then the start time cannot be compared and the pid alone decides. */
-function ownerOf({ pid, startedAt, host }: OwnerFields, self: ProcessIdentity): ProcessIdentity | undefined {
-  if (typeof pid !== 'number') return undefined
-  return {
-    pid,
-    startedAt: typeof startedAt === 'string' ? startedAt : '',
-    host: typeof host === 'string' ? host : self.host,
-  }
+/** A lock that is older than this counts as abandoned, even when its owner lives. */
+export function staleAfter(staleMs: number, clock: Clock): IsStale {
+  return ({ fields, stat }) => clock.now() - (timeOf(fields['createdAt']) ?? stat.modifiedAt) > staleMs
 }
 
 function timeOf(value: unknown): number | undefined {

@@ -1,12 +1,13 @@
 import { sleep, type Clock, type Timer } from '../base/clock.ts'
 import { deferred, type Deferred } from '../base/deferred.ts'
-import { errnoOf, readWhole, type Files, type FileStat } from '../base/files.ts'
+import { errnoOf, type Files, type FileStat } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
+import { isAbandoned, readLockHolder, takeOver, type IsStale, type LockHolder } from '../base/lock-file.ts'
 import type { Log } from '../base/log.ts'
 import type { Processes } from '../base/processes.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Badge } from './badge.ts'
-import { isAbandoned, MAX_OWNER_BYTES, ownerText, readOwner, type OwnerFields } from './lock-owner.ts'
+import { ownerText, staleAfter } from './lock-owner.ts'
 
 export interface LockOptions {
   readonly files: Files
@@ -59,6 +60,7 @@ export class WriteLock {
   readonly path: string
   readonly #options: LockOptions
   readonly #onUnused: () => void
+  readonly #isStale: IsStale
   #inside: Deferred<void>[] = []
   #isEntered = false
   #lastInside: object | undefined
@@ -76,6 +78,7 @@ export class WriteLock {
     this.path = path
     this.#options = options
     this.#onUnused = onUnused
+    this.#isStale = staleAfter(options.staleMs, options.clock)
   }
 
   get isOwned(): boolean {
@@ -264,10 +267,10 @@ export class WriteLock {
     for (;;) {
       signal.throwIfAborted()
       if (await this.#tryCreate()) return
-      const holder = await this.#readHolder()
+      const holder = await readLockHolder(this.path, this.#options)
       if (holder === undefined) continue
-      if (isAbandoned(holder.fields, holder.stat, this.#options)) {
-        await this.#moveAway(holder.stat)
+      if (isAbandoned(holder, this.#isStale, this.#options)) {
+        await this.#removeAbandoned(holder)
         continue
       }
       const waitedMs = clock.monotonic() - startedAt
@@ -276,7 +279,7 @@ export class WriteLock {
       if (holder.stat.identity !== seen) wait = FIRST_WAIT_MS
       seen = holder.stat.identity
       // One without fields is only told by its age, which a write would renew.
-      if (holder.fields['pid'] !== undefined) await this.#askForIt(holder.stat)
+      if (holder.owner !== undefined) await this.#askForIt(holder.stat)
       await sleep(clock, Math.min(wait * (0.5 + ids.fraction() / 2), timeoutMs - waitedMs), signal)
       wait = Math.min(LONGEST_WAIT_MS, wait * 2)
     }
@@ -316,34 +319,11 @@ export class WriteLock {
     return true
   }
 
-  async #readHolder(): Promise<Holder | undefined> {
-    const { files } = this.#options
-    const stat = await files.stat(this.path)
-    const bytes = await readWhole(files, this.path, MAX_OWNER_BYTES)
-    return stat === undefined || bytes === undefined ? undefined : { stat, fields: readOwner(bytes) }
-  }
-
-  /**
-   * Renaming is the one step that only one of several waiters can win. Should the file have changed hands between our
-   * look and the rename, it is put back; its owner's fence holds in any case.
-   */
-  async #moveAway(judged: FileStat): Promise<void> {
-    const { files, ids, log } = this.#options
-    if (files.statNow(this.path)?.identity !== judged.identity) return
-    const aside = `${this.path}.stale-${ids.hex(8)}`
-    try {
-      await files.rename(this.path, aside)
-    } catch (error) {
-      if (errnoOf(error) === 'ENOENT') return
-      throw error
-    }
-    const moved = await files.stat(aside)
-    if (moved?.identity !== judged.identity && files.statNow(this.path) === undefined) {
-      await files.rename(aside, this.path)
-      return
-    }
-    await files.remove(aside)
-    log.warn('an abandoned session lock was taken over')
+  async #removeAbandoned(holder: LockHolder): Promise<void> {
+    const taken = await takeOver(this.path, holder, this.#isStale, this.#options)
+    if (taken === undefined) return
+    await taken.release()
+    this.#options.log.warn('an abandoned session lock was taken over')
   }
 
   /** Best effort: a holder that does not look for it lets go after its batch anyway. */
@@ -361,16 +341,10 @@ export class WriteLock {
   }
 }
 
-interface Holder {
-  readonly stat: FileStat
-  readonly fields: OwnerFields
-}
-
-function locked({ fields }: Holder, waitedMs: number): GatewayError {
-  const { pid, host } = fields
+function locked({ owner }: LockHolder, waitedMs: number): GatewayError {
   return new GatewayError('SESSION_LOCKED', 'another process is writing this session; try again when it is done', {
     waitedMs,
-    ownerPid: typeof pid === 'number' ? pid : undefined,
-    ownerHost: typeof host === 'string' ? host : undefined,
+    ownerPid: owner?.pid,
+    ownerHost: owner?.host,
   })
 }

@@ -92,6 +92,7 @@ const EXCEPTIONS: readonly { readonly room: string; readonly what: RegExp }[] = 
  */
 const WALL_TIME: Readonly<Record<string, string>> = {
   'base/clock.ts': 'turns a monotonic reading into a stamp',
+  'base/lock-file.ts': 'when a lock was made, and the age of a lock file',
   'channel/xiaoyi/channel.ts': 'when a message was accepted, which is durable',
   'channel/xiaoyi/link.ts': "the time inside signed headers and heartbeats, and the offset of the peer's clock",
   'channel/xiaoyi/push.ts': 'the time inside signed headers',

@@ -90,20 +90,21 @@ function chatCommand(home: string): string {
 function stopped(app: GatewayApp, serving: Serving, drainMs: number): Promise<void> {
   return new Promise((resolve) => {
     let stopping = false
-    const stop = (): void => {
+    const stop = (waitMs: number): void => {
       if (stopping) process.exit(process.exitCode ?? 0)
       stopping = true
-      deadline(drainMs + CLOSE_GRACE_MS).addEventListener('abort', () => process.exit(process.exitCode ?? 0))
-      void serving.stop(deadline(drainMs)).then(resolve, (error: unknown) => {
+      deadline(waitMs + CLOSE_GRACE_MS).addEventListener('abort', () => process.exit(process.exitCode ?? 0))
+      void serving.stop(deadline(waitMs)).then(resolve, (error: unknown) => {
         reportFailure(error)
         resolve()
       })
     }
-    process.on('SIGTERM', stop)
-    process.on('SIGINT', stop)
+    process.on('SIGTERM', () => stop(drainMs))
+    process.on('SIGINT', () => stop(drainMs))
     app.failed.catch((error: unknown) => {
       process.exitCode = reportFailure(error) || EXIT_FAILURE
-      stop()
+      // No turn can store anything any more: nothing is worth waiting for.
+      stop(0)
     })
   })
 }

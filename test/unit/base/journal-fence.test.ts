@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest'
+import { JournalFailed, openJournal, type Journal } from '../../../src/base/journal.ts'
+import { silentLog } from '../../../src/base/log.ts'
+import { MemoryFiles } from '../../../src/testing/memory-files.ts'
+
+interface Owner {
+  readonly journal: Journal
+  readonly applied: unknown[]
+  readonly failures: JournalFailed[]
+  lose(): void
+}
+
+const lost = new Error('another process owns it')
+
+async function open(files: MemoryFiles, isLostAt: (look: number) => boolean = () => false): Promise<Owner> {
+  const applied: unknown[] = []
+  const failures: JournalFailed[] = []
+  let isLost = false
+  let looks = 0
+  const topic = { name: 't', apply: (data: unknown) => void applied.push(data), snapshot: () => applied }
+  const journal = await openJournal({
+    files,
+    directory: '/journal',
+    topics: [topic],
+    log: silentLog,
+    fence: () => (isLost || isLostAt(looks++) ? lost : undefined),
+    onFailed: (error) => failures.push(error),
+  })
+  return { journal, applied, failures, lose: () => (isLost = true) }
+}
+
+const record = (data: string) => [{ topic: 't', data }]
+
+describe('a journal whose owner lost its home', () => {
+  it('acknowledges nothing more, says so once, and leaves the files alone', async () => {
+    const files = new MemoryFiles()
+    const first = await open(files)
+    await first.journal.commit(record('acknowledged'))
+    first.lose()
+    const before = await files.list('/journal')
+    await expect(first.journal.commit(record('late'))).rejects.toMatchObject({ cause: lost })
+    await expect(first.journal.commit(record('later'))).rejects.toBeInstanceOf(JournalFailed)
+    await first.journal.close()
+    expect(first.failures).toHaveLength(1)
+    expect(await files.list('/journal')).toEqual(before)
+    expect((await open(files)).applied).toEqual(['acknowledged'])
+  })
+
+  it('does not acknowledge a batch that was synced while another process took over', async () => {
+    const files = new MemoryFiles()
+    const looksOfRecovery = 2
+    // The look before the write passes, the one after the sync does not.
+    const first = await open(files, (look) => look > looksOfRecovery)
+    await expect(first.journal.commit(record('raced'))).rejects.toBeInstanceOf(JournalFailed)
+    expect(first.applied).toEqual([])
+  })
+
+  it('takes no snapshot over the new owner and removes none of its segments', async () => {
+    const files = new MemoryFiles()
+    const first = await open(files)
+    await first.journal.commit(record('one'))
+    const second = await open(files)
+    first.lose()
+    await second.journal.commit(record('two'))
+    const before = await files.list('/journal')
+    await expect(first.journal.checkpoint()).rejects.toBeInstanceOf(JournalFailed)
+    await first.journal.close()
+    expect(await files.list('/journal')).toEqual(before)
+    expect((await open(files)).applied).toEqual(['one', 'two'])
+  })
+
+  it('is not recovered, and a blank segment of the owner stays where it is', async () => {
+    const files = new MemoryFiles()
+    const owner = await open(files)
+    await expect(open(files, () => true)).rejects.toMatchObject({ cause: lost })
+    await owner.journal.commit(record('kept'))
+    expect((await open(files)).applied).toEqual(['kept'])
+  })
+})
