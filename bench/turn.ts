@@ -88,6 +88,7 @@ async function openParts(model: TurnModel, past: number): Promise<TurnParts> {
       systemPrompt: 'You are a helpful assistant.',
       maxRounds: 16,
       historyLimit: 0,
+      toolOutputChars: 200_000,
       thinkingLevel: 'off',
       pruning: createBudget({ contextWindow: 1_000_000 }).pruning,
       compaction: { mode: 'off', maxHistoryShare: 0.5, keepRecentTokens: 20_000 },

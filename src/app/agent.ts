@@ -65,7 +65,7 @@ export async function openAgent(
     log,
     secrets: secretsOf(config),
     maxConcurrent: config.agent.parallel_tools,
-    limits: { timeoutMs: config.agent.tool_timeout_ms, maxChars: config.agent.tool_output_chars },
+    limits: { timeoutMs: config.agent.tool_timeout_ms },
   })
   const resolveModel = (name: string): TurnModel => toTurnModel(providers.resolve(name), config)
   return {
@@ -136,6 +136,7 @@ function toSettings(key: SessionKey, autoCleanup: boolean | undefined, config: C
     maxRounds: config.task.max_rounds,
     historyLimit: historyLimitOf(key, config.channels),
     thinkingLevel: config.agent.thinking,
+    toolOutputChars: config.agent.tool_output_chars,
     pruning: { ttlMs: ttl, allowTools: tools.allow, denyTools: tools.deny, ...pruning },
     compaction: config.compaction,
     cleanup: {

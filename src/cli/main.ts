@@ -84,10 +84,19 @@ function addSessions(program: Command): void {
       'what the Nth model request contained, and why it differs from the transcript',
       wholeNumber(1, 1_000_000_000),
     )
+    .addOption(
+      new Option('--blob <id>', 'a tool result whole, by the id its notice names or the id of its call').conflicts(
+        'request',
+      ),
+    )
     .option('--json', 'machine-readable output')
     .addHelpText(
       'after',
-      examples('clew sessions show webhook:msg-001', 'clew sessions show webhook:msg-001 --request 3'),
+      examples(
+        'clew sessions show webhook:msg-001',
+        'clew sessions show webhook:msg-001 --request 3',
+        'clew sessions show webhook:msg-001 --blob 3f2a…',
+      ),
     )
     .action(async (key: string, _options, command: Command) =>
       (await load()).showSession(key, command.optsWithGlobals()),

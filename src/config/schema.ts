@@ -85,7 +85,11 @@ const agent = section('What answers.', {
   max_output_tokens: whole('Tokens of one answer; the model’s own limit unless told.', { min: 1 }).optional(),
   tool_timeout_ms: milliseconds('Longest run of one tool call.').default(DEFAULTS.agent.tool_timeout_ms),
   parallel_tools: count('Tool calls of one answer that run at the same time.', DEFAULTS.agent.parallel_tools),
-  tool_output_chars: count('Characters of a tool’s output that are kept.', DEFAULTS.agent.tool_output_chars, 1_000),
+  tool_output_chars: count(
+    'Characters of one tool result that the model sees. The whole of it is kept; read_result shows the rest.',
+    DEFAULTS.agent.tool_output_chars,
+    1_000,
+  ),
   exec: section('The exec tool runs programs. It exists only when something is allowed.', {
     allow: z.array(z.string().min(1)).default([]).meta({ description: 'Programs that may be run, by name or path.' }),
   }),

@@ -34,6 +34,7 @@ export const ERRORS = {
   TRANSCRIPT_CLOSED: { kind: 'defect', retry: 'never' },
   TRANSCRIPT_NOT_FOUND: { kind: 'caller', retry: 'never' },
   ARCHIVE_NOT_FOUND: { kind: 'caller', retry: 'never' },
+  BLOB_NOT_FOUND: { kind: 'caller', retry: 'never' },
   // start-up
   CONFIG_INVALID: { kind: 'config', retry: 'never' },
   PORT_IN_USE: { kind: 'config', retry: 'later' },

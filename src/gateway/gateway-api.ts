@@ -19,6 +19,7 @@ import type { UsageLedger } from '../session/usage-ledger.ts'
 import type { Transcript, TranscriptStore } from '../transcript/store.ts'
 import { undoLatestCleanup } from '../turn/cleanup.ts'
 import { undoLatestCompaction } from '../turn/compact.ts'
+import { findStoredResult } from '../turn/stored-result.ts'
 import { countFor } from '../turn/count-messages.ts'
 import { describeRequest } from './describe-request.ts'
 import type { Gateway } from './gateway.ts'
@@ -79,6 +80,18 @@ export function createGatewayApi({ storage, providers, agent, gateway, status, c
             ...(active.has(entry) ? {} : { summarised: true }),
           })),
         }
+      } finally {
+        await transcript.close()
+      }
+    },
+    async blob(key, id) {
+      const row = findRow(storage, key)
+      const transcript = await transcripts.open(row.record.sessionId, NEVER)
+      try {
+        const found = await findStoredResult(transcript, id)
+        if (found === undefined)
+          throw new GatewayError('BLOB_NOT_FOUND', 'no tool result of this session has this id', { field: 'id' })
+        return { key: row.key, id, characters: found.text.length, ...found }
       } finally {
         await transcript.close()
       }

@@ -13,6 +13,8 @@ export interface GatewayApi {
   status(): JsonObject
   list(query: { readonly limit?: number; readonly cursor?: string; readonly prefix?: string }): Promise<JsonObject>
   show(key: string, query: { readonly request?: number; readonly limit?: number }): Promise<JsonObject>
+  /** A tool result as the tool gave it, by the id of a blob, a call or an entry. */
+  blob(key: string, id: string): Promise<JsonObject>
   reset(key: string): Promise<JsonObject>
   cancel(key: string): Promise<JsonObject>
   delete(key: string): Promise<JsonObject>
@@ -77,6 +79,11 @@ function createRoutes({ api, metrics }: HttpParts): readonly [method: string, pa
       'GET',
       /^\/api\/sessions\/([^/]+)$/u,
       async (_request, match, url) => json(await api.show(keyOf(match), showQuery(url))),
+    ],
+    [
+      'GET',
+      /^\/api\/sessions\/([^/]+)\/blobs\/([^/]+)$/u,
+      async (_request, match) => json(await api.blob(keyOf(match), decodeKey(match[2] ?? ''))),
     ],
     ['DELETE', /^\/api\/sessions\/([^/]+)$/u, async (_request, match) => json(await api.delete(keyOf(match)))],
     ['POST', /^\/api\/sessions\/([^/]+)\/reset$/u, async (_request, match) => json(await api.reset(keyOf(match)))],
@@ -205,6 +212,7 @@ function decodeKey(segment: string): string {
 
 const STATUS_OF: { readonly [code in ErrorCode]?: number } = {
   SESSION_NOT_FOUND: 404,
+  BLOB_NOT_FOUND: 404,
   FIELD_INVALID: 400,
   SHUTTING_DOWN: 503,
   QUEUE_FULL: 429,

@@ -1,4 +1,4 @@
-import { cutMiddle, takeHead, takeTail } from '../core/cut-text.ts'
+import { cutMiddle, shareOut, takeHead, takeTail } from '../core/cut-text.ts'
 import type { ToolResultMessage, UserBlock } from '../core/message.ts'
 import { estimateTokens } from '../core/tokens.ts'
 import { MIN_KEEP_CHARS, type PruningSettings } from './budget.ts'
@@ -20,28 +20,16 @@ export function textTokens({ content }: ToolResultMessage): number {
  */
 export function truncateResult(message: ToolResultMessage, maxChars: number): ToolResultMessage {
   const lengths = message.content.map((block) => (block.type === 'text' ? block.text.length : 0))
-  const shares = shareOut(lengths, maxChars)
+  const shares = shareOut(lengths, maxChars, MIN_KEEP_CHARS)
   const content = message.content.flatMap((block, at): UserBlock[] => {
     if (block.type !== 'text') return [block]
-    const text = cutMiddle(block.text, shares[at] ?? 0, truncationNotice)
+    const text = cutMiddle(block.text, shares[at] ?? 0, (omitted) => truncationNotice(omitted, message.toolCallId))
     return text.trim() === '' ? [] : [text === block.text ? block : { ...block, text }]
   })
   return {
     ...message,
     content: content.length > 0 ? content : [{ type: 'text', text: takeHead('(cut)', maxChars) || '…' }],
   }
-}
-
-function shareOut(lengths: readonly number[], maxChars: number): readonly number[] {
-  const total = lengths.reduce((sum, length) => sum + length, 0)
-  if (total <= maxChars) return lengths
-  const blocks = lengths.filter((length) => length > 0).length
-  const floor = Math.min(MIN_KEEP_CHARS, Math.floor(maxChars / Math.max(1, blocks)))
-  const kept = lengths.map((length) => Math.min(length, floor))
-  const room = maxChars - kept.reduce((sum, length) => sum + length, 0)
-  const wanted = lengths.map((length, at) => length - (kept[at] ?? 0))
-  const allWanted = wanted.reduce((sum, length) => sum + length, 0)
-  return kept.map((length, at) => length + (allWanted === 0 ? 0 : Math.floor((room * (wanted[at] ?? 0)) / allWanted)))
 }
 
 /** Head and tail of the whole text in one block. Undefined when there is too little to gain. */

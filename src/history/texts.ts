@@ -62,8 +62,12 @@ export function toldResultText(toolName: string, isError: boolean): string {
   return isError ? `[The tool ${toolName} failed:]` : `[Result of the tool ${toolName}:]`
 }
 
-export function truncationNotice(omittedChars: number): string {
-  return `[… ${omittedChars} characters of this tool result are left out here; the whole of it is in the transcript. Ask for the part you need, by offset and limit or a narrower query.]`
+/** Longer ids of other programs' calls would take the room of the text they stand for. */
+const MAX_NAMED_ID_CHARS = 64
+
+export function truncationNotice(omittedChars: number, callId: string): string {
+  const named = callId.length <= MAX_NAMED_ID_CHARS ? ` (id ${JSON.stringify(callId)})` : ''
+  return `[… ${omittedChars} characters of this tool result are left out here; the whole of it is kept. Ask for the part you need: read_result${named} by offset and limit, or a narrower query.]`
 }
 
 export function softTrimNote(headChars: number, tailChars: number, originalChars: number): string {

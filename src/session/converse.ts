@@ -132,7 +132,8 @@ async function toInstruction(
 ): Promise<Instruction> {
   const slash = parseSlash(message.text)
   const text = slash.kind === 'message' ? slash.text : message.text
-  return { run: message.run, content: await pictures.contentOf(text, message, model, signal) }
+  const content = await pictures.contentOf(text, message, model, signal)
+  return { run: message.run, content, channel: message.channel }
 }
 
 function toReply(outcome: Outcome): ReplyContent | undefined {

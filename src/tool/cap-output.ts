@@ -1,4 +1,4 @@
-import { cutMiddle } from '../core/cut-text.ts'
+import { cutMiddle, shareOut } from '../core/cut-text.ts'
 import type { TextBlock, UserBlock } from '../core/message.ts'
 
 const MIN_BLOCK_CHARS = 200
@@ -11,25 +11,20 @@ export interface OutputLimits {
   readonly maxImageChars: number
 }
 
-/** Keeps beginning and end of what is too long and says how much is missing. Each block keeps its share of the room. */
+/**
+ * What no result may exceed, because it is held in memory and stored as one text; what the model sees of it is decided
+ * later. Keeps beginning and end and says how much is missing; each block keeps its share of the room.
+ */
 export function capOutput(content: readonly UserBlock[], limits: OutputLimits): readonly UserBlock[] {
   const images = capImages(content, limits)
-  const total = images.reduce((sum, block) => sum + (block.type === 'text' ? block.text.length : 0), 0)
-  if (total <= limits.maxChars) return images
-  let room = limits.maxChars
-  const capped: UserBlock[] = []
-  for (const block of images) {
-    if (block.type !== 'text') {
-      capped.push(block)
-      continue
-    }
-    if (room <= 0) continue
-    const share = Math.max(MIN_BLOCK_CHARS, Math.floor((block.text.length / total) * limits.maxChars))
-    const text = capText(block.text, Math.min(share, room))
-    room -= text.length
-    capped.push({ ...block, text } satisfies TextBlock)
-  }
-  return capped
+  const lengths = images.map((block) => (block.type === 'text' ? block.text.length : 0))
+  const shares = shareOut(lengths, limits.maxChars, MIN_BLOCK_CHARS)
+  if (shares === lengths) return images
+  return images.flatMap((block, at): UserBlock[] => {
+    if (block.type !== 'text') return [block]
+    const text = capText(block.text, shares[at] ?? 0)
+    return text === '' ? [] : [{ ...block, text }]
+  })
 }
 
 /** Never longer than `maxChars`, never cut inside a surrogate pair. */

@@ -31,7 +31,7 @@ export interface ToolLimits extends OutputLimits {
 export const TOOL_LIMITS: ToolLimits = {
   timeoutMs: 60_000,
   graceMs: 2_000,
-  maxChars: 100_000,
+  maxChars: 16 * 1024 * 1024,
   maxImages: 10,
   maxImageChars: 8 * 1024 * 1024,
   maxArgumentChars: 2 * 1024 * 1024,
@@ -47,7 +47,7 @@ export async function runTool(call: NamedToolCall, parts: RunToolParts, signal: 
   if (problem !== undefined) return errorResult(problem)
   const timeoutMs = found.tool.timeoutMs ?? limits.timeoutMs
   const result = await runBounded(call, found, { ...parts, limits: { ...limits, timeoutMs } }, signal)
-  return { ...result, content: capOutput(result.content, { ...limits, ...maxCharsOf(found) }) }
+  return { ...result, content: capOutput(result.content, limits) }
 }
 
 function unknownTool(name: string, registry: ToolRegistry): ToolResult {
@@ -64,10 +64,6 @@ function checkArguments(call: NamedToolCall, found: RegisteredTool, limits: Tool
     return `The arguments have ${chars} characters; at most ${limits.maxArgumentChars} are accepted.`
   }
   return found.check(call.arguments)
-}
-
-function maxCharsOf({ tool }: RegisteredTool): Partial<OutputLimits> {
-  return tool.maxOutputChars === undefined ? {} : { maxChars: tool.maxOutputChars }
 }
 
 async function runBounded(

@@ -16,8 +16,6 @@ export interface Tool {
   traitsOf?(callArguments: JsonObject): CallTraits
   /** Overrides the runner's time limit. */
   readonly timeoutMs?: number
-  /** Overrides the runner's cap on the text of one result. */
-  readonly maxOutputChars?: number
   /** Who offers it, for lists: `built-in`, `mcp:<server>` … */
   readonly source?: string
   run(call: ToolCall, signal: AbortSignal): Promise<ToolResult>

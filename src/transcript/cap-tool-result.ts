@@ -1,6 +1,6 @@
+import { cutMiddle, shareOut } from '../core/cut-text.ts'
 import type { ToolResultMessage, UserBlock } from '../core/message.ts'
 import type { Blobs } from './blobs.ts'
-import { cutMiddle, shareOut } from './cap-text.ts'
 
 export interface ToolResultCap {
   /** Characters of text one tool result may hold in the transcript. */
@@ -61,5 +61,5 @@ function textOfFirst(blocks: readonly UserBlock[]): string {
 }
 
 function noticeOf(omitted: number, blob: string): string {
-  return `\n[… ${omitted} characters omitted to keep the transcript small; the full text is kept: read blob ${blob} with an offset to see the rest …]\n`
+  return `[… ${omitted} characters omitted to keep the transcript small; the full text is kept: read_result with id "${blob}" and an offset shows the rest …]`
 }

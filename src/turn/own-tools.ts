@@ -4,12 +4,13 @@ import type { ToolSpec } from '../provider/provider.ts'
 import type { NamedToolCall } from '../tool/run-tool.ts'
 import type { ToolResult } from '../tool/tool.ts'
 import type { TurnParts } from './parts.ts'
+import { READ_RESULT } from './read-result.ts'
 import type { OwnTools } from './run-tools.ts'
 
-type OwnToolDeps = Pick<TurnParts, 'transcript'>
+type OwnToolDeps = Pick<TurnParts, 'transcript' | 'settings'>
 
 /** A tool that belongs to the turn because it reads the turn's transcript. */
-interface OwnTool {
+export interface OwnTool {
   readonly spec: ToolSpec
   run(call: NamedToolCall, deps: OwnToolDeps): Promise<ToolResult>
 }
@@ -43,7 +44,7 @@ const RECALL_ROUNDS: OwnTool = {
  * In the order they are offered; a new one goes to the end. Tools stand at the start of a request, so a set that changes
  * within a session costs the provider's whole prompt cache.
  */
-const OWN_TOOLS: readonly OwnTool[] = [RECALL_ROUNDS]
+const OWN_TOOLS: readonly OwnTool[] = [RECALL_ROUNDS, READ_RESULT]
 
 const OWN_SPECS: readonly ToolSpec[] = OWN_TOOLS.map(({ spec }) => spec)
 const OWN_NAMES: ReadonlySet<string> = new Set(OWN_SPECS.map(({ name }) => name))

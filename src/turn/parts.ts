@@ -30,6 +30,8 @@ export interface TurnSettings {
   /** User turns the model sees; 0 for all. */
   readonly historyLimit: number
   readonly thinkingLevel: string
+  /** Of one tool result, in what the model sees. */
+  readonly toolOutputChars: number
   readonly pruning: PruningSettings
   readonly compaction: CompactionSettings
   readonly cleanup: CleanupSettings
@@ -47,6 +49,8 @@ export interface Instruction {
   readonly content: string | readonly UserBlock[]
   /** What a hook wants the model to read before it; stored apart from what the user wrote. */
   readonly prependContext?: string
+  /** Where it came in; the transcript keeps it as the message's source. */
+  readonly channel?: string
 }
 
 /** What has been spent, and whether more may be. */

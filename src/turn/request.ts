@@ -1,6 +1,6 @@
 import type { Entry, EntryDraft } from '../core/entry.ts'
 import { estimateTokens } from '../core/tokens.ts'
-import { createBudget, type HistoryBudget } from '../history/budget.ts'
+import { createBudget, HARD_MAX_TOOL_RESULT_CHARS, type HistoryBudget } from '../history/budget.ts'
 import { calibrationFrom } from '../history/calibration.ts'
 import { stickyEntryData, VIEW_ENTRY_TYPE } from '../history/decisions.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from '../history/prepare.ts'
@@ -101,6 +101,7 @@ export function historyInput(
     fixedTokens: estimateTokens(setup.system) + estimateTokens(JSON.stringify(setup.tools)),
     calibration: calibrationFrom(entries, target),
     pruning: settings.pruning,
+    maxToolResultChars: Math.min(HARD_MAX_TOOL_RESULT_CHARS, settings.toolOutputChars),
   })
   return { entries, target, budget: adjust(budget), historyLimit: settings.historyLimit, now: clock.now(), projection }
 }

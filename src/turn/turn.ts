@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../base/clock.ts'
 import type { EntryDraft } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
-import { textOf, toolCallsOf, type AssistantMessage } from '../core/message.ts'
+import { textOf, toolCallsOf, type AssistantMessage, type Provenance } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { causeOf } from '../core/turn-stopped.ts'
 import { callModel, ModelFailure, type Round } from './call-model.ts'
@@ -142,10 +142,15 @@ function userDraft(message: Instruction, step: Instruction, parts: TurnParts): E
       content: message.content,
       ...(message.prependContext === undefined ? {} : { prependContext: message.prependContext }),
       timestamp: parts.clock.now(),
-      provenance: { kind: 'external_user' },
+      provenance: provenanceOf(message, parts),
     },
     stepId: step.run,
   }
+}
+
+function provenanceOf({ channel }: Instruction, { session }: TurnParts): Provenance {
+  const source = channel === undefined ? {} : { sourceChannel: channel }
+  return { kind: 'external_user', ...source, sourceSessionKey: session }
 }
 
 /** A stopped step is announced too, and whoever stopped it does not wait long for those who listen. */

@@ -33,12 +33,25 @@ export async function listSessions(options: ListOptions): Promise<void> {
     printLines(['', `more: clew sessions list --cursor ${page['nextCursor']}`])
 }
 
-export async function showSession(key: string, options: CommonOptions & { readonly request?: number }): Promise<void> {
+export interface ShowOptions extends CommonOptions {
+  readonly request?: number
+  readonly blob?: string
+}
+
+export async function showSession(key: string, options: ShowOptions): Promise<void> {
+  if (options.blob !== undefined) return showBlob(key, options.blob, options)
   const query = options.request === undefined ? {} : { request: options.request }
   const shown = await call(options, (api) => api.show(key, query))
   if (options.json === true) return printJson(shown)
   if (options.request !== undefined) return printLines([text(shown['rendered'])])
   printLines(renderSession(shown))
+}
+
+/** The whole text of one tool result, for people and for pipes. */
+async function showBlob(key: string, id: string, options: CommonOptions): Promise<void> {
+  const shown = await call(options, (api) => api.blob(key, id))
+  if (options.json === true) printJson(shown)
+  else printLines([text(shown['text'])])
 }
 
 export async function resetSession(key: string, options: CommonOptions): Promise<void> {
@@ -71,13 +84,14 @@ async function call(options: CommonOptions, action: (api: SessionsApi) => Promis
   return action({
     list: (query) => remote.get('/api/sessions', { ...query }),
     show: (key, query) => remote.get(sessionPath(key), { ...query }),
+    blob: (key, id) => remote.get(sessionPath(key, `/blobs/${encodeURIComponent(id)}`)),
     reset: (key) => remote.post(sessionPath(key, '/reset')),
     delete: (key) => remote.delete(sessionPath(key)),
     restore: (key, what) => remote.post(sessionPath(key, '/restore'), { ...what }),
   })
 }
 
-type SessionsApi = Pick<GatewayApi, 'list' | 'show' | 'reset' | 'delete' | 'restore'>
+type SessionsApi = Pick<GatewayApi, 'list' | 'show' | 'blob' | 'reset' | 'delete' | 'restore'>
 
 function report(result: JsonObject, options: CommonOptions, sentence: string): void {
   if (options.json === true) printJson(result)

@@ -17,14 +17,14 @@ export interface ExecToolOptions {
   readonly allow: readonly string[]
   readonly environment?: Readonly<Record<string, string>>
   readonly timeoutMs?: number
-  /** Of stdout and of stderr, each: beginning and end are kept. */
+  /** Held of stdout and of stderr, each; of more than that beginning and end are kept. */
   readonly maxOutputBytes?: number
   /** A program that writes more than this is stopped. */
   readonly maxStreamBytes?: number
 }
 
 const STOP_GRACE_MS = 1_000
-const DEFAULTS = { timeoutMs: 60_000, maxOutputBytes: 40_000, maxStreamBytes: 64 * 1024 * 1024 }
+const DEFAULTS = { timeoutMs: 60_000, maxOutputBytes: 8 * 1024 * 1024, maxStreamBytes: 64 * 1024 * 1024 }
 
 export function createExecTool(options: ExecToolOptions): Tool {
   const allowed = parseAllowList(options.allow)
@@ -50,7 +50,6 @@ export function createExecTool(options: ExecToolOptions): Tool {
     repeatable: false,
     // The tool ends its program itself and still shows what it wrote; the runner's limit comes after that.
     timeoutMs: settings.timeoutMs + STOP_GRACE_MS * 3,
-    maxOutputChars: settings.maxOutputBytes * 2 + 1_000,
     run: async (call, signal) => {
       const program = textOr(call.arguments['program'], '')
       const commandArguments = texts(call.arguments['arguments'])

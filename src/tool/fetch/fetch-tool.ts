@@ -49,7 +49,6 @@ export function createFetchTool(options: FetchToolOptions): Tool {
     repeatable: true,
     // The guard has its own limit and the better message; this one is for a port that hangs.
     timeoutMs: timeoutMs + 5_000,
-    maxOutputChars: maxChars + 1_000,
     run: async (call, signal) => {
       const { url, offset = 0 } = call.arguments
       try {

@@ -57,7 +57,6 @@ export function createFilesTool(options: FilesToolOptions): Tool {
       const reads = action === 'read' || action === 'list'
       return { parallel: reads, repeatable: reads || action === 'write' || action === 'delete' }
     },
-    maxOutputChars: limits.maxReadChars + 500,
     run: async (call, signal) => {
       signal.throwIfAborted()
       try {

@@ -22,7 +22,6 @@ export interface McpServerLimits {
   readonly timeout_ms?: number
   /** Until the server has said hello and listed its tools. */
   readonly start_timeout_ms?: number
-  readonly max_output_chars?: number
   readonly max_tools?: number
   /** Offer only these, by the server's own names. */
   readonly tools?: readonly string[]
@@ -31,7 +30,6 @@ export interface McpServerLimits {
 export const MCP_DEFAULTS = {
   timeoutMs: 60_000,
   startTimeoutMs: 20_000,
-  maxOutputChars: 50_000,
   maxTools: 100,
   /** Of one message, in bytes. */
   maxMessageBytes: 8 * 1024 * 1024,

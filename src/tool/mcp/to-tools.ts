@@ -69,7 +69,6 @@ function toTool(
         (config.timeout_ms ?? MCP_DEFAULTS.timeoutMs) +
         (config.start_timeout_ms ?? MCP_DEFAULTS.startTimeoutMs) +
         1_000,
-      maxOutputChars: config.max_output_chars ?? MCP_DEFAULTS.maxOutputChars,
       run,
     },
   }

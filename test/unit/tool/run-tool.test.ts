@@ -144,10 +144,12 @@ describe('running one tool', () => {
     await expect(runTool(aCall('writes'), partsWith(tool), turn.signal)).rejects.toThrow('cancelled by the user')
   })
 
-  it('keeps beginning and end of an output that is too long, without breaking characters', async () => {
-    const text = '😀'.repeat(10_000)
-    const tool = aTool({ name: 'floods', maxOutputChars: 1_001, run: async () => textResult(text) })
-    const shown = resultText(await runTool(aCall('floods'), partsWith(tool), never))
+  it('hands on an output whole, and of one beyond every bound beginning and end without breaking characters', async () => {
+    const text = '😀'.repeat(300_000)
+    const tool = aTool({ name: 'floods', run: async () => textResult(text) })
+    expect(resultText(await runTool(aCall('floods'), partsWith(tool), never))).toBe(text)
+    const parts = partsWith(tool, { limits: { maxChars: 1_001 } })
+    const shown = resultText(await runTool(aCall('floods'), parts, never))
     expect(shown.length).toBeLessThanOrEqual(1_001)
     expect(shown).toMatch(/^(?:😀)+\n\[… \d+ characters left out …\]\n(?:😀)+$/u)
   })
