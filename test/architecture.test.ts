@@ -109,6 +109,19 @@ describe('the check', () => {
     expect(breaches({ 'tool/time.ts': '' })).toEqual(['tool/time.ts:1: is listed in WALL_TIME and reads no wall clock'])
   })
 
+  it.each(['this.#handle?.sync()', 'segment?.handle.write(bytes)', 'store?.journal.commit([])', 'handle?.truncate(0)'])(
+    'sees that %s may do nothing',
+    (line) => {
+      expect(breaches({ 'base/a.ts': line })).toEqual([
+        expect.stringContaining('may do nothing; a missing handle is an error'),
+      ])
+    },
+  )
+
+  it('lets a handle that may be missing be closed', () => {
+    expect(breaches({ 'base/a.ts': 'await handle?.close(); await segment?.handle.close()' })).toEqual([])
+  })
+
   it('knows every room', () => {
     expect(breaches({ 'attic/a.ts': '' })).toEqual(['attic/a.ts:1: the room attic is not in the table'])
   })

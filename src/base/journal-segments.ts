@@ -41,8 +41,10 @@ export class JournalSegments {
     this.#untilPreparing = options.prepareAfterBytes
   }
 
-  get number(): number {
-    return this.#current?.number ?? 0
+  /** Throws instead of doing nothing: a write or sync without a file must never look like a durable one. */
+  get #open(): Segment {
+    if (this.#current === undefined) throw new Error('the journal has no open segment')
+    return this.#current
   }
 
   async start(number: number): Promise<void> {
@@ -51,19 +53,19 @@ export class JournalSegments {
 
   /** A failure may leave a part behind: see `undo`. Undefined when it is done already. */
   write(bytes: Uint8Array): Promise<void> | undefined {
-    const wouldGrow = this.#position + bytes.length > (this.#current?.allocated ?? 0)
+    const wouldGrow = this.#position + bytes.length > this.#open.allocated
     if (this.#next !== undefined && wouldGrow) return this.#rotateAndWrite(bytes)
-    return this.#current?.handle.write(bytes, this.#position)
+    return this.#open.handle.write(bytes, this.#position)
   }
 
   async #rotateAndWrite(bytes: Uint8Array): Promise<void> {
     await this.rotate()
-    await this.#current?.handle.write(bytes, 0)
+    await this.#open.handle.write(bytes, 0)
   }
 
   /** Makes the last write durable. `bytes` is its length. */
   async sync(bytes: number): Promise<void> {
-    await this.#current?.handle.sync()
+    await this.#open.handle.sync()
     this.#position += bytes
     this.#untilPreparing -= bytes
     if (this.#untilPreparing > 0 || this.#next !== undefined || this.#isClosing) return
@@ -74,19 +76,18 @@ export class JournalSegments {
 
   /** Takes back what a failed write may have left. */
   async undo(): Promise<void> {
-    if (this.#current === undefined) return
-    await this.#current.handle.truncate(this.#position)
-    this.#current.allocated = this.#position
+    await this.#open.handle.truncate(this.#position)
+    this.#open.allocated = this.#position
   }
 
   /** Goes on in the next segment; returns the number of the one that is complete. */
   async rotate(): Promise<number> {
-    const complete = this.#current
+    const complete = this.#open
     await this.#preparing
-    this.#use(this.#next ?? (await this.#create(this.number + 1)))
+    this.#use(this.#next ?? (await this.#create(complete.number + 1)))
     this.#next = undefined
-    await complete?.handle.close()
-    return complete?.number ?? 0
+    await complete.handle.close()
+    return complete.number
   }
 
   /** Ends the preparations, so that a rotation need not wait for them. */
@@ -100,9 +101,12 @@ export class JournalSegments {
     await this.#preparing
     // One that holds nothing is of no use to the next start.
     const blank = this.#position === 0 ? this.#current : undefined
-    for (const segment of [this.#current, this.#next]) await segment?.handle.close()
+    const next = this.#next
+    for (const segment of [this.#current, next]) await segment?.handle.close()
+    this.#current = undefined
+    this.#next = undefined
     if (keepFiles) return
-    for (const segment of [blank, this.#next]) if (segment !== undefined) await this.#remove(segment)
+    for (const segment of [blank, next]) if (segment !== undefined) await this.#remove(segment)
   }
 
   async #remove({ handle }: Segment): Promise<void> {
@@ -123,7 +127,7 @@ export class JournalSegments {
 
   async #prepare(): Promise<void> {
     const { files, directory, log, segmentBytes, fence } = this.#options
-    const number = this.number + 1
+    const number = this.#open.number + 1
     const path = `${directory}/${number}.log`
     try {
       const lost = fence()

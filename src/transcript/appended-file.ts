@@ -100,6 +100,12 @@ export class AppendedFile {
     this.#identity = this.#handle.stat().identity
   }
 
+  /** Throws instead of doing nothing: a write or sync without a file must never look like a durable one. */
+  get #openHandle(): FileHandle {
+    if (this.#handle === undefined) throw new Error('the transcript file is not open')
+    return this.#handle
+  }
+
   /**
    * All of it, behind the lines that were kept, or nothing: then those are still kept. After `openForAppending`.
    * Undefined when it is done already.
@@ -107,8 +113,7 @@ export class AppendedFile {
   append(text: string): Promise<void> | undefined {
     const earlier = this.writing
     if (earlier !== undefined) return earlier.then(() => this.append(text))
-    const handle = this.#handle
-    if (handle === undefined) throw new Error('the file is not open')
+    const handle = this.#openHandle
     const batch = { bytes: Buffer.from(this.#kept + text), kept: this.#kept.length, keptBytes: this.#keptBytes }
     try {
       const writing = handle.write(batch.bytes)
@@ -164,7 +169,7 @@ export class AppendedFile {
   }
 
   async sync(): Promise<void> {
-    await this.#handle?.sync()
+    await this.#openHandle.sync()
   }
 
   async syncName(): Promise<void> {

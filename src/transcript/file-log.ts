@@ -246,7 +246,7 @@ export class FileLog implements EntryLog {
       this.#lock.fence()
       if (this.#toMend !== undefined || suspects.has(this.#file.path)) await this.#mend()
       if (alongside.length > 0) requireJournal(journal)
-      if (batch.length === 0) return await journal?.journal.commit(alongside)
+      if (batch.length === 0) return await requireJournal(journal).journal.commit(alongside)
       const prefix = this.#prefix()
       const start = this.#file.size
       const text = prefix + textOf(batch)

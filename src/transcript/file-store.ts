@@ -157,7 +157,7 @@ export class FileTranscriptStore implements TranscriptStore {
     const path = this.#path(sessionId)
     const { files, journal } = this.#options
     await this.#open.end(sessionId)
-    await journal?.journal.commit([goneRecord(sessionId)])
+    if (journal !== undefined) await journal.journal.commit([goneRecord(sessionId)])
     for (const name of await this.#archivesOf(sessionId)) await files.remove(name)
     await files.removeDirectory(`${path.slice(0, -'.jsonl'.length)}.blobs`)
     const base = path.slice(this.#directory.length + 1)

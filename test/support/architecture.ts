@@ -136,10 +136,26 @@ function wallTimeBreaches(file: SourceFile): string[] {
   )
 }
 
+/** A missing handle or journal would make such a call a silent no-op, and what it should have stored look durable. */
+const OPTIONAL_DURABILITY =
+  /\?\.(?:\w+\.)*(?:sync|truncate|commit|syncDirectory)\(|[hH]andle\?\.(?!close\b)\w+\(|\?\.handle\.(?!close\b)\w+\(/g
+
+function durabilityBreaches(file: SourceFile): string[] {
+  return [...file.code.matchAll(OPTIONAL_DURABILITY)].map(
+    (match) =>
+      `${file.path}:${lineAt(file.code, match.index)}: ${match[0]} may do nothing; a missing handle is an error`,
+  )
+}
+
 /** Every breach as `file:line: what is wrong`. */
 export function breachesOf(files: readonly SourceFile[]): string[] {
   return [
-    ...files.flatMap((file) => [...importBreaches(file, files), ...outsideBreaches(file), ...wallTimeBreaches(file)]),
+    ...files.flatMap((file) => [
+      ...importBreaches(file, files),
+      ...outsideBreaches(file),
+      ...wallTimeBreaches(file),
+      ...durabilityBreaches(file),
+    ]),
     ...cycles(files),
   ]
 }

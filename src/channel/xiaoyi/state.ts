@@ -33,7 +33,7 @@ interface StateRecord {
 export class XiaoyiState implements JournalTopic {
   readonly name = TOPIC
   readonly #sections: Readonly<Record<StateSection, Remembered<string>>>
-  #journal: Journal | undefined
+  #journal: Pick<Journal, 'commit'> | undefined
 
   constructor(maxEntries = MAX_ENTRIES) {
     const section = (): Remembered<string> => new Remembered(maxEntries)
@@ -41,7 +41,7 @@ export class XiaoyiState implements JournalTopic {
   }
 
   /** After recovery. */
-  attach(journal: Journal): void {
+  attach(journal: Pick<Journal, 'commit'>): void {
     this.#journal = journal
   }
 
@@ -73,8 +73,9 @@ export class XiaoyiState implements JournalTopic {
   }
 
   async #change(record: StateRecord): Promise<void> {
+    if (this.#journal === undefined) throw new Error('no journal is attached')
     this.#put(record)
-    await this.#journal?.commit([{ topic: TOPIC, data: record }])
+    await this.#journal.commit([{ topic: TOPIC, data: record }])
   }
 
   #put({ section, key, value }: StateRecord): void {

@@ -47,7 +47,7 @@ test('what did not change is not written again', async () => {
   const files = new MemoryFiles()
   const { state, journal } = await open(files)
   let commits = 0
-  state.attach({ ...journal, recovery: journal.recovery, commit: (records) => (commits++, journal.commit(records)) })
+  state.attach({ commit: (records) => (commits++, journal.commit(records)) })
   await state.set('pushIds', 'conversation', 'push')
   await state.set('pushIds', 'conversation', 'push')
   await state.delete('pushIds', 'other')
