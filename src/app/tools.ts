@@ -12,6 +12,8 @@ import { VERSION } from './version.ts'
 export interface Toolbox {
   readonly registry: ToolRegistry
   readonly mcp: McpServers | undefined
+  /** Why something the configuration names is not offered. */
+  readonly notes: readonly string[]
   close(): Promise<void>
 }
 
@@ -19,7 +21,13 @@ export interface Toolbox {
 export async function openTools(platform: Platform, config: Config, paths: HomePaths): Promise<Toolbox> {
   const mcp = await openMcp(platform, config, paths)
   const registry = createToolRegistry(builtInTools(platform, config, paths), mcp === undefined ? [] : [mcp.tools])
-  return { registry, mcp, close: async () => mcp?.close() }
+  return { registry, mcp, notes: notesOn(config), close: async () => mcp?.close() }
+}
+
+function notesOn({ agent }: Config): readonly string[] {
+  return agent.tools.includes('exec') && agent.exec.allow.length === 0
+    ? ['exec is off: agent.exec.allow lists no program it may run']
+    : []
 }
 
 function builtInTools(platform: Platform, { agent }: Config, { workspace }: HomePaths): readonly Tool[] {

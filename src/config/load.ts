@@ -77,8 +77,8 @@ async function examine(options: LoadConfigOptions): Promise<Examined> {
   if (file === undefined) return { config: undefined, problems: inOrder(problems) }
 
   const complete = withWellKnownProviders(file, options.env)
-  for (const { path, message, code } of breaches(complete))
-    problems.push({ ...locate(path, 'error', message), ...(code && { code }) })
+  for (const { path, message, code, severity = 'error' } of breaches(complete))
+    problems.push({ ...locate(path, severity, message), ...(code && { code }) })
   return { config: toConfig(complete), problems: inOrder(problems) }
 }
 

@@ -7,11 +7,21 @@ export interface RuleBreach {
   readonly path: KeyPath
   readonly message: string
   readonly code?: ConfigProblem['code']
+  /** An error unless it says otherwise. */
+  readonly severity?: ConfigProblem['severity']
 }
 
 /** What no single key shows: keys that need each other, or exclude each other. */
 export function breaches(file: FileConfig): readonly RuleBreach[] {
-  return [...listen(file), ...providers(file), ...models(file), ...mcpServers(file), ...xiaoyi(file), ...pruning(file)]
+  return [
+    ...listen(file),
+    ...providers(file),
+    ...models(file),
+    ...mcpServers(file),
+    ...tools(file),
+    ...xiaoyi(file),
+    ...pruning(file),
+  ]
 }
 
 function* listen({ listen }: FileConfig): Generator<RuleBreach> {
@@ -70,6 +80,16 @@ function* mcpServers(file: FileConfig): Generator<RuleBreach> {
     if ((server.command === undefined) === (server.url === undefined)) {
       yield { path: ['agent', 'mcp', 'servers', name], message: 'an MCP server needs either command or url' }
     }
+  }
+}
+
+function* tools({ agent }: FileConfig): Generator<RuleBreach> {
+  const at = agent.tools.indexOf('exec')
+  if (at < 0 || agent.exec.allow.length > 0) return
+  yield {
+    path: ['agent', 'tools', at],
+    severity: 'warning',
+    message: 'exec stays off until agent.exec.allow lists the programs it may run, for example ["ls"]',
   }
 }
 

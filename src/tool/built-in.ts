@@ -32,7 +32,7 @@ export interface BuiltInToolParts {
 const CREATE: Readonly<Record<string, (parts: BuiltInToolParts) => Tool>> = {
   time: createTimeTool,
   calculator: () => createCalculatorTool(),
-  files: createFilesTool,
+  files: (parts) => createFilesTool({ ...parts, protectVersionControl: (parts.exec?.allow.length ?? 0) > 0 }),
   fetch: (parts) => createFetchTool({ ...parts, ...parts.fetch }),
   exec: (parts) => {
     if (parts.exec === undefined || parts.exec.allow.length === 0) {

@@ -11,7 +11,11 @@ export async function listTools(options: CommonOptions): Promise<void> {
     const tools = describeTools(toolbox.registry)
     const servers = toolbox.mcp?.status() ?? []
     if (options.json === true) {
-      return printJson({ tools: tools.map((tool) => ({ ...tool })), servers: servers as unknown as JsonObject[] })
+      return printJson({
+        tools: tools.map((tool) => ({ ...tool })),
+        servers: servers as unknown as JsonObject[],
+        notes: toolbox.notes,
+      })
     }
     const rows = tools.map((tool) => [
       tool.name,
@@ -22,6 +26,7 @@ export async function listTools(options: CommonOptions): Promise<void> {
     printLines(
       tools.length === 0 ? ['no tools are switched on'] : table([['NAME', 'FROM', 'ARGUMENTS', 'WHAT'], ...rows]),
     )
+    printLines(toolbox.notes)
     for (const server of servers)
       if (server.problem !== undefined) printLines([`MCP server ${server.server}: ${server.problem}`])
   })

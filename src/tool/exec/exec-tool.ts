@@ -7,6 +7,7 @@ import { errorResult } from '../results.ts'
 import type { Tool, ToolResult } from '../tool.ts'
 import { describeAllowList, isAllowed, parseAllowList } from './allow-list.ts'
 import { BoundedOutput } from './bounded-output.ts'
+import { NEUTRAL_ENVIRONMENT } from './neutral-environment.ts'
 
 export interface ExecToolOptions {
   readonly commands: Commands
@@ -108,7 +109,7 @@ async function run(options: Run, signal: AbortSignal): Promise<ToolResult> {
       program: options.program,
       arguments: options.commandArguments,
       directory: options.directory,
-      environment: { ...options.commands.baseEnvironment(), ...options.environment },
+      environment: { ...options.commands.baseEnvironment(), ...NEUTRAL_ENVIRONMENT, ...options.environment },
     },
     { onStdout: keep(stdout), onStderr: keep(stderr) },
   )

@@ -6,6 +6,7 @@ import { errorResult, textResult } from '../results.ts'
 import type { Tool, ToolResult } from '../tool.ts'
 import { editText, listFolder, sliceLines } from './actions.ts'
 import { FILE_LIMITS, type FileLimits, readTextFile, writeTextFile } from './text-file.ts'
+import { refuseVersionControl } from './version-control.ts'
 import { PathRefused, resolveInWorkspace, type WorkspacePath } from './workspace.ts'
 
 export interface FilesToolOptions {
@@ -14,6 +15,8 @@ export interface FilesToolOptions {
   /** Absolute; created when it is missing. Nothing outside it is read or written. */
   readonly workspace: string
   readonly limits?: Partial<FileLimits>
+  /** True where programs may be run: then the folders of version control are read only. */
+  readonly protectVersionControl?: boolean
 }
 
 type Action = 'read' | 'list' | 'write' | 'append' | 'edit' | 'move' | 'delete'
@@ -84,6 +87,7 @@ class FileActions {
   async run(): Promise<ToolResult> {
     const at = await this.#resolve('path')
     const action = this.#action()
+    if (action !== 'read' && action !== 'list') this.#refuseProtected(at)
     switch (action) {
       case 'read':
         return this.#read(at)
@@ -130,6 +134,7 @@ class FileActions {
 
   async #move(from: WorkspacePath): Promise<ToolResult> {
     const to = await this.#resolve('to')
+    this.#refuseProtected(to)
     if (from.stat === undefined) throw new PathRefused(`"${from.name}" does not exist`)
     if (from.isLinked) throw linkRefused(from)
     if (from.name === '.' || to.name === '.') throw new PathRefused('the workspace itself cannot be moved')
@@ -155,6 +160,10 @@ class FileActions {
     } else await files.remove(at.path)
     await files.syncDirectory(directoryOf(at.path))
     return textResult(`Deleted ${at.name}.`, { filesRemoved: [at.name] })
+  }
+
+  #refuseProtected(at: WorkspacePath): void {
+    if (this.#parts.protectVersionControl === true) refuseVersionControl(at)
   }
 
   #content(at: WorkspacePath): Promise<string> {

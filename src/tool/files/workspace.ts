@@ -13,6 +13,8 @@ export interface WorkspacePath {
   readonly name: string
   /** Absolute, every symbolic link on the way resolved. */
   readonly path: string
+  /** `path` below the resolved workspace; differs from `name` where a link is on the way. */
+  readonly realName: string
   readonly stat: FileStat | undefined
   /** Some name on the way is a link: `path` is elsewhere in the workspace. */
   readonly isLinked: boolean
@@ -49,8 +51,8 @@ export function toSegments(path: string): readonly string[] {
  * resolved workspace. What comes after it does not exist yet and cannot be a link; a link to nowhere is refused,
  * because writing to it would create its target.
  */
-export async function resolveInWorkspace(files: Files, workspace: string, path: string): Promise<WorkspacePath> {
-  const segments = toSegments(path)
+export async function resolveInWorkspace(files: Files, workspace: string, asked: string): Promise<WorkspacePath> {
+  const segments = toSegments(asked)
   const root = await files.realPath(workspace)
   const name = segments.join('/') || '.'
   let real = root
@@ -60,7 +62,8 @@ export async function resolveInWorkspace(files: Files, workspace: string, path: 
     const stat = await files.stat(next)
     if (stat === undefined) {
       if ((await files.list(real)).includes(segment)) throw new PathRefused(`"${name}" goes through a broken link`)
-      return { name, path: joinPath(real, ...segments.slice(depth)), stat: undefined, isLinked }
+      const path = joinPath(real, ...segments.slice(depth))
+      return { name, path, realName: below(root, path), stat: undefined, isLinked }
     }
     real = await files.realPath(next)
     isLinked ||= real !== next
@@ -71,7 +74,11 @@ export async function resolveInWorkspace(files: Files, workspace: string, path: 
   }
   const stat = await files.stat(real)
   if (stat?.kind === 'other') throw new PathRefused(`"${name}" is neither a file nor a folder`)
-  return { name, path: real, stat, isLinked }
+  return { name, path: real, realName: below(root, real), stat, isLinked }
+}
+
+function below(root: string, path: string): string {
+  return path.slice(root === '/' ? 1 : root.length + 1)
 }
 
 export function isInside(root: string, path: string): boolean {

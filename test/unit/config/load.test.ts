@@ -188,6 +188,15 @@ describe('unknown keys', () => {
     expect(checked[0]).toMatch(/^\/home\/bridge.json:1:\d+: /)
   })
 
+  it('says that exec without an allow-list stays off', async () => {
+    const { warnings } = await load('{ "agent": { "tools": ["time", "exec"] } }')
+    expect(warnings.map(formatProblem)).toEqual([
+      '/home/bridge.json:1:32: agent.tools[1]: exec stays off until agent.exec.allow lists the programs it may run, for example ["ls"]',
+    ])
+    const allowed = await load('{ "agent": { "tools": ["exec"], "exec": { "allow": ["ls"] } } }')
+    expect(allowed.warnings).toEqual([])
+  })
+
   it('are errors in check and do not hide other problems', async () => {
     const files = await filesWith('{ "foreign": 1, "listen": { "port": "x", "other": 2 } }')
     const found = await checkConfig({ files, path, env: {} })
