@@ -14,6 +14,7 @@ import { createToolRunner } from '../src/tool/run-tool-calls.ts'
 import { createMemoryStore } from '../src/transcript/memory-store.ts'
 import { cleanStep } from '../src/turn/cleanup.ts'
 import type { TurnModel, TurnParts } from '../src/turn/parts.ts'
+import { LearnedWindows } from '../src/session/learned-windows.ts'
 import { runTurn } from '../src/turn/turn.ts'
 
 /**
@@ -44,7 +45,8 @@ function instantModel(api: ModelApi, model: string): TurnModel {
     },
   }
   const limits = { contextWindow: 1_000_000, maxOutputTokens: 8_000, acceptsImages: false }
-  return { name: `${provider.name}/${model}`, provider, model, ...limits }
+  const window = { tokens: limits.contextWindow, source: 'configuration' } as const
+  return { window, name: `${provider.name}/${model}`, provider, model, ...limits }
 }
 
 async function openParts(model: TurnModel, past: number): Promise<TurnParts> {
@@ -78,6 +80,7 @@ async function openParts(model: TurnModel, past: number): Promise<TurnParts> {
     hooks: createHookRunner({ sources: [], clock: systemClock }),
     counter: createTokenCounter(),
     spending: { check: () => undefined, record: () => [] },
+    windows: new LearnedWindows(systemClock),
     clock: systemClock,
     log: silentLog,
     onSettled: () => undefined,

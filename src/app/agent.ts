@@ -35,6 +35,7 @@ const DEMO_INFO: ModelInfo = {
   thinking: false,
   prices: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
   known: true,
+  windowSource: 'catalogue',
 }
 
 export interface AgentOptions {
@@ -124,6 +125,7 @@ function toTurnModel({ ref, provider, model, info }: ResolvedModel, config: Conf
     provider,
     model,
     contextWindow: info.contextWindow,
+    window: { tokens: info.contextWindow, source: info.windowSource },
     maxOutputTokens: Math.min(config.agent.max_output_tokens ?? info.maxOutputTokens, info.maxOutputTokens),
     acceptsImages: info.images,
   }

@@ -109,7 +109,7 @@ interface GatewayDeps {
 }
 
 function createGateway({ clock, ids, log }: Platform, { config, agent, storage, metrics }: GatewayDeps): Gateway {
-  const { journal, directory, delivery, control, sessionsFile, transcripts, usage } = storage
+  const { journal, directory, delivery, control, sessionsFile, transcripts, usage, windows } = storage
   const gateway: Gateway = new Gateway({
     clock,
     ids,
@@ -131,7 +131,16 @@ function createGateway({ clock, ids, log }: Platform, { config, agent, storage, 
       replies: () => delivery.counts(),
     }),
     converse: (message, context) =>
-      converse(message, context, { clock, log, directory, transcripts, agent, usage, spending: config.budget }),
+      converse(message, context, {
+        clock,
+        log,
+        directory,
+        transcripts,
+        agent,
+        usage,
+        windows,
+        spending: config.budget,
+      }),
     commands: createSessionCommands({
       journal,
       directory,

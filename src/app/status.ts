@@ -34,5 +34,6 @@ export function createStatus(deps: StatusDeps): () => JsonObject {
     replies: storage.delivery.counts(),
     channels: Object.fromEntries([...channels].map(([name, channel]) => [name, channel.status()])),
     providers: Object.fromEntries(agent.providers.health()),
+    learnedWindows: storage.windows.list().map((learned) => ({ ...learned })),
   })
 }

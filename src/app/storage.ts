@@ -7,6 +7,7 @@ import type { DeliveryFate, Reply } from '../core/inbound.ts'
 import { Delivery } from '../gateway/delivery.ts'
 import { SessionControl } from '../session/control.ts'
 import { SessionDirectory } from '../session/directory.ts'
+import { LearnedWindows } from '../session/learned-windows.ts'
 import { ExportHistory, SessionsFile } from '../session/sessions-file.ts'
 import { UsageLedger } from '../session/usage-ledger.ts'
 import { openFileStore, type FileTranscriptStore } from '../transcript/file-store.ts'
@@ -24,6 +25,7 @@ export interface Storage {
   readonly directory: SessionDirectory
   readonly delivery: Delivery
   readonly usage: UsageLedger
+  readonly windows: LearnedWindows
   /** Kept while the channel is switched off, too. */
   readonly xiaoyi: XiaoyiState
   readonly sessionsFile: SessionsFile
@@ -91,6 +93,7 @@ async function openLocked(
   const history = new ExportHistory()
   const topic = new TranscriptTopic()
   const usage = new UsageLedger(clock)
+  const windows = new LearnedWindows(clock)
   const xiaoyi = new XiaoyiState()
   const delivery = new Delivery({
     clock,
@@ -108,7 +111,7 @@ async function openLocked(
     files,
     log,
     directory: paths.journal,
-    topics: [directory, history, delivery, usage, xiaoyi, topic],
+    topics: [directory, history, delivery, usage, windows, xiaoyi, topic],
     fence: () => lock.lost(),
     onFailed: (error) => options.onJournalFailed(error),
   })
@@ -141,7 +144,7 @@ async function openLocked(
     onLeaving: (key, sessionId, reason) => tellLeaving(options.hooks, { session: key, sessionId }, reason),
   })
   const unwrittenEntries = (): Iterable<unknown> => topic.snapshot()
-  return { journal, directory, delivery, usage, xiaoyi, sessionsFile, transcripts, control, unwrittenEntries }
+  return { journal, directory, delivery, usage, windows, xiaoyi, sessionsFile, transcripts, control, unwrittenEntries }
 }
 
 /** Hooks hear of it before it happens and after; neither can prevent it. */

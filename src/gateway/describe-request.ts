@@ -1,4 +1,4 @@
-import type { JsonObject } from '../base/json.ts'
+import { isRecord, type JsonObject } from '../base/json.ts'
 import type { Entry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import { prepareHistory } from '../history/prepare.ts'
@@ -36,14 +36,43 @@ export function describeRequest(
     hash: record.hash,
     hashMatches: matches,
     estimatedTokens: record.estimate,
+    ...windowFacts(record),
     ...(body === undefined ? {} : { body }),
     rendered: [
       `request ${n} to ${provider}/${record.model} (${record.api}), about ${record.estimate} tokens`,
+      ...windowLine(record),
       `${record.hash}: ${verdict}`,
       '',
       report === undefined ? 'the report of this request cannot be read' : renderReport(report),
     ].join('\n'),
   }
+}
+
+function windowFacts(record: RequestRecord): JsonObject {
+  const contextWindow = windowOf(record)
+  const { windowLearned } = record
+  return {
+    ...(contextWindow === undefined ? {} : { contextWindow }),
+    ...(windowLearned === undefined ? {} : { windowLearned }),
+  }
+}
+
+/** The entry may be another program's. */
+function windowOf({ input }: RequestRecord): number | undefined {
+  const budget: unknown = input.budget
+  return isRecord(budget) && typeof budget['contextWindow'] === 'number' ? budget['contextWindow'] : undefined
+}
+
+const LEARNED_HOW: Readonly<Record<string, string>> = {
+  told: 'as the provider said when it refused a longer request',
+  halved: 'found by halving after refusals that named no number',
+}
+
+function windowLine(record: RequestRecord): readonly string[] {
+  const contextWindow = windowOf(record)
+  if (contextWindow === undefined) return []
+  const how = LEARNED_HOW[record.windowLearned ?? '']
+  return [`for a window of ${contextWindow} tokens${how === undefined ? '' : `, ${how}`}`]
 }
 
 function rebuild(

@@ -77,8 +77,8 @@ export function maxTokensPerResult(budget: HistoryBudget): number {
 
 /** In estimated tokens; a history always gets enough room for one short exchange. */
 export function maxHistoryTokens(budget: HistoryBudget): number {
-  const free = budget.contextWindow - budget.reservedTokens - budget.fixedTokens
-  return Math.max(MIN_HISTORY_TOKENS, Math.floor(free / budget.calibration))
+  const free = (budget.contextWindow - budget.reservedTokens) / budget.calibration - budget.fixedTokens
+  return Math.max(MIN_HISTORY_TOKENS, Math.floor(free))
 }
 
 export const MIN_HISTORY_TOKENS = 256

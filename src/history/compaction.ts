@@ -35,7 +35,7 @@ export function shouldCompact(
   settings: CompactionSettings,
 ): boolean {
   if (settings.mode === 'off') return false
-  const room = budget.contextWindow - budget.reservedTokens - budget.fixedTokens
+  const room = budget.contextWindow - budget.reservedTokens - budget.fixedTokens * budget.calibration
   const latest = latestCompaction(entries)
   if (latest !== undefined && undoDetails(latest) !== undefined) return tokens.wanted > room
   return tokens.wanted > Math.min(Math.floor(budget.contextWindow * settings.maxHistoryShare), room)
@@ -43,7 +43,7 @@ export function shouldCompact(
 
 /** What is left when every message is gone. When this does not fit, no compaction can help and a person has to know. */
 export function exceedsWindowWithoutHistory(budget: HistoryBudget): boolean {
-  return budget.fixedTokens + budget.reservedTokens >= budget.contextWindow
+  return budget.fixedTokens * budget.calibration + budget.reservedTokens >= budget.contextWindow
 }
 
 export interface CompactionPlan {

@@ -1,43 +1,63 @@
-import { estimateMessageTokens } from '../core/tokens.ts'
-import type { PreparedMessage } from '../core/message.ts'
-import { maxTokensPerResult, type HistoryBudget } from './budget.ts'
+import type { HistoryBudget } from './budget.ts'
 
-/** Where the recovery of one turn stands after the provider said that a request was too long. */
-export interface OverflowState {
-  /** Compactions tried for this reason, successful or not. */
-  readonly compactions: number
-  readonly truncated: boolean
-  readonly compactionFailed: boolean
-  /** `hasLargeResults` of the messages that were refused. */
-  readonly hasLargeResults: boolean
+/** What a provider said when it refused a request for its length. */
+export interface LengthRefusal {
+  /** Tokens one request may have; absent when it did not say. */
+  readonly contextWindow?: number
+  /** Tokens it counted in the prompt. */
+  readonly promptTokens?: number
+  /** Its limit is one of bytes, which says nothing about the window. */
+  readonly isAboutBytes?: boolean
 }
 
-export type OverflowStep =
-  /** Prepare again with this budget, then send. */
-  | { readonly kind: 'truncate'; readonly budget: HistoryBudget }
-  /** Compact, then prepare and send; the budget takes the refusal into account. */
-  | { readonly kind: 'compact'; readonly budget: HistoryBudget }
-  | { readonly kind: 'give-up'; readonly reason: 'context_overflow' | 'compaction_failure' }
+/** The sizes the next request is prepared for. */
+export interface Sizes {
+  readonly contextWindow: number
+  /** At least this, whatever earlier answers were measured with. */
+  readonly calibration: number
+}
 
-export const MAX_OVERFLOW_COMPACTIONS = 3
+export type SizesAfterRefusal = Sizes & {
+  /** `told`: the provider's number. `halved`: ours was wrong by an unknown amount. `estimate`: we count too few tokens. */
+  readonly by: 'told' | 'halved' | 'estimate'
+}
+
+export interface RefusedRequest {
+  /** What we had counted in it, uncalibrated. */
+  readonly estimate: number
+  /** The provider has named its window before, and the request was prepared for that. */
+  readonly isWindowTold: boolean
+  /** No more than this is believed, whatever the provider says: the configuration's number. */
+  readonly largestWindow: number
+}
+
+/** Refusals of one request before the conversation is given up; enough to halve the largest window to the smallest. */
+export const MAX_LENGTH_REFUSALS = 16
+/** Nothing that is sold or run has less; below it the refusal is about something else. */
+export const SMALLEST_HALVED_WINDOW = 512
+
+/** Estimates are lower than the truth for some scripts: a little more is left free than was measured. */
+const MARGIN = 1.05
+const STRICTER = 1.25
+const HALF_THE_BYTES = 2
 
 /**
- * What to do next: shorten large results once if they are the likely cause, else compact, at most three times, then give
- * up with a clear error. The session stays as it is and usable. The refusal itself is a measurement: the estimate was
- * too low, so the calibration rises with every step.
+ * What to believe after a refusal. A window that the provider names is its window; when the request was prepared for
+ * that one already, our estimate is too low; when it names none, half of what we believe is tried. Undefined when
+ * nothing smaller is left to try.
  */
-export function planOverflowRecovery(state: OverflowState, budget: HistoryBudget): OverflowStep {
-  const stricter = { ...budget, calibration: budget.calibration * 1.25 }
-  if (state.hasLargeResults && !state.truncated) {
-    return { kind: 'truncate', budget: { ...stricter, maxToolResultShare: budget.maxToolResultShare / 3 } }
-  }
-  if (state.compactionFailed) return { kind: 'give-up', reason: 'compaction_failure' }
-  if (state.compactions >= MAX_OVERFLOW_COMPACTIONS) return { kind: 'give-up', reason: 'context_overflow' }
-  return { kind: 'compact', budget: stricter }
-}
-
-/** Results that have been cut to their share already are still the likely cause when they fill half of it. */
-export function hasLargeResults(messages: readonly PreparedMessage[], budget: HistoryBudget): boolean {
-  const large = maxTokensPerResult(budget) / 2 / budget.calibration
-  return messages.some((message) => message.role === 'toolResult' && estimateMessageTokens(message) > large)
+export function sizesAfterRefusal(
+  refusal: LengthRefusal,
+  { contextWindow, calibration }: Pick<HistoryBudget, 'contextWindow' | 'calibration'>,
+  { estimate, isWindowTold, largestWindow }: RefusedRequest,
+): SizesAfterRefusal | undefined {
+  const measured = refusal.promptTokens === undefined ? 0 : (refusal.promptTokens / Math.max(1, estimate)) * MARGIN
+  const told = refusal.contextWindow === undefined ? undefined : Math.min(refusal.contextWindow, largestWindow)
+  if (told !== undefined && (told !== contextWindow || !isWindowTold))
+    return { contextWindow: told, calibration: Math.max(calibration, measured), by: 'told' }
+  if (told !== undefined)
+    return { contextWindow, calibration: Math.max(calibration * STRICTER, measured), by: 'estimate' }
+  if (refusal.isAboutBytes === true) return { contextWindow, calibration: calibration * HALF_THE_BYTES, by: 'estimate' }
+  const half = Math.floor(contextWindow / 2)
+  return half < SMALLEST_HALVED_WINDOW ? undefined : { contextWindow: half, calibration, by: 'halved' }
 }

@@ -20,6 +20,8 @@ export interface RequestRecord {
   readonly model: string
   readonly api: string
   readonly input: Omit<HistoryInput, 'entries' | 'policy'>
+  /** The window of the budget was learned from refusals, and how. */
+  readonly windowLearned?: string
   /** Estimated tokens of the whole request, uncalibrated; the next calibration compares it with the reported usage. */
   readonly estimate: number
   /** `hashOfBody` of the exact bytes sent. */
@@ -32,9 +34,10 @@ export interface RequestFacts {
   readonly input: HistoryInput
   readonly prepared: PreparedHistory
   readonly body: string
+  readonly windowLearned?: string
 }
 
-export function createRequestRecord({ n, input, prepared, body }: RequestFacts): RequestRecord {
+export function createRequestRecord({ n, input, prepared, body, windowLearned }: RequestFacts): RequestRecord {
   const { entries, policy: _, ...settings } = input
   return {
     n,
@@ -42,6 +45,7 @@ export function createRequestRecord({ n, input, prepared, body }: RequestFacts):
     model: input.target.model,
     api: input.target.api,
     input: settings,
+    ...(windowLearned === undefined ? {} : { windowLearned }),
     estimate: prepared.tokens.raw + input.budget.fixedTokens,
     hash: hashOfBody(body),
     report: encodeReport(prepared.report),

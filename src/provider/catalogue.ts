@@ -13,6 +13,8 @@ export interface ModelInfo {
   readonly prices: Prices
   /** False when the model is not in the catalogue and the numbers are careful guesses. */
   readonly known: boolean
+  /** Where `contextWindow` comes from. */
+  readonly windowSource: 'configuration' | 'catalogue' | 'guess'
   /** How this endpoint wants to be asked to think, when it is not what the model's id suggests. */
   readonly reasoning?: ReasoningStyle
 }
@@ -35,6 +37,7 @@ const UNKNOWN: ModelInfo = {
   thinking: false,
   prices: NO_PRICES,
   known: false,
+  windowSource: 'guess',
 }
 
 /** What is true of every newer model of a family, for ids younger than the catalogue. */
@@ -59,7 +62,12 @@ export function catalogueIds(provider: string): readonly string[] {
 
 export function modelInfo(model: string, override: ModelOverride = {}): ModelInfo {
   const base = find(model) ?? guess(model)
-  return { ...base, ...override, prices: { ...base.prices, ...override.prices } }
+  return {
+    ...base,
+    ...override,
+    prices: { ...base.prices, ...override.prices },
+    windowSource: override.contextWindow === undefined ? base.windowSource : 'configuration',
+  }
 }
 
 /** As it is, without a date at the end, without a vendor in front (`anthropic/claude-…` at an aggregator). */
@@ -91,5 +99,6 @@ function fromRow(row: ModelRow): ModelInfo {
     thinking: abilities.endsWith('thinking'),
     prices: { input, output, cacheRead, cacheWrite },
     known: true,
+    windowSource: 'catalogue',
   }
 }

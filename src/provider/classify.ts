@@ -16,6 +16,11 @@ const OVERFLOW = [
   /input is too long for requested model/i, // Bedrock
   /reduce the length of the messages/i, // Groq
   /range of input length should be/i, // Qwen
+  /tokens when (?:the )?context (?:the )?overflows/i, // LM Studio
+  /longer than the (?:maximum model length|model's context length)/i, // vLLM, SGLang
+  /context length is only/i, // vLLM
+  /must be less than max_seq_len/i, // SiliconFlow
+  /exceed_context_size_error/i, // llama.cpp's type
 ]
 
 const QUOTA = /insufficient[_ ](?:quota|balance)|billing|credit balance|exceeded your current quota|arrears|payment/i

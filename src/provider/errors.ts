@@ -49,8 +49,14 @@ export function providerError(error: ProviderError, context: ErrorContext, facts
     ...(error.words.length === 0 ? {} : { reason: error.words.join(' ') }),
     ...(error.message === '' ? {} : { detail: error.message }),
     ...(error.retryDelayMs === undefined ? {} : { retryAfterMs: error.retryDelayMs }),
+    ...(code === 'MODEL_CONTEXT_OVERFLOW' ? lengthFacts(error) : {}),
     ...facts,
   })
+}
+
+function lengthFacts({ status, words, length }: ProviderError): ErrorFacts {
+  if (length !== undefined) return { ...length }
+  return status === 413 || words.includes('request_too_large') ? { failure: 'too many bytes' } : {}
 }
 
 /** Anything the connection threw. What is not a known failure passes unchanged: it is a defect, not the provider's. */

@@ -8,7 +8,7 @@ import type { UserBlock } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Transcript, TranscriptStore } from '../transcript/store.ts'
 import { runMaintenance } from '../turn/maintain.ts'
-import type { Instruction, TurnModel, TurnParts, TurnSettings } from '../turn/parts.ts'
+import type { Instruction, ModelWindows, TurnModel, TurnParts, TurnSettings } from '../turn/parts.ts'
 import { runTurn } from '../turn/turn.ts'
 import { parseSlash } from './commands.ts'
 import type { SessionDirectory } from './directory.ts'
@@ -41,6 +41,7 @@ export interface ConverseParts {
   readonly agent: AgentParts
   readonly usage: UsageLedger
   readonly spending: SpendingLimits
+  readonly windows: ModelWindows
 }
 
 export interface Conversation {
@@ -91,12 +92,13 @@ function turnParts(
   record: SessionRecord,
   transcript: Transcript,
   conversation: Conversation,
-  { agent, clock, log, usage, spending }: ConverseParts,
+  { agent, clock, log, usage, spending, windows }: ConverseParts,
 ): TurnParts {
   const { key, run } = message
   const { sessionId } = record
   const { tools, hooks, counter, resolveModel } = agent
-  const models = agent.modelsFor(record)
+  const [first, ...others] = agent.modelsFor(record)
+  const models = [windows.applyTo(first), ...others.map((model) => windows.applyTo(model))] as const
   return {
     session: key,
     sessionId,
@@ -109,6 +111,7 @@ function turnParts(
     resolveModel,
     clock,
     log,
+    windows,
     spending: {
       check: () => usage.check(sessionId, spending),
       record: (...paid) => usage.record(sessionId, ...paid),

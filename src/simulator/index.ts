@@ -22,6 +22,7 @@ export {
 } from './rules/index.ts'
 export { answerOf } from './provider/answering-model.ts'
 export type { CalledTool, Conversation, OfferedTool, Turn } from './provider/conversation.ts'
+export type { LengthRefusalStyle } from './provider/length-refusal.ts'
 export {
   isSimulatedProvider,
   runProviderSimulator,

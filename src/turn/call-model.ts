@@ -3,12 +3,12 @@ import { GatewayError, toGatewayError, type ErrorCode } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
 import { NO_USAGE, textOf, type AssistantMessage, type Usage } from '../core/message.ts'
 import { causeOf } from '../core/turn-stopped.ts'
-import type { HistoryBudget } from '../history/budget.ts'
-import { shouldCompact } from '../history/compaction.ts'
-import { hasLargeResults, planOverflowRecovery, type OverflowState } from '../history/overflow.ts'
+import { exceedsWindowWithoutHistory, shouldCompact } from '../history/compaction.ts'
+import { MAX_LENGTH_REFUSALS } from '../history/overflow.ts'
 import type { ToolSpec } from '../provider/provider.ts'
 import { compact } from './compact.ts'
 import { hookContext } from './hook-context.ts'
+import { learnWindow } from './learn-window.ts'
 import type { TurnModel, TurnParts } from './parts.ts'
 import { prepareRequest, type PreparedRequest, type RequestOptions } from './request.ts'
 import { unlessStopped } from './unless-stopped.ts'
@@ -94,8 +94,8 @@ async function callOne(
   signal: AbortSignal,
 ): Promise<AssistantMessage> {
   let options: RequestOptions = { tools: round.tools, systemPrompt: round.systemPrompt, projection: 'normal' }
-  let overflow: OverflowState = { compactions: 0, truncated: false, compactionFailed: false, hasLargeResults: false }
-  const prepared = await prepareRequest(model, options, parts)
+  let refusals = 0
+  const prepared = await prepareRequest(parts.windows.applyTo(model), options, parts)
   let request = await compactWhenDue(prepared, options, round.summaries, parts, signal)
   for (;;) {
     try {
@@ -106,19 +106,23 @@ async function callOne(
         // A refusal of the shape is ours, not the provider's: once more with everything left out that could offend.
         parts.log.warn('the provider refused the request; trying the safest form', { model: model.name })
         options = { ...options, projection: 'safest' }
+        request = await prepareRequest(request.model, options, parts)
       } else if (thrown.error.code === 'MODEL_REQUEST_INVALID' && options.tools.length > 0) {
         // Some servers take no tools at all; an answer without them is better than none.
         parts.log.warn('the provider refused the safest form too; trying it without tools', { model: model.name })
         options = { ...options, tools: [] }
+        request = await prepareRequest(request.model, options, parts)
       } else if (thrown.error.code === 'MODEL_CONTEXT_OVERFLOW') {
-        const recovered = await recoverFromOverflow(request, overflow, parts, signal)
-        if (recovered === undefined) throw thrown
-        overflow = recovered.state
-        options = { ...options, adjust: recovered.adjust }
+        const smaller = ++refusals > MAX_LENGTH_REFUSALS ? undefined : await makeSmaller(thrown, options, parts)
+        if (smaller === undefined) {
+          parts.windows.giveUp(model)
+          throw tooLongForGood(thrown)
+        }
+        options = smaller.options
+        request = await compactWhenDue(smaller.request, options, round.summaries, parts, signal)
       } else {
         throw thrown
       }
-      request = await prepareRequest(model, options, parts)
     }
   }
 }
@@ -134,43 +138,47 @@ async function compactWhenDue(
   if (!isDue || attempts.failed) return request
   const { kind } = await compact(request.model, request.input, 'the history exceeds its share', parts, signal)
   attempts.failed = kind === 'failed'
-  return kind === 'compacted' ? prepareRequest(request.model, options, parts) : request
+  return kind === 'compacted' ? prepareRequest(parts.windows.applyTo(request.model), options, parts) : request
 }
 
-interface Recovered {
-  readonly state: OverflowState
-  readonly adjust: (budget: HistoryBudget) => HistoryBudget
+interface Smaller {
+  readonly request: PreparedRequest
+  readonly options: RequestOptions
 }
 
-async function recoverFromOverflow(
-  request: PreparedRequest,
-  before: OverflowState,
+/** The request prepared for what its refusal taught; undefined when nothing smaller can be tried. */
+async function makeSmaller(
+  { error, request: refused }: ModelFailure,
+  before: RequestOptions,
   parts: TurnParts,
-  signal: AbortSignal,
-): Promise<Recovered | undefined> {
-  const { budget } = request.input
-  const state = { ...before, hasLargeResults: hasLargeResults(request.history.messages, budget) }
-  const step = planOverflowRecovery(state, budget)
-  parts.log.warn('the provider found the request too long', { step: step.kind, compactions: state.compactions })
-  switch (step.kind) {
-    case 'give-up':
-      return undefined
-    case 'truncate':
-      return { state: { ...state, truncated: true }, adjust: () => step.budget }
-    case 'compact': {
-      const { kind } = await compact(
-        request.model,
-        { ...request.input, budget: step.budget },
-        'the provider found it too long',
-        parts,
-        signal,
-      )
-      return {
-        state: { ...state, compactions: state.compactions + 1, compactionFailed: kind !== 'compacted' },
-        adjust: () => step.budget,
-      }
-    }
+): Promise<Smaller | undefined> {
+  const estimate = estimateOf(refused)
+  for (let { budget } = refused.input; ;) {
+    const sizes = await learnWindow(error, { model: refused.model, budget, estimate }, parts)
+    if (sizes === undefined) return undefined
+    const options = { ...before, minCalibration: sizes.calibration }
+    const request = await prepareRequest(parts.windows.applyTo(refused.model), options, parts)
+    // Half of a window that was far too large changes nothing: the same request would be refused again.
+    if (sizes.by !== 'halved' || weightOf(request) < weightOf(refused)) return { request, options }
+    budget = { ...budget, contextWindow: sizes.contextWindow }
   }
+}
+
+/** Uncalibrated tokens of the whole request. */
+function estimateOf({ history, input }: PreparedRequest): number {
+  return history.tokens.raw + input.budget.fixedTokens
+}
+
+function weightOf(request: PreparedRequest): number {
+  return estimateOf(request) + request.setup.maxOutputTokens
+}
+
+function tooLongForGood(failure: ModelFailure): ModelFailure {
+  const { error, request } = failure
+  const { fixedTokens, contextWindow } = request.input.budget
+  if (!exceedsWindowWithoutHistory(request.input.budget)) return failure
+  const message = `${error.message} Its system prompt and tools alone need about ${fixedTokens} of its ${contextWindow} tokens: shorten agent.system_prompt, offer fewer tools, or give the model a larger window.`
+  return new ModelFailure(new GatewayError(error.code, message, error.facts), '', request)
 }
 
 async function send(
@@ -280,9 +288,7 @@ async function appendAnswer(
 ): Promise<AssistantMessage> {
   const stored = await parts.transcript.append(
     [...request.drafts, { type: 'message', message, stepId: round.run, round: round.round }],
-    {
-      alongside: parts.spending.record(message.usage),
-    },
+    { alongside: [...parts.spending.record(message.usage), ...parts.windows.confirm(request.model)] },
   )
   const entry = stored.at(-1)
   if (entry === undefined) throw new GatewayError('INTERNAL', 'the transcript stored nothing')

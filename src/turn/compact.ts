@@ -1,15 +1,18 @@
-import { planCompaction, runCompaction } from '../history/compaction.ts'
+import { planCompaction, runCompaction, type CompactionPlan, type CompactionResult } from '../history/compaction.ts'
 import { compactionUndoneBy, planCompactionUndo, type CompactionUndo } from '../history/compaction-undo.ts'
 import { tokensInView, type CountMessages } from '../history/view-tokens.ts'
+import { MAX_LENGTH_REFUSALS } from '../history/overflow.ts'
 import type { HistoryInput } from '../history/prepare.ts'
 import type { SummaryPrompt } from '../history/summary-prompt.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
 import { textOf, type Usage } from '../core/message.ts'
+import { estimateTokens } from '../core/tokens.ts'
 import type { Transcript } from '../transcript/store.ts'
 import { countFor } from './count-messages.ts'
 import { hookContext } from './hook-context.ts'
 import { joinsOfLatestStep } from './joined.ts'
+import { learnWindow } from './learn-window.ts'
 import type { TurnModel, TurnParts } from './parts.ts'
 
 /** Of what the model sees, counted the same way by a compaction and by its undo. */
@@ -39,9 +42,12 @@ export async function compact(
     signal,
   )
   const paid: Usage[] = []
-  const result = await runCompaction(plan, input, (prompt, stop) => summarize(model, prompt, paid, parts, stop), signal)
+  const result = await summarizeInChunks(model, plan, input, paid, parts, signal)
   // A summary that is thrown away has been paid for too.
-  const alongside = paid.length === 0 ? [] : parts.spending.record(...paid)
+  const alongside = [
+    ...(paid.length === 0 ? [] : parts.spending.record(...paid)),
+    ...(result.kind === 'compacted' ? parts.windows.confirm(model) : []),
+  ]
   if (result.kind === 'cancelled') {
     parts.log.warn('a compaction was cancelled; the history stays as it is', { reason: result.reason })
     await parts.transcript.append([], { alongside })
@@ -53,6 +59,35 @@ export async function compact(
   const summary = result.draft.type === 'compaction' ? result.draft.summary : ''
   await parts.hooks.afterCompaction({ tokensBefore, tokensAfter, summary }, hookContext(parts), signal)
   return { kind: 'compacted', tokensBefore, tokensAfter, estimated }
+}
+
+/** A chunk that the provider finds too long teaches the model's window, and the chunks are cut for that. */
+async function summarizeInChunks(
+  model: TurnModel,
+  plan: CompactionPlan,
+  input: HistoryInput,
+  paid: Usage[],
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<CompactionResult> {
+  let { budget } = input
+  let chunked: CompactionPlan | undefined = plan
+  for (let refusals = 0; ; refusals++) {
+    let estimate = 0
+    const summarizing = (prompt: SummaryPrompt, stop: AbortSignal): Promise<string> => {
+      estimate = estimateTokens(prompt.system) + estimateTokens(prompt.user)
+      return summarize(parts.windows.applyTo(model), prompt, paid, parts, stop)
+    }
+    const result = await runCompaction(chunked, input, summarizing, signal)
+    const error = result.kind === 'cancelled' ? result.cause : undefined
+    if (!(error instanceof GatewayError) || error.code !== 'MODEL_CONTEXT_OVERFLOW') return result
+    if (refusals === MAX_LENGTH_REFUSALS) return result
+    const sizes = await learnWindow(error, { model: parts.windows.applyTo(model), budget, estimate }, parts)
+    if (sizes === undefined) return result
+    budget = { ...budget, contextWindow: sizes.contextWindow, calibration: sizes.calibration }
+    chunked = planCompaction({ ...input, budget }, parts.settings.compaction, plan.count)
+    if (chunked === undefined) return result
+  }
 }
 
 /**

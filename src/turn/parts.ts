@@ -20,8 +20,34 @@ export interface TurnModel {
   readonly provider: ModelProvider
   readonly model: string
   readonly contextWindow: number
+  readonly window: WindowBelief
   readonly maxOutputTokens: number
   readonly acceptsImages: boolean
+}
+
+/** How far a model's window can be trusted. */
+export interface WindowBelief {
+  /** What the source says; `contextWindow` differs from it when a refusal taught better. */
+  readonly tokens: number
+  readonly source: 'configuration' | 'catalogue' | 'guess'
+  /** `told`: a refusal named the window. `halved`: refusals named no number, and this is what then fitted. */
+  readonly learned?: LearnedBy
+}
+
+export type LearnedBy = 'told' | 'halved'
+
+/** What refusals for length have taught about models, over all sessions. */
+export interface ModelWindows {
+  /** The model with the window that is believed by now, and answers that fit into it. */
+  applyTo(model: TurnModel): TurnModel
+  /** The provider named its window. To be committed; counts from then on. */
+  told(model: TurnModel, contextWindow: number): readonly JournalRecord[]
+  /** Believed at once and kept only when `confirm` is committed. */
+  tryHalf(model: TurnModel, contextWindow: number): void
+  /** A request fitted: to be committed with its answer. Empty when there is nothing new to keep. */
+  confirm(model: TurnModel): readonly JournalRecord[]
+  /** Nothing fitted: the refusals were about something else. */
+  giveUp(model: TurnModel): void
 }
 
 export interface TurnSettings {
@@ -72,6 +98,7 @@ export interface TurnParts {
   readonly hooks: HookRunner
   readonly counter: TokenCounter
   readonly spending: Spending
+  readonly windows: ModelWindows
   readonly clock: Clock
   readonly log: Log
   readonly emit: EmitTurnEvent

@@ -1,6 +1,6 @@
 import type { Entry, EntryDraft } from '../core/entry.ts'
 import { estimateTokens } from '../core/tokens.ts'
-import { createBudget, HARD_MAX_TOOL_RESULT_CHARS, type HistoryBudget } from '../history/budget.ts'
+import { createBudget, HARD_MAX_TOOL_RESULT_CHARS, MIN_HISTORY_TOKENS } from '../history/budget.ts'
 import { calibrationFrom } from '../history/calibration.ts'
 import { stickyEntryData, VIEW_ENTRY_TYPE } from '../history/decisions.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from '../history/prepare.ts'
@@ -25,8 +25,8 @@ export interface RequestOptions {
   readonly tools: readonly ToolSpec[]
   readonly systemPrompt: string
   readonly projection: 'normal' | 'safest'
-  /** Tightens the budget after the provider said that a request was too long. */
-  readonly adjust?: (budget: HistoryBudget) => HistoryBudget
+  /** At least this many real tokens per estimated one, after the provider said that a request was too long. */
+  readonly minCalibration?: number
 }
 
 /**
@@ -35,10 +35,11 @@ export interface RequestOptions {
  */
 export async function prepareRequest(
   model: TurnModel,
-  options: RequestOptions,
+  given: RequestOptions,
   parts: TurnParts,
 ): Promise<PreparedRequest> {
   const { transcript, settings } = parts
+  const options = withToolsThatFit(model, given, parts)
   const setup = createSetup({
     system: options.systemPrompt,
     tools: options.tools,
@@ -62,7 +63,14 @@ export async function prepareRequest(
     cacheKey: parts.sessionId,
   })
   const n = (await latestRequestNumber(entries, transcript)) + 1
-  const record = createRequestRecord({ n, input, prepared: history, body: encoded.body })
+  const { learned } = model.window
+  const record = createRequestRecord({
+    n,
+    input,
+    prepared: history,
+    body: encoded.body,
+    ...(learned === undefined ? {} : { windowLearned: learned }),
+  })
   return {
     model,
     setup,
@@ -71,6 +79,21 @@ export async function prepareRequest(
     encoded,
     drafts: [...setupDrafts(entries, setup), { type: 'custom', customType: REQUEST_ENTRY_TYPE, data: record }],
   }
+}
+
+/** Tools that leave no room for a conversation would have every request refused: the model answers without them. */
+function withToolsThatFit(model: TurnModel, options: RequestOptions, { log }: Pick<TurnParts, 'log'>): RequestOptions {
+  const tokens = estimateTokens(options.systemPrompt) + estimateTokens(JSON.stringify(options.tools))
+  const room = model.contextWindow - reservedFor(model) - MIN_HISTORY_TOKENS
+  if (options.tools.length === 0 || tokens <= room) return options
+  log.warn('the tools do not fit the model’s window and are left out', { model: model.name, tokens, room })
+  // Calls in the history are told in words: most providers refuse calls of tools that are not offered.
+  return { ...options, tools: [], projection: 'safest' }
+}
+
+/** Left free for the answer. */
+function reservedFor({ maxOutputTokens, contextWindow }: TurnModel): number {
+  return Math.min(maxOutputTokens, Math.floor(contextWindow / 4))
 }
 
 /** Numbers go on over a compaction that leaves no earlier request in view. */
@@ -85,7 +108,7 @@ export function historyInput(
   model: TurnModel,
   setup: Setup,
   entries: readonly Entry[],
-  { projection, adjust = (budget) => budget }: Pick<RequestOptions, 'projection' | 'adjust'>,
+  { projection, minCalibration = 0 }: Pick<RequestOptions, 'projection' | 'minCalibration'>,
   { settings, clock }: Pick<TurnParts, 'settings' | 'clock'>,
 ): HistoryInput {
   const target = {
@@ -97,11 +120,11 @@ export function historyInput(
   }
   const budget = createBudget({
     contextWindow: model.contextWindow,
-    reservedTokens: Math.min(setup.maxOutputTokens, Math.floor(model.contextWindow / 4)),
+    reservedTokens: reservedFor(model),
     fixedTokens: estimateTokens(setup.system) + estimateTokens(JSON.stringify(setup.tools)),
-    calibration: calibrationFrom(entries, target),
+    calibration: Math.max(minCalibration, calibrationFrom(entries, target)),
     pruning: settings.pruning,
     maxToolResultChars: Math.min(HARD_MAX_TOOL_RESULT_CHARS, settings.toolOutputChars),
   })
-  return { entries, target, budget: adjust(budget), historyLimit: settings.historyLimit, now: clock.now(), projection }
+  return { entries, target, budget, historyLimit: settings.historyLimit, now: clock.now(), projection }
 }

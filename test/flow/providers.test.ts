@@ -112,7 +112,19 @@ describe('a model that fails', () => {
     expect(client.frames.filter((frame) => frame['event'] === 'model_retry')).toHaveLength(2)
   })
 
-  it('is replaced by the next model of the list, once, without repeating what was shown', async () => {
+  it('is not replaced by the next model of the list once some of its answer was shown', async () => {
+    const world = await openWorld({ model: ['anthropic/claude-sonnet-4-5', 'mistral/mistral-large-latest'] })
+    const client = await world.gateway.connect('?stream=1')
+    world.simulators.anthropic.enqueue({
+      blocks: [{ type: 'text', text: 'This is a long beginning of an answer. '.repeat(20) }],
+      delivery: { cutAfterBytes: 1500, deltaChars: 10 },
+    })
+    expect(await say(client, 'hello')).toMatchObject({ type: 'error', code: 'MODEL_STREAM_CUT' })
+    expect(client.frames.some((frame) => frame['type'] === 'progress')).toBe(true)
+    expect(world.simulators.mistral.requests).toHaveLength(0)
+  })
+
+  it('is replaced by the next model of the list, once, while nothing was shown', async () => {
     const world = await openWorld({ model: ['anthropic/claude-sonnet-4-5', 'mistral/mistral-large-latest'] })
     const client = await world.gateway.connect()
     for (let i = 0; i < 8; i++) world.simulators.anthropic.enqueue({ refuse: 'quota' })

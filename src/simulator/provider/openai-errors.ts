@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts'
+import { lengthRefusal } from './length-refusal.ts'
 import type { RefusalKind } from './script.ts'
 import type { Exchange, Refusal, Refused, Route } from './wire.ts'
 
@@ -80,6 +81,8 @@ export function openAiRefusal(refusal: Refusal, route: Route | undefined, exchan
     }
     return { status: first?.status ?? 400, headers, body: { error } }
   }
+  if (refusal.kind === 'context-overflow' && exchange.lengthRefusal !== undefined && refusal.message === undefined)
+    return { headers, ...lengthRefusal(exchange.lengthRefusal, exchange) }
   const known = OPENAI_ERRORS[refusal.kind]
   if (refusal.retryAfterSeconds !== undefined) {
     headers['retry-after'] = String(refusal.retryAfterSeconds)

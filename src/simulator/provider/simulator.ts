@@ -23,6 +23,7 @@ import {
 } from './script.ts'
 import { Seals } from './seals.ts'
 import { redactedHeaders, redactedPath, type RequestOutcome, type SeenRequest } from './seen-request.ts'
+import { isTooLong, type LengthRefusalStyle } from './length-refusal.ts'
 import type { ApiWire, Exchange, Refusal, Route } from './wire.ts'
 
 const DEFAULT_KEPT = 200
@@ -55,6 +56,8 @@ export interface SimulatorOptions {
   readonly verifySignatures?: boolean
   /** Requests estimated above this are refused as too long. Default 200 000. */
   readonly contextTokens?: number
+  /** How a server of the compatible dialect says so; in OpenAI's sentence when absent. */
+  readonly lengthRefusal?: LengthRefusalStyle
   readonly models?: readonly string[]
   /** How many requests are kept; the oldest are forgotten. Default 200. */
   readonly maxKept?: number
@@ -129,7 +132,7 @@ class Simulator implements ProviderSimulator {
     }
     if (route.endpoint === 'models')
       return this.#json(200, wire.models(this.#models(), exchange), wire.headers(exchange), seen)
-    if (exchange.inputTokens > exchange.contextTokens) {
+    if (isTooLong(exchange)) {
       return this.#refuse({ kind: 'context-overflow' }, route, wire, exchange, seen)
     }
     if (route.endpoint === 'count-tokens') {
@@ -177,6 +180,7 @@ class Simulator implements ProviderSimulator {
       contextTokens: this.#options.contextTokens ?? 200_000,
       requestId: `req_011C${ids.hex(20)}`,
       dialect: this.#options.dialect ?? 'openai',
+      ...(this.#options.lengthRefusal === undefined ? {} : { lengthRefusal: this.#options.lengthRefusal }),
     }
   }
 

@@ -4,6 +4,7 @@ import type { JsonValue } from '../../base/json.ts'
 import type { CheckOptions, RuleViolation } from '../rules/rule.ts'
 import type { CachedTokens } from './prompt-cache.ts'
 import type { RefusalKind, ScriptedAnswer, SimulatedApi } from './script.ts'
+import type { LengthRefusalStyle } from './length-refusal.ts'
 import type { Seals } from './seals.ts'
 
 /** One API on the wire: its paths, its keys, its refusals and its answers, byte for byte. */
@@ -69,6 +70,7 @@ export interface Exchange {
   readonly contextTokens: number
   readonly requestId: string
   readonly dialect: 'openai' | 'compatible'
+  readonly lengthRefusal?: LengthRefusalStyle
 }
 
 /** Letters and digits, as the services' own ids have them. */

@@ -9,12 +9,6 @@ import {
   shouldCompact,
   type CompactionPlan,
 } from '../../../src/history/compaction.ts'
-import {
-  hasLargeResults,
-  MAX_OVERFLOW_COMPACTIONS,
-  planOverflowRecovery,
-  type OverflowState,
-} from '../../../src/history/overflow.ts'
 import { prepareHistory, type HistoryInput } from '../../../src/history/prepare.ts'
 import { assistant, call, entriesOf, id, result, sketch, TARGETS, user } from '../../support/history.ts'
 
@@ -160,31 +154,5 @@ describe('runCompaction', () => {
       return Promise.reject(new Error('closed'))
     }
     await expect(runCompaction(planned(input), input, failing, abort.signal)).rejects.toThrow('stop')
-  })
-})
-
-describe('planOverflowRecovery', () => {
-  const budget = createBudget({ contextWindow: 100_000 })
-  const state: OverflowState = { compactions: 0, truncated: false, compactionFailed: false, hasLargeResults: false }
-  it('shortens large results first, once', () => {
-    const step = planOverflowRecovery({ ...state, hasLargeResults: true }, budget)
-    expect(step).toMatchObject({ kind: 'truncate', budget: { calibration: 1.25 } })
-    expect(planOverflowRecovery({ ...state, hasLargeResults: true, truncated: true }, budget).kind).toBe('compact')
-  })
-  it('compacts at most three times, then gives up with a clear reason', () => {
-    expect(MAX_OVERFLOW_COMPACTIONS).toBe(3)
-    expect(planOverflowRecovery({ ...state, compactions: 2 }, budget).kind).toBe('compact')
-    expect(planOverflowRecovery({ ...state, compactions: 3 }, budget)).toEqual({
-      kind: 'give-up',
-      reason: 'context_overflow',
-    })
-    expect(planOverflowRecovery({ ...state, compactionFailed: true }, budget)).toEqual({
-      kind: 'give-up',
-      reason: 'compaction_failure',
-    })
-  })
-  it('takes large results for the cause when one fills half of its share', () => {
-    expect(hasLargeResults([result('c', 'word '.repeat(20_000)) as never], budget)).toBe(true)
-    expect(hasLargeResults([result('c', 'word') as never, user('word '.repeat(20_000)) as never], budget)).toBe(false)
   })
 })

@@ -1,0 +1,121 @@
+import type { Clock } from '../base/clock.ts'
+import type { JournalRecord, JournalTopic } from '../base/journal.ts'
+import { isRecord } from '../base/json.ts'
+import type { LearnedBy, ModelWindows, TurnModel } from '../turn/parts.ts'
+
+export interface LearnedWindow {
+  /** `provider/model`. */
+  readonly model: string
+  readonly contextWindow: number
+  readonly by: LearnedBy
+  /** What the configuration, the catalogue or a guess said then; when that changes, what was learned is void. */
+  readonly instead: number
+  readonly at: number
+}
+
+export interface LearnedWindowLimits {
+  readonly models: number
+  /** Then the source is believed again, and one refusal teaches anew: servers are restarted with larger windows. */
+  readonly toldMs: number
+  readonly halvedMs: number
+  /** For a halved window of a catalogued model, which is not kept over a restart. */
+  readonly catalogueMs: number
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000
+export const DEFAULT_LEARNED_WINDOWS: LearnedWindowLimits = {
+  models: 1_000,
+  toldMs: 30 * DAY_MS,
+  halvedMs: DAY_MS,
+  catalogueMs: 60 * 60 * 1000,
+}
+
+const TOPIC = 'windows'
+const SMALLEST_ANSWER_TOKENS = 64
+
+/** Windows of models as refusals taught them, per provider and model, durable in the journal. */
+export class LearnedWindows implements JournalTopic, ModelWindows {
+  readonly name = TOPIC
+  readonly #clock: Clock
+  readonly #limits: LearnedWindowLimits
+  readonly #kept = new Map<string, LearnedWindow>()
+  /** Being tried, or true of this process only; they come before the kept ones. */
+  readonly #tried = new Map<string, LearnedWindow>()
+
+  constructor(clock: Clock, limits: LearnedWindowLimits = DEFAULT_LEARNED_WINDOWS) {
+    this.#clock = clock
+    this.#limits = limits
+  }
+
+  apply(data: unknown): void {
+    if (!isLearnedWindow(data)) return
+    this.#kept.delete(data.model)
+    this.#kept.set(data.model, data)
+    this.#tried.delete(data.model)
+    const [oldest] = this.#kept.size > this.#limits.models ? this.#kept.keys() : []
+    if (oldest !== undefined) this.#kept.delete(oldest)
+  }
+
+  *snapshot(): Iterable<unknown> {
+    yield* this.#kept.values()
+  }
+
+  /** Those that still count, for people. */
+  list(): readonly LearnedWindow[] {
+    const names = new Set([...this.#kept.keys(), ...this.#tried.keys()])
+    return [...names].flatMap((name) => this.#current(name) ?? [])
+  }
+
+  applyTo(model: TurnModel): TurnModel {
+    const learned = this.#current(model.name)
+    if (learned === undefined || learned.instead !== model.window.tokens) return model
+    const { contextWindow, by } = learned
+    const answer = Math.max(SMALLEST_ANSWER_TOKENS, Math.floor(contextWindow / 4))
+    return {
+      ...model,
+      contextWindow,
+      window: { ...model.window, learned: by },
+      // Many servers add what is asked for to the prompt and refuse the sum.
+      maxOutputTokens: Math.min(model.maxOutputTokens, answer),
+    }
+  }
+
+  told(model: TurnModel, contextWindow: number): readonly JournalRecord[] {
+    return [{ topic: TOPIC, data: this.#entry(model, contextWindow, 'told') }]
+  }
+
+  tryHalf(model: TurnModel, contextWindow: number): void {
+    this.#tried.set(model.name, this.#entry(model, contextWindow, 'halved'))
+  }
+
+  confirm(model: TurnModel): readonly JournalRecord[] {
+    const tried = this.#tried.get(model.name)
+    // The catalogue has its numbers from the provider: a refusal without one says little against them.
+    return tried === undefined || model.window.source === 'catalogue' ? [] : [{ topic: TOPIC, data: tried }]
+  }
+
+  giveUp(model: TurnModel): void {
+    this.#tried.delete(model.name)
+  }
+
+  #entry(model: TurnModel, contextWindow: number, by: LearnedBy): LearnedWindow {
+    return { model: model.name, contextWindow, by, instead: model.window.tokens, at: this.#clock.now() }
+  }
+
+  #current(name: string): LearnedWindow | undefined {
+    const { toldMs, halvedMs, catalogueMs } = this.#limits
+    const isFresh = (learned: LearnedWindow, forMs: number): boolean => this.#clock.now() - learned.at < forMs
+    const tried = this.#tried.get(name)
+    if (tried !== undefined && isFresh(tried, catalogueMs)) return tried
+    const kept = this.#kept.get(name)
+    return kept !== undefined && isFresh(kept, kept.by === 'told' ? toldMs : halvedMs) ? kept : undefined
+  }
+}
+
+function isLearnedWindow(data: unknown): data is LearnedWindow {
+  if (!isRecord(data)) return false
+  const { model, contextWindow, by, instead, at } = data
+  const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) > 0
+  const isKnown = by === 'told' || by === 'halved'
+  return typeof model === 'string' && isCount(contextWindow) && isKnown && isCount(instead) && typeof at === 'number'
+}
