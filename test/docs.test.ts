@@ -133,7 +133,7 @@ describe('the configuration page', () => {
   it('has an example beside it without a problem', async () => {
     const path = join(root, 'examples', 'bridge.json')
     const names = [...readFileSync(path, 'utf8').matchAll(/"\$([A-Z_]+)"/gu)].map(([, name = '']) => name)
-    const env = Object.fromEntries(names.map((name) => [name, 'set']))
+    const env = Object.fromEntries(names.map((name) => [name, 'set-to-something-long']))
     expect(await checkConfig({ files: nodeFiles, path, env })).toEqual([])
   })
 })

@@ -2,7 +2,7 @@ import type { Log } from '../base/log.ts'
 import type { Config, ProviderConfig } from '../config/config.ts'
 import { secretsOf } from '../config/explain.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { SessionRecord } from '../core/inbound.ts'
+import type { SessionSettings } from '../session/directory.ts'
 import type { SessionKey } from '../core/ids.ts'
 import { createTokenCounter } from '../core/token-counter.ts'
 import { historyLimitOf } from '../history/history-limit.ts'
@@ -76,8 +76,8 @@ export async function openAgent(
     hooks,
     counter: createTokenCounter(),
     resolveModel,
-    modelsFor(record) {
-      const own = ownModel(record)
+    modelsFor(settings) {
+      const own = ownModel(settings)
       const chosen = own === undefined ? undefined : knownModel(own, resolveModel, log)
       const models =
         chosen === undefined ? configured : [chosen, ...configured.filter(({ name }) => name !== chosen.name)]
@@ -112,7 +112,7 @@ function knownModel(name: string, resolve: (name: string) => TurnModel, log: Log
 }
 
 /** The seed's fields for a session's own model. */
-function ownModel({ providerOverride, modelOverride }: SessionRecord): string | undefined {
+function ownModel({ providerOverride, modelOverride }: SessionSettings): string | undefined {
   if (typeof modelOverride !== 'string' || modelOverride === '') return undefined
   return typeof providerOverride === 'string' && providerOverride !== ''
     ? `${providerOverride}/${modelOverride}`

@@ -8,12 +8,18 @@ export interface Contact {
   readonly host: string
   readonly port: number
   readonly protocol: number
+  /** Opens everything to commands that can read this file; made anew at every start. */
+  readonly token?: string
 }
 
 export const PROTOCOL = 1
+const OWNER_ONLY = 0o600
 
 export async function writeContact(files: Files, path: string, contact: Contact): Promise<void> {
-  await writeAtomically(files, path, `${JSON.stringify(contact, null, 2)}\n`, { temporary: `${path}.tmp` })
+  await writeAtomically(files, path, `${JSON.stringify(contact, null, 2)}\n`, {
+    temporary: `${path}.tmp`,
+    permissions: OWNER_ONLY,
+  })
 }
 
 /** Removes what we wrote; a gateway that owns the home since then keeps its own. */
@@ -41,8 +47,9 @@ export function contactUrl({ host, port }: Pick<Contact, 'host' | 'port'>, schem
 
 function isContact(value: unknown): value is Contact {
   if (!isRecord(value) || !isRecord(value['process'])) return false
-  const { host, port, protocol } = value
+  const { host, port, protocol, token } = value
   return (
+    (token === undefined || typeof token === 'string') &&
     typeof host === 'string' &&
     typeof port === 'number' &&
     typeof protocol === 'number' &&

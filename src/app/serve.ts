@@ -3,6 +3,8 @@ import type { HttpListener } from '../base/http.ts'
 import type { Channel } from '../channel/channel.ts'
 import { HubLink, isOwnAddress } from '../channel/webhook/dial.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { Config } from '../config/config.ts'
+import { Access, type TokenRule } from '../gateway/access.ts'
 import { createHttpHandlers } from '../gateway/http.ts'
 import { contactUrl, PROTOCOL, removeContact, writeContact } from './contact.ts'
 import type { GatewayApp } from './gateway-app.ts'
@@ -19,12 +21,25 @@ export interface Serving {
 /** A frame far over the limit is cut off by the socket itself; one a little over gets an error frame first. */
 const FAR_OVER = 4
 
+const LOCAL_TOKEN_DIGITS = 64
+
+/** The tokens of a configuration; the single one without a name may do everything, as it always could. */
+function tokensOf({ listen: { token, tokens } }: Config): readonly TokenRule[] {
+  const single: TokenRule[] = token === undefined ? [] : [{ token, sees: 'all', admin: true }]
+  const named = Object.entries(tokens).map(([name, { token: secret, sessions, admin }]): TokenRule => {
+    return { name, token: secret, sees: sessions ?? (admin ? 'all' : 'own'), admin }
+  })
+  return [...single, ...named]
+}
+
 /** Opens the address first: a port in use must not cost a recovery. Then intake, then the contact file for the CLI. */
 export async function serve(app: GatewayApp, platform: Platform): Promise<Serving> {
   const { config, paths, api, webhook, metrics, gateway } = app
-  const { host, port, token, allowed_origins } = config.listen
+  const { host, port, allowed_origins } = config.listen
+  const localToken = platform.ids.hex(LOCAL_TOKEN_DIGITS)
+  const rules = { tokens: tokensOf(config), localToken, allowedOrigins: allowed_origins, host }
   const handlers = createHttpHandlers({
-    access: { token, allowedOrigins: allowed_origins, host },
+    access: new Access(rules, platform),
     api,
     webhook,
     metrics,
@@ -37,7 +52,7 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
     maxFrameBytes: config.limits.frame_bytes * FAR_OVER,
     ...handlers,
   })
-  const links = await openIntake(app, platform, listener.port).catch(async (error: unknown) => {
+  const links = await openIntake(app, platform, { port: listener.port, localToken }).catch(async (error: unknown) => {
     await listener.close()
     throw error
   })
@@ -55,12 +70,17 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
 }
 
 /** Recovery, channels, then the file by which commands find us: who reads it may connect. */
-async function openIntake(app: GatewayApp, platform: Platform, port: number): Promise<Links> {
+async function openIntake(
+  app: GatewayApp,
+  platform: Platform,
+  { port, localToken }: { readonly port: number; readonly localToken: string },
+): Promise<Links> {
   const { config, paths } = app
   const links = await openLinks(app, platform, port)
   await app.open(links.channels)
   links.start()
-  const contact = { process: platform.processes.self, host: config.listen.host, port, protocol: PROTOCOL }
+  const reach = { host: config.listen.host, port, protocol: PROTOCOL, token: localToken }
+  const contact = { process: platform.processes.self, ...reach }
   try {
     await writeContact(platform.files, paths.contact, contact)
   } catch (error) {

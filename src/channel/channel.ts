@@ -3,6 +3,7 @@ import type { SessionEvent } from '../core/event.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type {
   AcceptedMessage,
+  Caller,
   ControlCommand,
   DeliveryFate,
   InboundMessage,
@@ -48,8 +49,11 @@ export interface Intake {
    * restart, when some of them only wait and nothing else tells of them.
    */
   unanswered(channel: string): readonly AcceptedMessage[]
-  /** Takes effect, durably, before it resolves; never waits for a running turn to finish by itself. */
-  control(command: ControlCommand): Promise<ControlResult>
+  /**
+   * Takes effect, durably, before it resolves; never waits for a running turn to finish by itself. Conversations that the
+   * caller may not see are not found; without a caller it is the channel itself that asks.
+   */
+  control(command: ControlCommand, caller?: Caller): Promise<ControlResult>
   /** The peer has confirmed the reply with this number. */
   acknowledge(channel: string, account: string, seq: number): void
   /** The account can be reached (again): its waiting replies are handed to `deliver`. */
@@ -84,5 +88,6 @@ export type ControlResult =
   | {
       readonly type: 'list'
       readonly sessions: readonly { readonly key: SessionKey; readonly record: SessionRecord }[]
+      readonly total: number
       readonly nextCursor?: string
     }

@@ -2,6 +2,7 @@ export type { Acceptance, Channel, ControlResult, Intake } from './channel.ts'
 export type {
   AcceptedMessage,
   Attachment,
+  Caller,
   ControlCommand,
   DeliveryFate,
   InboundMessage,

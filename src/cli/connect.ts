@@ -1,4 +1,3 @@
-import { loadConfig } from '../config/load.ts'
 import { GatewayError } from '../core/errors.ts'
 import { nodeFiles } from '../platform/node-files.ts'
 import { nodeProcesses } from '../platform/node-processes.ts'
@@ -16,16 +15,17 @@ export interface CommonOptions {
 export interface RunningGateway {
   readonly paths: HomePaths
   readonly contact: Contact
-  readonly token: string | undefined
 }
 
-/** The gateway of this home, when it runs. It is found through a file in the home, never by guessing ports. */
+/**
+ * The gateway of this home, when it runs. It is found through a file in the home, never by guessing ports; the file holds
+ * a token too, so that neither the configuration nor the environment of this shell matters.
+ */
 export async function findGateway(options: CommonOptions): Promise<RunningGateway | undefined> {
   const paths = homePaths(options.home, process.env)
   const contact = await readContact(nodeFiles, paths.contact, nodeProcesses)
   if (contact === undefined) return undefined
-  const { config } = await loadConfig({ files: nodeFiles, path: paths.config, env: process.env })
-  return { paths, contact, token: config.listen.token }
+  return { paths, contact }
 }
 
 export async function requireContact(options: CommonOptions): Promise<RunningGateway> {
@@ -35,6 +35,6 @@ export async function requireContact(options: CommonOptions): Promise<RunningGat
   throw new GatewayError('GATEWAY_NOT_RUNNING', `no gateway runs in ${home}; start one with: clew start`, { home })
 }
 
-export function apiOf({ contact, token }: RunningGateway): RemoteApi {
-  return new RemoteApi(contactUrl(contact, 'http'), token)
+export function apiOf({ contact }: RunningGateway): RemoteApi {
+  return new RemoteApi(contactUrl(contact, 'http'), contact.token)
 }

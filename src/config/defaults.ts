@@ -53,6 +53,7 @@ export const DEFAULTS = {
     redelivery_ms: 24 * 3_600_000,
     outbox_per_account: 1_000,
     warm_session_bytes: 64 * MIB,
+    list: 10_000,
   },
   media: { max_age_ms: 7 * 24 * 60 * 60 * 1000, max_bytes: 1024 * MIB },
   shutdown: { drain_ms: 10_000 },

@@ -41,10 +41,17 @@ export async function loadConfig(options: LoadConfigOptions): Promise<LoadedConf
   throw toError(first, errors.length)
 }
 
-/** Every problem there is, in the order of the file; here an unknown key is an error too. None means `start` would accept it. */
+/**
+ * Every problem there is, in the order of the file; here an unknown key is an error too. No error means that `start` would
+ * accept it without a warning; advice is no error.
+ */
 export async function checkConfig(options: LoadConfigOptions): Promise<readonly ConfigProblem[]> {
   const { problems } = await examine(options)
-  return problems.map((problem): ConfigProblem => ({ ...problem, severity: 'error' }))
+  return problems.map((problem): ConfigProblem => (isAdvice(problem) ? problem : { ...problem, severity: 'error' }))
+}
+
+function isAdvice({ severity }: ConfigProblem): boolean {
+  return severity === 'advice'
 }
 
 interface Examined {

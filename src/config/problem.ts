@@ -3,7 +3,8 @@ import type { ErrorCode } from '../core/errors.ts'
 export type KeyPath = readonly (string | number)[]
 
 export interface ConfigProblem {
-  readonly severity: 'error' | 'warning'
+  /** Advice is about what works and could be better. */
+  readonly severity: 'error' | 'warning' | 'advice'
   readonly code: Extract<ErrorCode, 'CONFIG_INVALID' | 'TOKEN_REQUIRED'>
   /** The file, or the flag that brought the value. */
   readonly source: string

@@ -24,12 +24,40 @@ export function breaches(file: FileConfig): readonly RuleBreach[] {
   ]
 }
 
+const MIN_TOKEN_CHARS = 16
+
 function* listen({ listen }: FileConfig): Generator<RuleBreach> {
-  if (isLoopback(listen.host) || listen.token !== undefined) return
-  yield {
-    path: ['listen', 'host'],
-    code: 'TOKEN_REQUIRED',
-    message: `${listen.host} can be reached from other machines: set listen.token (for example to "$CLEW_TOKEN"), or listen on 127.0.0.1`,
+  const isOpen = !isLoopback(listen.host)
+  const tokens = [
+    ...(listen.token === undefined ? [] : [{ path: ['listen', 'token'], token: listen.token }]),
+    ...Object.entries(listen.tokens).map(([name, { token }]) => ({ path: ['listen', 'tokens', name, 'token'], token })),
+  ]
+  if (isOpen && tokens.length === 0) {
+    yield {
+      path: ['listen', 'host'],
+      code: 'TOKEN_REQUIRED',
+      message: `${listen.host} can be reached from other machines: set listen.token (for example to "$CLEW_TOKEN"), or listen on 127.0.0.1`,
+    }
+  }
+  const seen = new Set<string>()
+  for (const { path, token } of tokens) {
+    if (seen.has(token))
+      yield { path, message: 'the same token stands elsewhere under listen; give each client its own' }
+    seen.add(token)
+    yield* tokenStrength(path, token, isOpen)
+  }
+}
+
+/** A token travels in a header, which cannot carry blanks at its ends, nor control characters. */
+function* tokenStrength(path: KeyPath, token: string, isOpen: boolean): Generator<RuleBreach> {
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    yield {
+      path,
+      message: 'a token consists of visible ASCII characters without blanks; a header carries nothing else',
+    }
+  } else if (token.length < MIN_TOKEN_CHARS) {
+    const message = `the token is shorter than ${MIN_TOKEN_CHARS} characters, so it can be guessed; make one with: openssl rand -hex 32`
+    yield isOpen ? { path, code: 'TOKEN_REQUIRED', message } : { path, message, severity: 'advice' }
   }
 }
 

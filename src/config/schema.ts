@@ -4,10 +4,23 @@ import { DEFAULTS } from './defaults.ts'
 import { address, count, duration, flag, milliseconds, oneOf, secret, section, share, text, whole } from './fields.ts'
 import { xiaoyiSection } from './xiaoyi-schema.ts'
 
+const accessToken = z.strictObject({
+  token: secret('The token, usually "$NAME" of an environment variable.'),
+  sessions: oneOf('Whether it sees only the conversations it began, or all; "own" unless told, "all" for an admin.', [
+    'own',
+    'all',
+  ]).optional(),
+  admin: flag('Whether it may see and steer the gateway itself: status, channels, providers.', false),
+})
+
 const listen = section('Where the gateway itself listens: dashboard, /ws, /healthz, /metrics and /api on one port.', {
   host: text('Address to bind. Anything but loopback needs a token.').default(DEFAULTS.listen.host),
   port: whole('Port; 0 picks a free one.', { min: 0, max: 65_535 }).default(DEFAULTS.listen.port),
-  token: secret('Everybody must show it, on loopback too. Usually "$CLEW_TOKEN".').optional(),
+  token: secret('Everybody must show it, on loopback too; it may do everything. Usually "$CLEW_TOKEN".').optional(),
+  tokens: z
+    .record(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/), accessToken)
+    .default({})
+    .meta({ description: 'One token per client, by the name its conversations belong to.' }),
   allowed_origins: z
     .array(address('An origin.', ['http', 'https']))
     .default([])
@@ -177,6 +190,7 @@ const limits = section('Upper bounds. Reaching one is answered with an error cod
   ),
   outbox_per_account: count('Undelivered replies kept for one client; the oldest go first.', l.outbox_per_account),
   warm_session_bytes: count('Memory for recently used sessions.', l.warm_session_bytes, 0),
+  list: count('Rows of one list of sessions; more come with its cursor.', l.list),
 })
 
 const budget = section('Spending limits, checked before each request to a model. Not set is unlimited.', {

@@ -18,6 +18,7 @@ export const ERRORS = {
   QUEUE_FULL: { kind: 'caller', retry: 'later' },
   SHUTTING_DOWN: { kind: 'caller', retry: 'later' },
   UNAUTHORIZED: { kind: 'caller', retry: 'never' },
+  FORBIDDEN: { kind: 'caller', retry: 'never' },
   ORIGIN_REFUSED: { kind: 'caller', retry: 'never' },
   BUDGET_REACHED: { kind: 'caller', retry: 'later' },
   // our own disk

@@ -8,7 +8,9 @@ export interface InboundMessage {
   readonly channel: string
   /** The stable identity of the client or service behind the connection (`uid`, agent id …). */
   readonly account: string
-  /** The sender's own id. Together with session and content it tells a redelivery from a new message. */
+  /** Whose conversations it may join; absent, it is its account that owns, and it sees all. */
+  readonly caller?: Caller
+  /** The sender's own id. Together with owner, session and content it tells a redelivery from a new message. */
   readonly messageId: string
   readonly text: string
   readonly attachments: readonly Attachment[]
@@ -18,6 +20,21 @@ export interface InboundMessage {
   /** Overrides `task.auto_cleanup_enabled` for this message. */
   readonly autoCleanup?: boolean
 }
+
+/** Who a message or a command comes from, as far as conversations are concerned. */
+export interface Caller {
+  /** The owner of every conversation it begins: the name of its token, else its account. */
+  readonly owner: string
+  /** `own`: conversations of other owners are as if they were not there. */
+  readonly sees: 'own' | 'all'
+}
+
+export function callerOf({ caller, account }: Pick<InboundMessage, 'caller' | 'account'>): Caller {
+  return caller ?? { owner: account, sees: 'all' }
+}
+
+/** The owner of what came in by HTTP without any identity: it owns nothing, so nothing of it is ever joined or recognised. */
+export const UNKNOWN_OWNER = 'http-anonymous'
 
 const EPHEMERAL = 'anon-'
 
@@ -102,6 +119,8 @@ export interface SessionRecord {
   readonly deliveryContext?: DeliveryContext
   readonly lastChannel?: string
   readonly lastTo?: string
+  /** The owner that began the conversation. */
+  readonly owner?: string
   readonly lastAccountId?: string
   readonly lastThreadId?: string
   readonly webhookMessageId?: string

@@ -1,75 +1,163 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import type { Clock } from '../base/clock.ts'
+import type { Peer } from '../base/http.ts'
+import type { Caller } from '../core/inbound.ts'
+import { WrongTokens } from './wrong-tokens.ts'
 
+/** Who may speak to us, as the configuration says. */
 export interface AccessRules {
-  /** Once set it is needed everywhere, loopback too. */
-  readonly token: string | undefined
+  /** Once there is one, a token is needed everywhere, loopback too. */
+  readonly tokens: readonly TokenRule[]
+  /** Made anew at every start, for commands on this machine that can read the home. It is never required. */
+  readonly localToken?: string
   readonly allowedOrigins: readonly string[]
   readonly host: string
 }
 
-export interface AccessRequest {
-  readonly url: URL
-  readonly headers: Headers
+export interface TokenRule {
+  /** What its holder begins belongs to this name; without one, to the `uid` it gives. */
+  readonly name?: string
+  readonly token: string
+  readonly sees: Caller['sees']
+  readonly admin: boolean
 }
 
-export type AccessDecision =
-  | { readonly allowed: true }
-  | {
-      readonly allowed: false
-      readonly status: 401 | 403
-      readonly code: 'UNAUTHORIZED' | 'ORIGIN_REFUSED'
-      readonly error: string
-    }
+/** The holder of a token, or, where none is needed, any program on this machine. */
+export interface Principal {
+  readonly name?: string
+  readonly sees: Caller['sees']
+  /** May see and steer the gateway itself. */
+  readonly admin: boolean
+}
+
+/** The head of a request; nothing else decides about access. */
+export interface AccessRequest {
+  /** `GET` for an upgrade. */
+  readonly method: string
+  readonly url: URL
+  readonly headers: Headers
+  readonly peer: Peer
+}
+
+export type AccessDecision = { readonly allowed: true; readonly principal: Principal } | AccessRefusal
+
+export interface AccessRefusal {
+  readonly allowed: false
+  readonly status: 401 | 403 | 429
+  readonly code: 'UNAUTHORIZED' | 'ORIGIN_REFUSED' | 'RATE_LIMITED'
+  readonly error: string
+  readonly headers?: Readonly<Record<string, string>>
+}
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]', '::1'])
 
 const WILDCARD = new Set(['0.0.0.0', '::'])
 
+const ANYBODY_HERE: Principal = { sees: 'all', admin: true }
+
+/** Nobody can try so many that a longer one is found; a shorter one is refused, even when right, while guesses are slowed. */
+const UNGUESSABLE_CHARS = 16
+
 export function isLoopbackHost(host: string): boolean {
   return LOOPBACK.has(host.toLowerCase()) || /^127(?:\.\d{1,3}){3}$/u.test(host)
 }
 
-/**
- * Who may speak to us. A page of another origin is refused whatever it knows; everyone else needs the token once there is
- * one. Without a token we listen on loopback only, and then also the name we are called by must be a loopback name: a
- * foreign name that resolves to 127.0.0.1 is a page trying to get around its origin.
- */
-export function checkAccess(request: AccessRequest, rules: AccessRules): AccessDecision {
-  const origin = request.headers.get('origin')
-  if (origin !== null && !isOwnOrigin(origin, request, rules) && !rules.allowedOrigins.includes(origin)) {
-    return {
-      allowed: false,
-      status: 403,
-      code: 'ORIGIN_REFUSED',
-      error: 'pages of this origin are not allowed; see listen.allowed_origins',
-    }
-  }
-  if (rules.token === undefined) return checkName(request, rules)
-  if (matchesToken(tokenOf(request), rules.token)) return { allowed: true }
-  return { allowed: false, status: 401, code: 'UNAUTHORIZED', error: 'the token is missing or wrong' }
-}
-
-function checkName({ headers }: AccessRequest, rules: AccessRules): AccessDecision {
-  const name = hostName(headers.get('host'))
-  if (name === undefined || isLoopbackHost(name) || name === rules.host.toLowerCase()) return { allowed: true }
-  return {
-    allowed: false,
-    status: 403,
-    code: 'ORIGIN_REFUSED',
-    error: 'this gateway answers to loopback names only; set listen.token to open it',
-  }
+interface KnownToken {
+  readonly digest: Buffer
+  readonly isGuessable: boolean
+  readonly principal: Principal
 }
 
 /**
- * Same scheme-less host and port as the one the request was sent to, and a name that is really ours. Behind a wildcard we
- * cannot know our names; there the token, which is then required, keeps a page out that only pretends.
+ * The one door every way in goes through. A page of another origin is refused whatever it knows; everyone else needs a
+ * token once there is one. Without a token we listen on loopback only, and then also the name we are called by must be a
+ * loopback name: a foreign name that resolves to 127.0.0.1 is a page trying to get around its origin.
  */
-function isOwnOrigin(origin: string, { headers }: AccessRequest, rules: AccessRules): boolean {
-  if (!URL.canParse(origin)) return false
-  const { host, hostname } = new URL(origin)
-  const anyName = rules.token !== undefined && WILDCARD.has(rules.host)
-  const isOurs = anyName || isLoopbackHost(hostname) || hostname === rules.host.toLowerCase()
-  return isOurs && host === headers.get('host')?.toLowerCase()
+export class Access {
+  readonly #rules: AccessRules
+  readonly #wrong: WrongTokens
+  readonly #known: readonly KnownToken[]
+  readonly #names: ReadonlySet<string>
+
+  constructor(rules: AccessRules, deps: { readonly clock: Clock }) {
+    this.#rules = rules
+    this.#wrong = new WrongTokens(deps.clock)
+    const local = rules.localToken === undefined ? [] : [{ token: rules.localToken, ...ANYBODY_HERE }]
+    this.#known = [...local, ...rules.tokens].map(({ token, ...principal }) => ({
+      digest: digest(token),
+      isGuessable: token.length < UNGUESSABLE_CHARS,
+      principal,
+    }))
+    this.#names = new Set(rules.tokens.flatMap(({ name }) => name ?? []))
+  }
+
+  decide(request: AccessRequest): AccessDecision {
+    const origin = request.headers.get('origin')
+    if (origin !== null && !this.#isAllowedOrigin(origin, request))
+      return refused(403, 'ORIGIN_REFUSED', 'pages of this origin are not allowed; see listen.allowed_origins')
+    const given = tokenOf(request)
+    const known = given === undefined ? undefined : this.#find(given)
+    const isNeeded = this.#rules.tokens.length > 0
+    if (known === undefined && !isNeeded) return this.#checkName(request)
+    if (given === undefined) return refused(401, 'UNAUTHORIZED', 'the token is missing')
+    const waitSeconds = this.#wrong.waitSeconds(request.peer.address)
+    if (known !== undefined && (waitSeconds === 0 || !known.isGuessable))
+      return { allowed: true, principal: known.principal }
+    if (known === undefined) this.#wrong.note(request.peer.address)
+    if (waitSeconds === 0) return refused(401, 'UNAUTHORIZED', 'the token is wrong')
+    const headers = { 'retry-after': String(waitSeconds) }
+    return { ...refused(429, 'RATE_LIMITED', 'too many wrong tokens came from this address; wait'), headers }
+  }
+
+  /**
+   * What a client is called. The name of its token decides whose conversations it sees; its own `uid` only tells several
+   * clients of one token apart. Without both there is no identity; `taken`: the uid would pass for a token's name.
+   */
+  identify({ name, sees }: Principal, uid: string): Identity | 'taken' {
+    if (name !== undefined) return { account: uid === '' ? name : `${name}/${uid}`, caller: { owner: name, sees } }
+    if (this.#names.has(uid.split('/', 1)[0] ?? '')) return 'taken'
+    return uid === '' ? {} : { account: uid, caller: { owner: uid, sees } }
+  }
+
+  #find(given: string): KnownToken | undefined {
+    const presented = digest(given)
+    // All of them, so that the time does not tell which one was nearly right.
+    const matches = this.#known.filter((one) => timingSafeEqual(presented, one.digest))
+    return matches[0]
+  }
+
+  #checkName({ headers }: AccessRequest): AccessDecision {
+    const name = hostName(headers.get('host'))
+    if (name === undefined || isLoopbackHost(name) || name === this.#rules.host.toLowerCase())
+      return { allowed: true, principal: ANYBODY_HERE }
+    return refused(403, 'ORIGIN_REFUSED', 'this gateway answers to loopback names only; set listen.token to open it')
+  }
+
+  #isAllowedOrigin(origin: string, request: AccessRequest): boolean {
+    return this.#isOwnOrigin(origin, request) || this.#rules.allowedOrigins.includes(origin)
+  }
+
+  /**
+   * Same scheme-less host and port as the one the request was sent to, and a name that is really ours. Behind a wildcard
+   * we cannot know our names; there the token, which is then required, keeps a page out that only pretends.
+   */
+  #isOwnOrigin(origin: string, { headers }: AccessRequest): boolean {
+    if (!URL.canParse(origin)) return false
+    const { host, hostname } = new URL(origin)
+    const anyName = this.#rules.tokens.length > 0 && WILDCARD.has(this.#rules.host)
+    const isOurs = anyName || isLoopbackHost(hostname) || hostname === this.#rules.host.toLowerCase()
+    return isOurs && host === headers.get('host')?.toLowerCase()
+  }
+}
+
+/** Without an account the client is known only as long as its connection, or its request, lives. */
+export interface Identity {
+  readonly account?: string
+  readonly caller?: Caller
+}
+
+function refused(status: AccessRefusal['status'], code: AccessRefusal['code'], error: string): AccessRefusal {
+  return { allowed: false, status, code, error }
 }
 
 function hostName(host: string | null): string | undefined {
@@ -77,17 +165,13 @@ function hostName(host: string | null): string | undefined {
   return URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : ''
 }
 
-function tokenOf({ url, headers }: AccessRequest): string | undefined {
-  const bearer = /^Bearer\s+(.+)$/iu.exec(headers.get('authorization') ?? '')
-  return bearer?.[1]?.trim() ?? url.searchParams.get('token') ?? undefined
+/** In an address only where a browser cannot do otherwise: an address lands in histories and logs. */
+function tokenOf({ method, url, headers }: AccessRequest): string | undefined {
+  const bearer = /^Bearer[ \t]+(\S.*)$/iu.exec(headers.get('authorization') ?? '')
+  return bearer?.[1]?.trimEnd() ?? (method === 'GET' ? url.searchParams.get('token') : null) ?? undefined
 }
 
-/** Compares digests, so that neither the length nor the first wrong character shows in the time it takes. */
-function matchesToken(given: string | undefined, wanted: string): boolean {
-  if (given === undefined) return false
-  return timingSafeEqual(digest(given), digest(wanted))
-}
-
+/** Digests are compared, so that neither the length nor the first wrong character shows in the time it takes. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }

@@ -7,7 +7,7 @@ import type { SessionEvent } from '../core/event.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
 import { causeOf } from '../core/turn-stopped.ts'
-import { parseSlash } from '../session/commands.ts'
+import { isLocal, parseSlash } from '../session/commands.ts'
 import type { SessionControl } from '../session/control.ts'
 import { mergeForMessage, type SessionDirectory } from '../session/directory.ts'
 import { Session, type Answer, type Stopped } from '../session/session.ts'
@@ -49,6 +49,8 @@ export interface ConverseContext {
   /** Messages that arrived meanwhile and are to join this turn (`queue.mode: "steer"`). */
   takeQueued(): readonly AcceptedMessage[]
 }
+
+const NO_CONVERSATION: ReplyContent = { kind: 'complete', text: 'There is no conversation here yet.' }
 
 /** The sessions something runs or waits in: their turns, and what must not overlap with one. */
 export class Conversations {
@@ -197,7 +199,7 @@ export class Conversations {
     const startedAt = clock.monotonic()
     this.#runningTurns++
     try {
-      await this.#ensureRow(message)
+      if (!(await this.#ensureRow(message))) return (content = NO_CONVERSATION)
       content = await converse(message, {
         signal,
         tellAnswer,
@@ -216,12 +218,14 @@ export class Conversations {
     return content
   }
 
-  /** A message accepted while its session was being deleted begins a new one. */
-  async #ensureRow(message: AcceptedMessage): Promise<void> {
+  /** A message accepted while its session was being deleted begins a new one; a command begins none. */
+  async #ensureRow(message: AcceptedMessage): Promise<boolean> {
     const { directory, journal, onIndexChanged } = this.#parts
-    if (directory.get(message.key) !== undefined) return
+    if (directory.get(message.key) !== undefined) return true
+    if (isLocal(parseSlash(message.text))) return false
     await journal.commit([mergeForMessage(directory, message)])
     onIndexChanged()
+    return true
   }
 
   #contentOfFailure(thrown: unknown, signal: AbortSignal): ReplyContent | undefined {

@@ -5,7 +5,9 @@ import { isRecord, type JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import {
+  callerOf,
   isEphemeralAccount,
+  UNKNOWN_OWNER,
   type AcceptedMessage,
   type DeliveryFate,
   type Reply,
@@ -28,8 +30,6 @@ type DeliveryRecord =
   | { readonly do: 'accept'; readonly message: AcceptedMessage; readonly fingerprint: string }
   | { readonly do: 'answer'; readonly run: RunId; readonly seq: number; readonly content: ReplyContent }
   | { readonly do: 'state'; readonly run: RunId; readonly state: DeliveryState }
-  /** The sender is known under another account now. */
-  | { readonly do: 'move'; readonly run: RunId; readonly to: Destination; readonly seq: number }
   | { readonly do: 'reset-done'; readonly run: RunId }
   | { readonly do: 'forget'; readonly runs: readonly RunId[] }
   | { readonly do: 'seq'; readonly account: string; readonly upTo: number }
@@ -109,12 +109,6 @@ export class Delivery implements JournalTopic {
         }))
       case 'state':
         return this.#runs.change(record.run, (run) => ({ ...run, state: record.state }))
-      case 'move':
-        return this.#runs.change(record.run, (run) => ({
-          ...run,
-          message: { ...run.message, ...record.to },
-          seq: record.seq,
-        }))
       case 'reset-done':
         return this.#runs.change(record.run, (run) => ({ ...run, resetDone: true }))
       case 'forget':
@@ -167,8 +161,8 @@ export class Delivery implements JournalTopic {
   }
 
   /**
-   * Makes a message durable, or recognises it as a redelivery: same sender id, session and content within the time we
-   * remember. Copies arriving at once count as one message.
+   * Makes a message durable, or recognises it as a redelivery: same owner, sender id, session and content within the
+   * time we remember. Copies arriving at once count as one message.
    */
   async accept(
     message: AcceptedMessage,
@@ -207,24 +201,16 @@ export class Delivery implements JournalTopic {
 
   /**
    * Sends a stored answer again, to where its sender is now. While it is still being worked on, the answer will go there.
-   * Another account that sent the same message gets a copy: the original stays with the account that was first.
+   * Another client of the same owner that sent the same message gets a copy: the original stays with the first one.
    */
   async resend(run: RunId, to: Destination): Promise<void> {
     const known = this.#runs.get(run)
     if (known === undefined) return
-    const { channel, account } = known.message
-    const isSame = account === to.account
-    if (!isSame && !isEphemeralAccount(account)) {
-      return this.#attempts.copy(run, to)
-    }
-    if (isSame) this.#runs.change(run, (one) => ({ ...one, message: { ...one.message, ...to } }))
-    if (isSame && known.state === 'open') return
-    const seq =
-      isSame || known.state === 'open' ? known.seq : await this.nextSeq(accountOf({ channel, account: to.account }))
-    const move: DeliveryRecord[] = isSame ? [] : [{ do: 'move', run, to, seq }]
-    const unknown: DeliveryRecord[] = known.state === 'open' ? [] : [{ do: 'state', run, state: 'unknown' }]
-    await this.#commit([...move, ...unknown])
-    if (known.state !== 'open') this.#attempts.repeat(run)
+    if (known.message.account !== to.account) return this.#attempts.copy(run, to)
+    this.#runs.change(run, (one) => ({ ...one, message: { ...one.message, ...to } }))
+    if (known.state === 'open') return
+    await this.#commit([{ do: 'state', run, state: 'unknown' }])
+    this.#attempts.repeat(run)
   }
 
   /** Hands out what an account has not got yet, one after the other, so that a long backlog does not drown its reader. */
@@ -347,7 +333,12 @@ function toJournal(record: DeliveryRecord): JournalRecord {
   return { topic: TOPIC, data: record }
 }
 
-function fingerprintOf({ channel, key, messageId, text, attachments }: AcceptedMessage): string {
-  const content = JSON.stringify([channel, key, messageId, text, attachments.map(({ name, bytes }) => [name, bytes])])
+function fingerprintOf(message: AcceptedMessage): string {
+  const { channel, key, messageId, text, attachments, run } = message
+  const { owner } = callerOf(message)
+  const files = attachments.map(({ name, bytes }) => [name, bytes])
+  // Two messages without any identity are never the same one, so nothing but the run itself can be recognised.
+  const sender = owner === UNKNOWN_OWNER ? [owner, run] : [owner]
+  const content = JSON.stringify([channel, ...sender, key, messageId, text, files])
   return createHash('sha256').update(content).digest('base64url')
 }

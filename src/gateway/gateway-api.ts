@@ -4,7 +4,7 @@ import type { Channel } from '../channel/channel.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { MessageEntry } from '../core/entry.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
-import type { SessionRecord } from '../core/inbound.ts'
+import type { Caller, SessionRecord } from '../core/inbound.ts'
 import { textOf, type Message } from '../core/message.ts'
 import { activeCleanups } from '../history/cleanup-records.ts'
 import { requestRecords } from '../history/request-record.ts'
@@ -39,26 +39,31 @@ export interface ApiDeps {
   readonly providers: Providers
   readonly agent: Pick<AgentParts, 'modelsFor' | 'counter'>
   readonly gateway: Gateway
+  /** Rows of one list. */
+  readonly maxList: number
   status(): JsonObject
   channel(name: string): Channel | undefined
 }
 
 /** The JSON API, for the HTTP side and for commands that work on a stopped gateway's files. */
-export function createGatewayApi({ storage, providers, agent, gateway, status, channel }: ApiDeps): GatewayApi {
+export function createGatewayApi(deps: ApiDeps): GatewayApi {
+  const { storage, providers, agent, gateway, maxList, status, channel } = deps
   const { directory, control, transcripts, sessionsFile } = storage
   return {
     isOpen: () => gateway.isOpen,
     status,
-    async list(query) {
-      const { sessions, nextCursor } = directory.list({ limit: 50, ...query })
+    async list(query, caller) {
+      const limit = Math.min(query.limit ?? 50, maxList)
+      const { sessions, total, nextCursor } = directory.list({ ...query, limit, ...(caller && { caller }) })
       return {
         sessions: sessions.map(({ key, record }) => rowOf(key, record)),
         count: sessions.length,
+        total,
         ...(nextCursor === undefined ? {} : { nextCursor }),
       }
     },
-    async show(key, query) {
-      const row = findRow(storage, key)
+    async show(key, query, caller) {
+      const row = findRow(storage, key, caller)
       const transcript = await transcripts.open(row.record.sessionId, NEVER)
       try {
         const branch = await transcript.branch()
@@ -84,8 +89,8 @@ export function createGatewayApi({ storage, providers, agent, gateway, status, c
         await transcript.close()
       }
     },
-    async blob(key, id) {
-      const row = findRow(storage, key)
+    async blob(key, id, caller) {
+      const row = findRow(storage, key, caller)
       const transcript = await transcripts.open(row.record.sessionId, NEVER)
       try {
         const found = await findStoredResult(transcript, id)
@@ -96,16 +101,16 @@ export function createGatewayApi({ storage, providers, agent, gateway, status, c
         await transcript.close()
       }
     },
-    async reset(key) {
-      const result = await gateway.control({ type: 'reset', key: findRow(storage, key).key })
+    async reset(key, caller) {
+      const result = await gateway.control({ type: 'reset', key: findRow(storage, key, caller).key })
       return { success: true, key: result.type === 'reset' ? result.key : key }
     },
-    async cancel(key) {
-      const result = await gateway.control({ type: 'cancel', key: findRow(storage, key).key })
+    async cancel(key, caller) {
+      const result = await gateway.control({ type: 'cancel', key: findRow(storage, key, caller).key })
       return { success: true, key, cancelled: result.type === 'cancel' ? result.cancelled : 0 }
     },
-    async delete(key) {
-      const row = findRow(storage, key)
+    async delete(key, caller) {
+      const row = findRow(storage, key, caller)
       await gateway.control({ type: 'delete', key: row.key })
       return { success: true, key: row.key }
     },
@@ -115,8 +120,8 @@ export function createGatewayApi({ storage, providers, agent, gateway, status, c
         throw new GatewayError('FIELD_INVALID', `no channel "${name}" is running`, { field: 'channel' })
       return { channel: name, accepted: (await known.trust?.()) ?? 0 }
     },
-    async restore(key, { archive, compaction = false }) {
-      const row = findRow(storage, key)
+    async restore(key, { archive, compaction = false }, caller) {
+      const row = findRow(storage, key, caller)
       if (archive === undefined) return restoreView({ storage, agent }, row, compaction)
       await gateway.exclusively(row.key, () => control.restoreArchive(row.key, archive as SessionId))
       sessionsFile.changed()
@@ -163,8 +168,8 @@ interface SessionRow {
 }
 
 /** A key, or a session's id. */
-function findRow(storage: ApiStorage, key: string): SessionRow {
-  return storage.directory.byId(key) ?? storage.directory.resolveOrThrow(key)
+function findRow({ directory }: ApiStorage, key: string, caller: Caller | undefined): SessionRow {
+  return directory.resolveOrThrow(directory.byId(key)?.key ?? key, caller)
 }
 
 function rowOf(key: SessionKey, record: SessionRecord): JsonObject {

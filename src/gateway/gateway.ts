@@ -6,13 +6,14 @@ import type { Log } from '../base/log.ts'
 import type { Acceptance, Channel, ControlResult, Intake } from '../channel/channel.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
-import type { AcceptedMessage, ControlCommand, InboundMessage } from '../core/inbound.ts'
+import type { AcceptedMessage, Caller, ControlCommand, InboundMessage } from '../core/inbound.ts'
 import { parseSlash } from '../session/commands.ts'
 import type { SessionControl } from '../session/control.ts'
 import { mergeForMessage, type SessionDirectory } from '../session/directory.ts'
-import { canonicalKey, routeOf, type RouteSettings } from '../session/route.ts'
+import { canonicalKey, type RouteSettings } from '../session/route.ts'
 import { Admission, type QueueLimits } from './admission.ts'
 import { ArrivalOrder } from './arrival-order.ts'
+import { Claims } from './claims.ts'
 import { isImmediate, type CommandParts } from './command-answers.ts'
 import { Conversations, type ConversationsParts, type QueueMode } from './conversations.ts'
 import type { Delivery } from './delivery.ts'
@@ -21,6 +22,8 @@ import type { Destination } from './run-table.ts'
 
 export interface GatewayLimits extends QueueLimits {
   readonly concurrentTurns: number
+  /** Rows of one list. */
+  readonly list: number
 }
 
 export interface GatewayParts {
@@ -51,11 +54,13 @@ export class Gateway implements Intake {
   readonly #conversations: Conversations
   readonly #admission: Admission
   readonly #arrivals = new ArrivalOrder()
+  readonly #claims: Claims
   #state: 'starting' | 'open' | 'draining' | 'closed' = 'starting'
 
   constructor(parts: GatewayParts) {
     this.#parts = parts
-    const { limits } = parts
+    const { limits, directory, ids, route } = parts
+    this.#claims = new Claims({ directory, ids, route })
     this.#conversations = new Conversations({
       ...parts,
       concurrentTurns: limits.concurrentTurns,
@@ -84,16 +89,18 @@ export class Gateway implements Intake {
 
   async accept(message: InboundMessage, onDurable?: (acceptance: Acceptance) => void): Promise<Acceptance> {
     if (this.#state === 'closed') throw new GatewayError('SHUTTING_DOWN', 'the gateway is shutting down')
-    const key = this.#keyOf(message)
+    const { key, release } = this.#claims.claim(message)
     const ours = { run: this.#newRunId(), key, acceptedAt: this.#parts.clock.now() }
     const accepted: AcceptedMessage = Object.assign({}, message, ours)
     let acceptance: Acceptance | undefined
-    const storing = this.#store(accepted).then((stored) => {
-      const made: Acceptance = { key, ...stored }
-      acceptance = made
-      onDurable?.(made)
-      return made
-    })
+    const storing = this.#store(accepted)
+      .then((stored) => {
+        const made: Acceptance = { key, ...stored }
+        acceptance = made
+        onDurable?.(made)
+        return made
+      })
+      .finally(release)
     await this.#arrivals.enter(lineOf(key), storing, () => {
       if (acceptance === undefined || acceptance.duplicate) return
       this.#parts.metrics.messageAccepted(accepted.channel)
@@ -107,21 +114,21 @@ export class Gateway implements Intake {
     return this.#parts.delivery.openMessages().filter((message) => message.channel === channel)
   }
 
-  async control(command: ControlCommand): Promise<ControlResult> {
-    const { directory } = this.#parts
+  async control(command: ControlCommand, caller?: Caller): Promise<ControlResult> {
+    const { directory, limits } = this.#parts
     switch (command.type) {
       case 'get': {
         const row = command.sessionId === undefined ? undefined : directory.byId(command.sessionId)
-        if (row !== undefined) return { type: 'get', ...row }
-        const key = command.key ?? command.sessionId ?? ''
-        return this.#inOrder(key, () => ({ type: 'get', ...directory.resolveOrThrow(key) }))
+        const key = row?.key ?? command.key ?? command.sessionId ?? ''
+        return this.#inOrder(key, () => ({ type: 'get', ...directory.resolveOrThrow(key, caller) }))
       }
       case 'list': {
         const { limit, cursor, prefix } = command
         return {
           type: 'list',
           ...directory.list({
-            limit: limit ?? 50,
+            limit: Math.min(limit ?? limits.list, limits.list),
+            ...(caller === undefined ? {} : { caller }),
             ...(cursor === undefined ? {} : { cursor }),
             ...(prefix === undefined ? {} : { prefix }),
           }),
@@ -129,13 +136,13 @@ export class Gateway implements Intake {
       }
       case 'cancel':
         return this.#inOrder(command.key, async () => {
-          const { key } = directory.resolveOrThrow(command.key)
+          const { key } = directory.resolveOrThrow(command.key, caller)
           return { type: 'cancel', key, cancelled: await this.#conversations.cancel(key, command.run) }
         })
       case 'reset':
       case 'delete':
         return this.#inOrder(command.key, async () => {
-          const { key } = directory.resolveOrThrow(command.key)
+          const { key } = directory.resolveOrThrow(command.key, caller)
           await this.#conversations[command.type](key)
           return { type: command.type, key }
         })
@@ -219,16 +226,6 @@ export class Gateway implements Intake {
     } finally {
       release()
     }
-  }
-
-  /** The key of the route; a row adopted from a file may have another case, and is found exactly first, then folded. */
-  #keyOf(message: InboundMessage): SessionKey {
-    const { directory, route } = this.#parts
-    const asWritten = routeOf(message, { ...route, preserveCase: true })
-    if (directory.get(asWritten) !== undefined) return asWritten
-    const key = routeOf(message, route)
-    const isFolded = !route.preserveCase && message.route.preserveCase !== true
-    return isFolded ? (directory.resolve(key)?.key ?? key) : key
   }
 
   #inOrder(key: string, act: () => ControlResult | Promise<ControlResult>): Promise<ControlResult> {

@@ -2,26 +2,39 @@ import type { ListenOptions, UpgradeDecision, UpgradeRequest } from '../base/htt
 import { isRecord, parseJson, type JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import { METRICS_CONTENT_TYPE, type Metrics } from '../base/metrics.ts'
+import { hasControlCharacters } from '../channel/id-field.ts'
 import type { WebhookChannel } from '../channel/webhook/channel.ts'
 import { ERRORS, GatewayError, toGatewayError, type ErrorCode } from '../core/errors.ts'
-import { isEphemeralAccount } from '../core/inbound.ts'
-import { checkAccess, type AccessRules } from './access.ts'
+import { isEphemeralAccount, type Caller } from '../core/inbound.ts'
+import type { Access, Principal } from './access.ts'
 
 /** What the HTTP side offers besides the socket: the CLI and the dashboard read and steer through it. */
 export interface GatewayApi {
   isOpen(): boolean
   status(): JsonObject
-  list(query: { readonly limit?: number; readonly cursor?: string; readonly prefix?: string }): Promise<JsonObject>
-  show(key: string, query: { readonly request?: number; readonly limit?: number }): Promise<JsonObject>
+  /** A caller gets to see what it may; without one it is the operator. */
+  list(query: ListQuery, caller?: Caller): Promise<JsonObject>
+  show(key: string, query: ShowQuery, caller?: Caller): Promise<JsonObject>
   /** A tool result as the tool gave it, by the id of a blob, a call or an entry. */
-  blob(key: string, id: string): Promise<JsonObject>
-  reset(key: string): Promise<JsonObject>
-  cancel(key: string): Promise<JsonObject>
-  delete(key: string): Promise<JsonObject>
+  blob(key: string, id: string, caller?: Caller): Promise<JsonObject>
+  reset(key: string, caller?: Caller): Promise<JsonObject>
+  cancel(key: string, caller?: Caller): Promise<JsonObject>
+  delete(key: string, caller?: Caller): Promise<JsonObject>
   /** Undoes the latest cleanup, or what is named. */
-  restore(key: string, what: RestoreQuery): Promise<JsonObject>
+  restore(key: string, what: RestoreQuery, caller?: Caller): Promise<JsonObject>
   /** Accepts what a channel refused because it had changed. */
   trust(channel: string): Promise<JsonObject>
+}
+
+export interface ListQuery {
+  readonly limit?: number
+  readonly cursor?: string
+  readonly prefix?: string
+}
+
+export interface ShowQuery {
+  readonly request?: number
+  readonly limit?: number
 }
 
 export interface RestoreQuery {
@@ -32,26 +45,44 @@ export interface RestoreQuery {
 }
 
 export interface HttpParts {
-  readonly access: AccessRules
+  readonly access: Access
   readonly api: GatewayApi
   readonly webhook: WebhookChannel
   readonly metrics: Metrics
   readonly log: Log
 }
 
-type Route = (request: Request, match: RegExpExecArray, url: URL) => Promise<Response>
+/** What a route is answered from. */
+interface Call {
+  readonly request: Request
+  readonly url: URL
+  /** The part of the path that names a session or channel, decoded. */
+  readonly name: string
+  /** What it is asked about of it, where a route names that too. */
+  readonly second: string
+  readonly caller: Caller
+}
+
+interface Route {
+  readonly method: string
+  readonly path: RegExp
+  /** `admin`: about the gateway itself. `all`: shows something of every conversation. */
+  readonly needs?: 'admin' | 'all'
+  answer(call: Call): Promise<Response>
+}
 
 /** The gateway's one address: health, metrics, the JSON API and the webhook socket. */
 export function createHttpHandlers(parts: HttpParts): Pick<ListenOptions, 'handle' | 'upgrade'> {
   const routes = createRoutes(parts)
   return {
-    async handle(request) {
+    async handle(request, peer) {
       const url = new URL(request.url)
       try {
         if (url.pathname === '/healthz') return health(parts.api.isOpen())
-        const access = checkAccess({ url, headers: request.headers }, parts.access)
-        if (!access.allowed) return json({ error: access.error, code: access.code }, access.status)
-        return await dispatch(routes, request, url)
+        const { method, headers } = request
+        const access = parts.access.decide({ method, url, headers, peer })
+        if (!access.allowed) return json({ error: access.error, code: access.code }, access.status, access.headers)
+        return await dispatch(routes, request, url, access.principal)
       } catch (thrown) {
         return errorResponse(thrown, parts.log)
       }
@@ -60,40 +91,51 @@ export function createHttpHandlers(parts: HttpParts): Pick<ListenOptions, 'handl
   }
 }
 
-function createRoutes({ api, metrics }: HttpParts): readonly [method: string, path: RegExp, route: Route][] {
-  const keyOf = (match: RegExpExecArray): string => decodeKey(match[1] ?? '')
+function createRoutes({ api, metrics }: HttpParts): readonly Route[] {
+  const session = /^\/api\/sessions\/([^/]+)$/u
+  const action = (verb: string): RegExp => new RegExp(`^/api/sessions/([^/]+)/${verb}$`, 'u')
   return [
-    [
-      'GET',
-      /^\/$/u,
-      async () => new Response(FRONT_PAGE, { headers: { 'content-type': 'text/plain; charset=utf-8' } }),
-    ],
-    [
-      'GET',
-      /^\/metrics$/u,
-      async () => new Response(metrics.expose(), { headers: { 'content-type': METRICS_CONTENT_TYPE } }),
-    ],
-    ['GET', /^\/api\/status$/u, async () => json(api.status())],
-    ['GET', /^\/api\/sessions$/u, async (_request, _match, url) => json(await api.list(listQuery(url)))],
-    [
-      'GET',
-      /^\/api\/sessions\/([^/]+)$/u,
-      async (_request, match, url) => json(await api.show(keyOf(match), showQuery(url))),
-    ],
-    [
-      'GET',
-      /^\/api\/sessions\/([^/]+)\/blobs\/([^/]+)$/u,
-      async (_request, match) => json(await api.blob(keyOf(match), decodeKey(match[2] ?? ''))),
-    ],
-    ['DELETE', /^\/api\/sessions\/([^/]+)$/u, async (_request, match) => json(await api.delete(keyOf(match)))],
-    ['POST', /^\/api\/sessions\/([^/]+)\/reset$/u, async (_request, match) => json(await api.reset(keyOf(match)))],
-    ['POST', /^\/api\/sessions\/([^/]+)\/cancel$/u, async (_request, match) => json(await api.cancel(keyOf(match)))],
-    ['POST', /^\/api\/channels\/([^/]+)\/trust$/u, async (_request, match) => json(await api.trust(keyOf(match)))],
-    [
-      'POST',
-      /^\/api\/sessions\/([^/]+)\/restore$/u,
-      async (request, match) => json(await api.restore(keyOf(match), await restoreQuery(request))),
-    ],
+    { method: 'GET', path: /^\/$/u, answer: async () => plain(FRONT_PAGE, 'text/plain; charset=utf-8') },
+    {
+      method: 'GET',
+      path: /^\/metrics$/u,
+      needs: 'all',
+      answer: async () => plain(metrics.expose(), METRICS_CONTENT_TYPE),
+    },
+    { method: 'GET', path: /^\/api\/status$/u, needs: 'admin', answer: async () => json(api.status()) },
+    {
+      method: 'GET',
+      path: /^\/api\/sessions$/u,
+      answer: async ({ url, caller }) => json(await api.list(listQuery(url), caller)),
+    },
+    {
+      method: 'GET',
+      path: session,
+      answer: async ({ name, url, caller }) => json(await api.show(name, showQuery(url), caller)),
+    },
+    {
+      method: 'GET',
+      path: /^\/api\/sessions\/([^/]+)\/blobs\/([^/]+)$/u,
+      answer: async ({ name, second, caller }) => json(await api.blob(name, second, caller)),
+    },
+    { method: 'DELETE', path: session, answer: async ({ name, caller }) => json(await api.delete(name, caller)) },
+    { method: 'POST', path: action('reset'), answer: async ({ name, caller }) => json(await api.reset(name, caller)) },
+    {
+      method: 'POST',
+      path: action('cancel'),
+      answer: async ({ name, caller }) => json(await api.cancel(name, caller)),
+    },
+    {
+      method: 'POST',
+      path: action('restore'),
+      answer: async ({ name, request, caller }) => json(await api.restore(name, await restoreQuery(request), caller)),
+    },
+    {
+      method: 'POST',
+      path: /^\/api\/channels\/([^/]+)\/trust$/u,
+      needs: 'admin',
+      answer: async ({ name }) => json(await api.trust(name)),
+    },
   ]
 }
 
@@ -107,13 +149,19 @@ const FRONT_PAGE = `Clew is running.
 In a terminal: clew chat
 `
 
-async function dispatch(routes: ReturnType<typeof createRoutes>, request: Request, url: URL): Promise<Response> {
+async function dispatch(routes: readonly Route[], request: Request, url: URL, principal: Principal): Promise<Response> {
   const methods: string[] = []
-  for (const [method, path, route] of routes) {
-    const match = path.exec(url.pathname)
+  for (const route of routes) {
+    const match = route.path.exec(url.pathname)
     if (match === null) continue
-    if (method === request.method) return route(request, match, url)
-    methods.push(method)
+    if (route.method !== request.method) {
+      methods.push(route.method)
+      continue
+    }
+    checkRight(route, principal)
+    // A principal without a name sees everything: whose it is does not matter.
+    const caller: Caller = { owner: principal.name ?? '', sees: principal.sees }
+    return route.answer({ request, url, name: decodeKey(match[1] ?? ''), second: decodeKey(match[2] ?? ''), caller })
   }
   if (url.pathname === '/ws') return json({ error: 'open a WebSocket here', code: 'UPGRADE_REQUIRED' }, 426)
   if (methods.length === 0) return json({ error: 'there is nothing at this address', code: 'NOT_FOUND' }, 404)
@@ -121,26 +169,39 @@ async function dispatch(routes: ReturnType<typeof createRoutes>, request: Reques
   return json({ error: `only ${allowed} here`, code: 'METHOD_NOT_ALLOWED' }, 405, { allow: allowed })
 }
 
+function checkRight({ needs }: Route, { admin, sees }: Principal): void {
+  if (needs === undefined || admin || (needs === 'all' && sees === 'all')) return
+  throw new GatewayError('FORBIDDEN', 'this token may not see the gateway itself; see listen.tokens and "admin"')
+}
+
 function health(isOpen: boolean): Response {
   return json({ status: isOpen ? 'ok' : 'unavailable' }, isOpen ? 200 : 503)
 }
 
 function decideUpgrade(request: UpgradeRequest, { access, api, webhook }: HttpParts): UpgradeDecision {
-  const refuse = (status: number, error: string, code: string): UpgradeDecision => ({
+  const refuse = (
+    status: number,
+    error: string,
+    code: string,
+    headers: Readonly<Record<string, string>> = {},
+  ): UpgradeDecision => ({
     accept: false,
     status,
     body: JSON.stringify({ error, code }),
-    headers: { 'content-type': 'application/json' },
+    headers: { 'content-type': 'application/json', ...headers },
   })
-  const decision = checkAccess(request, access)
-  if (!decision.allowed) return refuse(decision.status, decision.error, decision.code)
+  const decision = access.decide({ ...request, method: 'GET' })
+  if (!decision.allowed) return refuse(decision.status, decision.error, decision.code, decision.headers)
   if (request.url.pathname !== '/ws') return refuse(404, 'the socket is at /ws', 'NOT_FOUND')
   if (!api.isOpen()) return refuse(503, 'the gateway is not accepting connections right now', 'SHUTTING_DOWN')
   if (webhook.isFull) return refuse(503, 'too many connections', 'RATE_LIMITED')
   const query = request.url.searchParams
   const uid = query.get('uid')?.trim() ?? ''
   if (uid.length > MAX_UID_CHARS) return refuse(400, `uid has more than ${MAX_UID_CHARS} characters`, 'FIELD_INVALID')
+  if (hasControlCharacters(uid)) return refuse(400, 'uid holds a control character', 'FIELD_INVALID')
   if (isEphemeralAccount(uid)) return refuse(400, 'a uid of this form is made by the gateway itself', 'FIELD_INVALID')
+  const identity = access.identify(decision.principal, uid)
+  if (identity === 'taken') return refuse(400, 'this uid is the name of a token', 'FIELD_INVALID')
   const resume = query.get('resume')
   if (resume !== null && !/^\d{1,15}$/u.test(resume))
     return refuse(400, 'resume must be a whole number', 'FIELD_INVALID')
@@ -148,7 +209,7 @@ function decideUpgrade(request: UpgradeRequest, { access, api, webhook }: HttpPa
     accept: true,
     opened: (socket) => {
       webhook.connect(socket, {
-        ...(uid === '' ? {} : { uid }),
+        ...identity,
         ...(resume === null ? {} : { resume: Number(resume) }),
         stream: isTruthy(query.get('stream')),
       })
@@ -162,18 +223,18 @@ function isTruthy(value: string | null): boolean {
   return value === '1' || value === 'true'
 }
 
-function listQuery(url: URL): { limit?: number; cursor?: string; prefix?: string } {
+function listQuery(url: URL): ListQuery {
   const limit = wholeNumber(url, 'limit')
   const cursor = url.searchParams.get('cursor')
   const prefix = url.searchParams.get('prefix')
   return {
-    ...(limit === undefined ? {} : { limit: Math.min(limit, 1_000) }),
+    ...(limit === undefined ? {} : { limit }),
     ...(cursor === null ? {} : { cursor }),
     ...(prefix === null ? {} : { prefix }),
   }
 }
 
-function showQuery(url: URL): { request?: number; limit?: number } {
+function showQuery(url: URL): ShowQuery {
   const request = wholeNumber(url, 'request')
   const limit = wholeNumber(url, 'limit')
   return { ...(request === undefined ? {} : { request }), ...(limit === undefined ? {} : { limit }) }
@@ -214,6 +275,7 @@ const STATUS_OF: { readonly [code in ErrorCode]?: number } = {
   SESSION_NOT_FOUND: 404,
   BLOB_NOT_FOUND: 404,
   FIELD_INVALID: 400,
+  FORBIDDEN: 403,
   SHUTTING_DOWN: 503,
   QUEUE_FULL: 429,
   RATE_LIMITED: 429,
@@ -228,6 +290,10 @@ function errorResponse(thrown: unknown, log: Log): Response {
       cause: error.cause instanceof Error ? error.cause.name : undefined,
     })
   return json({ error: error.message, code: error.code }, status)
+}
+
+function plain(text: string, type: string): Response {
+  return new Response(text, { headers: { 'content-type': type } })
 }
 
 function json(body: JsonObject, status = 200, headers: Readonly<Record<string, string>> = {}): Response {

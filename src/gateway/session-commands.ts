@@ -16,7 +16,6 @@ export interface SessionCommandDeps {
   readonly modelsFor: AgentParts['modelsFor']
   /** Asked when a command runs: the gateway itself needs the commands to be made. */
   gateway(): Pick<Gateway, 'sessionActivity'>
-  readonly defaultModel: string
   readonly queueMode: string
 }
 
@@ -29,9 +28,8 @@ export function createSessionCommands(deps: SessionCommandDeps): CommandParts {
 }
 
 function describeSession(message: AcceptedMessage, deps: SessionCommandDeps): string {
-  const record = deps.directory.get(message.key)
   const { running, queued } = deps.gateway().sessionActivity(message.key)
-  const model = record === undefined ? deps.defaultModel : deps.modelsFor(record)[0].name
+  const model = deps.modelsFor(deps.directory.settingsOf(message.key))[0].name
   return [
     `session ${message.key}`,
     `model ${model}`,
@@ -46,36 +44,38 @@ async function changeModel(
   name: string,
   { journal, directory, sessionsFile, providers, modelsFor }: SessionCommandDeps,
 ): Promise<string> {
-  const record = directory.get(message.key)
-  if (record === undefined) throw new GatewayError('SESSION_NOT_FOUND', 'this session does not exist any more')
+  const { key } = message
   if (name === '') {
     const others = providers.list().map(({ ref }) => ref)
     return [
-      `This conversation uses ${modelsFor(record)[0].name}.`,
+      `This conversation uses ${modelsFor(directory.settingsOf(key))[0].name}.`,
       others.length === 0 ? '' : `Known models: ${others.join(', ')}`,
     ]
       .join('\n')
       .trim()
   }
-  const { providerOverride: _provider, modelOverride: _model, ...rest } = record
-  if (name.toLowerCase() === 'default') {
-    await directory.update(journal, message.key, () => rest)
+  const isDefault = name.toLowerCase() === 'default'
+  const resolved = isDefault ? undefined : resolve(providers, name)
+  if (resolved instanceof GatewayError) return resolved.message
+  const [provider = '', ...model] = resolved?.ref.split('/') ?? []
+  const settings = resolved === undefined ? {} : { providerOverride: provider, modelOverride: model.join('/') }
+  if (directory.get(key) === undefined) directory.choose(key, settings)
+  else {
+    await directory.update(journal, key, ({ providerOverride: _provider, modelOverride: _model, ...rest }) => {
+      return { ...rest, ...settings }
+    })
     sessionsFile.changed()
-    return 'This conversation uses the configured model again.'
   }
-  let resolved: ReturnType<Providers['resolve']>
+  return resolved === undefined
+    ? 'This conversation uses the configured model again.'
+    : `This conversation now uses ${resolved.ref}.`
+}
+
+function resolve(providers: Providers, name: string): ReturnType<Providers['resolve']> | GatewayError {
   try {
-    resolved = providers.resolve(name)
+    return providers.resolve(name)
   } catch (error) {
-    if (error instanceof GatewayError) return error.message
+    if (error instanceof GatewayError) return error
     throw error
   }
-  const [provider = '', ...model] = resolved.ref.split('/')
-  await directory.update(journal, message.key, () => ({
-    ...rest,
-    providerOverride: provider,
-    modelOverride: model.join('/'),
-  }))
-  sessionsFile.changed()
-  return `This conversation now uses ${resolved.ref}.`
 }

@@ -36,6 +36,12 @@ export function parseSlash(content: string): SlashCommand {
   return { kind: 'unknown', word, nearest: nearestCommand(name) }
 }
 
+/** Answered without the model, so it begins no conversation: everything with a slash but `/new text`. */
+export function isLocal(slash: SlashCommand): boolean {
+  if (slash.kind !== 'command') return slash.kind === 'unknown'
+  return !((slash.name === 'new' || slash.name === 'reset') && slash.rest !== '')
+}
+
 export function isCommand(name: string): name is CommandName {
   return Object.hasOwn(COMMANDS, name)
 }

@@ -11,13 +11,13 @@ import { runMaintenance } from '../turn/maintain.ts'
 import type { Instruction, ModelWindows, TurnModel, TurnParts, TurnSettings } from '../turn/parts.ts'
 import { runTurn } from '../turn/turn.ts'
 import { parseSlash } from './commands.ts'
-import type { SessionDirectory } from './directory.ts'
+import type { SessionDirectory, SessionSettings } from './directory.ts'
 import type { SpendingLimits, UsageLedger } from './usage-ledger.ts'
 
 /** What answers, as far as a conversation has to know it. */
 export interface AgentParts extends Pick<TurnParts, 'tools' | 'hooks' | 'counter' | 'resolveModel'> {
   /** The session's own choice first, then the configured ones. */
-  modelsFor(record: SessionRecord): readonly [TurnModel, ...TurnModel[]]
+  modelsFor(settings: SessionSettings): readonly [TurnModel, ...TurnModel[]]
   settingsFor(key: SessionKey, autoCleanup: boolean | undefined): TurnSettings
   readonly pictures: Pictures
 }

@@ -4,7 +4,8 @@ import type { Journal, JournalRecord, JournalTopic } from '../base/journal.ts'
 import { isRecord } from '../base/json.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
-import type { AcceptedMessage, SessionRecord } from '../core/inbound.ts'
+import { callerOf, type AcceptedMessage, type Caller, type SessionRecord } from '../core/inbound.ts'
+import { isLocal, parseSlash } from './commands.ts'
 import { Recency } from './recency.ts'
 
 export interface SessionRow {
@@ -14,6 +15,8 @@ export interface SessionRow {
 
 export interface SessionPage {
   readonly sessions: readonly SessionRow[]
+  /** How many there are, on this page or not. */
+  readonly total: number
   readonly nextCursor?: string
 }
 
@@ -21,9 +24,15 @@ export interface ListQuery {
   readonly limit: number
   readonly cursor?: string
   readonly prefix?: string
+  /** Only what this one may see. */
+  readonly caller?: Caller
 }
 
+/** What a user can choose for a conversation, also before it begins. */
+export type SessionSettings = Pick<SessionRecord, 'providerOverride' | 'modelOverride'>
+
 const TOPIC = 'index'
+const MAX_CHOSEN = 1_000
 
 /**
  * All sessions of this home, in memory, changed only through the journal. The cost of a change or of a look-up does not
@@ -35,6 +44,8 @@ export class SessionDirectory implements JournalTopic {
   readonly #keysById = new Map<SessionId, SessionKey>()
   readonly #foldedKeys = new Map<string, SessionKey>()
   readonly #recency = new Recency()
+  /** Settings for conversations that have not begun, newest last. */
+  readonly #chosen = new Map<SessionKey, SessionSettings>()
   readonly #clock: Clock
   readonly #ids: Ids
   #revision = 0
@@ -83,9 +94,10 @@ export class SessionDirectory implements JournalTopic {
     return folded === undefined ? undefined : this.#row(folded)
   }
 
-  resolveOrThrow(key: string): SessionRow {
+  /** The row of a key; one that the caller may not see is as if it were not there. */
+  resolveOrThrow(key: string, caller?: Caller): SessionRow {
     const row = this.resolve(key)
-    if (row === undefined)
+    if (row === undefined || !mayUse(caller, row.record))
       throw new GatewayError('SESSION_NOT_FOUND', 'no session has this key', { key: key.slice(0, 200) })
     return row
   }
@@ -96,16 +108,16 @@ export class SessionDirectory implements JournalTopic {
   }
 
   /** Ordered by the last change, newest first. */
-  list({ limit, cursor, prefix }: ListQuery): SessionPage {
+  list(query: ListQuery): SessionPage {
     const sessions: SessionRow[] = []
-    for (const key of this.#recency.newestFirst(decodeCursor(cursor))) {
-      if (prefix !== undefined && !key.startsWith(prefix)) continue
+    const total = this.#count(query)
+    for (const key of this.#recency.newestFirst(decodeCursor(query.cursor))) {
       const row = this.#row(key as SessionKey)
-      if (row === undefined) continue
-      if (sessions.length === limit) return { sessions, nextCursor: encodeCursor(sessions.at(-1)) }
+      if (row === undefined || !isWanted(row.key, row.record, query)) continue
+      if (sessions.length === query.limit) return { sessions, total, nextCursor: encodeCursor(sessions.at(-1)) }
       sessions.push(row)
     }
-    return { sessions }
+    return { sessions, total }
   }
 
   rows(): Iterable<[SessionKey, SessionRecord]> {
@@ -127,10 +139,26 @@ export class SessionDirectory implements JournalTopic {
 
   /**
    * Changes some fields of the row as it will be when this record takes its place in the journal: a reset or delete
-   * that is being written at the same time is neither undone nor overlooked. Without a row it begins a session.
+   * that is being written at the same time is neither undone nor overlooked. Without a row it begins a session, which
+   * belongs to `owner`.
    */
-  merge(key: SessionKey, fields: Omit<SessionRecord, 'sessionId'>): JournalRecord {
-    return { topic: TOPIC, data: [key, fields, this.newSessionId()] }
+  merge(key: SessionKey, fields: Omit<SessionRecord, 'sessionId'>, owner: string): JournalRecord {
+    const settings = this.#rows.has(key) ? undefined : this.#chosen.get(key)
+    const all = settings === undefined ? fields : { ...settings, ...fields }
+    return { topic: TOPIC, data: [key, all, this.newSessionId(), owner] }
+  }
+
+  /** For a conversation that has not begun: its first message takes the settings along. Not durable until then. */
+  choose(key: SessionKey, settings: SessionSettings): void {
+    this.#chosen.delete(key)
+    this.#chosen.set(key, settings)
+    const [oldest] = this.#chosen.keys()
+    if (this.#chosen.size > MAX_CHOSEN && oldest !== undefined) this.#chosen.delete(oldest)
+  }
+
+  /** The settings chosen for a conversation, whether it has begun or not. */
+  settingsOf(key: SessionKey): SessionSettings {
+    return this.#rows.get(key) ?? this.#chosen.get(key) ?? {}
   }
 
   /** The same for a row that exists; without one nothing happens. */
@@ -152,13 +180,24 @@ export class SessionDirectory implements JournalTopic {
     await journal.commit([this.change(key, { ...fields, updatedAt: this.now() }, removed)])
   }
 
-  #merged(key: SessionKey, fields: unknown, newSessionId: unknown, removed: unknown): unknown {
+  #merged(key: SessionKey, fields: unknown, newSessionId: unknown, more: unknown): unknown {
     const known = this.#rows.get(key)
     if (!isRecord(fields)) return known
-    if (typeof newSessionId === 'string') return { ...known, ...fields, sessionId: known?.sessionId ?? newSessionId }
+    if (typeof newSessionId === 'string') {
+      const owner = (known === undefined ? undefined : ownerOf(known)) ?? more
+      const owned = typeof owner === 'string' ? { owner } : {}
+      return { ...known, ...fields, ...owned, sessionId: known?.sessionId ?? newSessionId }
+    }
     if (known === undefined) return undefined
-    const gone = Array.isArray(removed) ? new Set<unknown>(removed) : new Set()
+    const gone = Array.isArray(more) ? new Set<unknown>(more) : new Set()
     return Object.fromEntries(Object.entries({ ...known, ...fields }).filter(([field]) => !gone.has(field)))
+  }
+
+  #count(query: ListQuery): number {
+    if (query.prefix === undefined && query.caller?.sees !== 'own') return this.#rows.size
+    let count = 0
+    for (const [key, record] of this.#rows) if (isWanted(key, record, query)) count++
+    return count
   }
 
   #row(key: SessionKey): SessionRow | undefined {
@@ -168,6 +207,7 @@ export class SessionDirectory implements JournalTopic {
 
   #remember(key: SessionKey, record: SessionRecord): void {
     this.#rows.set(key, record)
+    this.#chosen.delete(key)
     this.#keysById.set(record.sessionId, key)
     this.#foldedKeys.set(key.toLowerCase(), key)
     this.#recency.touch(key, record.updatedAt)
@@ -192,6 +232,19 @@ export function isSessionRecord(value: unknown): value is SessionRecord {
   )
 }
 
+/** Rows of other programs, and of versions that knew no owner, belong to the account that used them last. */
+export function ownerOf({ owner, lastAccountId, deliveryContext }: SessionRecord): string | undefined {
+  return owner ?? lastAccountId ?? deliveryContext?.accountId
+}
+
+export function mayUse(caller: Caller | undefined, record: SessionRecord): boolean {
+  return caller === undefined || caller.sees === 'all' || ownerOf(record) === caller.owner
+}
+
+function isWanted(key: SessionKey, record: SessionRecord, { prefix, caller }: ListQuery): boolean {
+  return (prefix === undefined || key.startsWith(prefix)) && mayUse(caller, record)
+}
+
 function encodeCursor(row: SessionRow | undefined): string {
   return Buffer.from(JSON.stringify([row?.record.updatedAt ?? 0, row?.key ?? ''])).toString('base64url')
 }
@@ -209,17 +262,22 @@ function decodeCursor(cursor: string | undefined): { key: string; at: number } |
   throw new GatewayError('FIELD_INVALID', 'cursor is not one that session.list returned', { field: 'cursor' })
 }
 
-/** What a message changes in its session's row: delivery follows the latest message, everything else stays. */
+/**
+ * What a message changes in its session's row: delivery follows the latest message, everything else stays. A command
+ * that is answered without the model begins no session.
+ */
 export function mergeForMessage(directory: SessionDirectory, message: AcceptedMessage): JournalRecord {
   const { channel, account, messageId, route } = message
   const to = route.peerId ?? route.chatId ?? route.senderId ?? messageId
   const threadId = route.topicId ?? route.threadId
-  return directory.merge(message.key, {
+  const fields = {
     updatedAt: directory.now(),
     deliveryContext: { channel, to, accountId: account, ...(threadId === undefined ? {} : { threadId }) },
     lastChannel: channel,
     lastTo: to,
     lastAccountId: account,
     ...(channel === 'webhook' ? { webhookMessageId: messageId, webhookSessionId: message.key } : {}),
-  })
+  }
+  if (isLocal(parseSlash(message.text))) return directory.change(message.key, fields)
+  return directory.merge(message.key, fields, callerOf(message).owner)
 }

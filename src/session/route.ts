@@ -23,6 +23,11 @@ export function routeOf(message: Routable, settings: RouteSettings): SessionKey 
   return canonicalKey(key, settings.preserveCase || message.route.preserveCase === true)
 }
 
+/** Whether the key comes from the scope alone: the sender named no conversation, so it must not meet one of another owner. */
+export function isAutomatic(message: Routable, settings: RouteSettings): boolean {
+  return explicitKey(message) === undefined && peerKey(message, settings) === undefined
+}
+
 /** A key as somebody wrote it, in the form we store. */
 export function canonicalKey(key: string, preserveCase: boolean): SessionKey {
   const trimmed = key.trim()

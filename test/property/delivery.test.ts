@@ -82,7 +82,7 @@ class Client {
 
   connect(core: GatewayCore, resume: boolean): void {
     const last = Math.max(0, ...this.terminal().map(({ seq }) => seq))
-    const socket = core.connect({ uid: this.who, ...(resume && last > 0 ? { resume: last } : {}) })
+    const socket = core.connect({ account: this.who, ...(resume && last > 0 ? { resume: last } : {}) })
     this.socket = socket
     socket.listen({
       onText: (text) => this.frames.push(JSON.parse(text) as Frame),

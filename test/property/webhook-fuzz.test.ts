@@ -22,11 +22,13 @@ it(
         files: new MemoryFiles({ now: () => clock.now() }),
         seed: SEED,
         limits: { rememberedMessages: 1_000 },
-        gatewayLimits: { queuedPerSession: 50, queuedTotal: 500, concurrentTurns: 64 },
+        gatewayLimits: { queuedPerSession: 50, queuedTotal: 500, concurrentTurns: 64, list: 1_000 },
       })
-      const neighbour = new CoreClient(core, { uid: 'neighbour' })
+      const neighbour = new CoreClient(core, { account: 'neighbour' })
       for (let round = 0; round < ROUNDS_PER_HOME && sent < FRAMES; round++) {
-        const attackers = ['a', 'b', undefined].map((uid) => new CoreClient(core, uid === undefined ? {} : { uid }))
+        const attackers = ['a', 'b', undefined].map(
+          (account) => new CoreClient(core, account === undefined ? {} : { account }),
+        )
         for (let index = 0; index < ROUND; index++, sent++) await attackers[index % 3]?.send(fuzzer.next())
         await neighbour.send({ id: `n${sent}`, content: 'hello', session: `neighbour-${sent}` })
         await clock.advance(400)

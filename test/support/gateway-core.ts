@@ -26,6 +26,7 @@ export interface CoreOptions {
     readonly queuedPerSession: number
     readonly queuedTotal: number
     readonly concurrentTurns: number
+    readonly list: number
   }
   /** How long a message is worked on. */
   readonly workMs?: (message: AcceptedMessage) => number
@@ -107,7 +108,7 @@ export class GatewayCore {
       delivery,
       control,
       route: { agent: 'main', scope: 'per-sender', preserveCase: false },
-      limits: options.gatewayLimits ?? { queuedPerSession: 100, queuedTotal: 10_000, concurrentTurns: 4 },
+      limits: options.gatewayLimits ?? { queuedPerSession: 100, queuedTotal: 10_000, concurrentTurns: 4, list: 10_000 },
       queueMode: options.queueMode ?? 'queue',
       metrics: { messageAccepted: () => undefined, turnEnded: () => undefined },
       async converse(message, { signal }) {

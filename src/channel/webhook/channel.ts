@@ -9,6 +9,7 @@ import {
   ephemeralAccount,
   isEphemeralAccount,
   type AcceptedMessage,
+  type Caller,
   type InboundMessage,
   type DeliveryFate,
   type Reply,
@@ -46,7 +47,9 @@ export interface WebhookOptions {
 
 export interface ConnectQuery {
   /** The client's stable identity; without one it is known only as long as its socket lives. */
-  readonly uid?: string
+  readonly account?: string
+  /** Whose conversations it may see; all of them, owning its own, when absent. */
+  readonly caller?: Caller
   readonly stream?: boolean
   readonly resume?: number
 }
@@ -94,10 +97,11 @@ export class WebhookChannel implements Channel {
     const intake = this.#requireIntake()
     const { clock, ids, limits, heartbeat } = this.#options
     const id = ids.hex(16)
-    const account = query.uid ?? ephemeralAccount(id)
+    const account = query.account ?? ephemeralAccount(id)
     const connection = new Connection(socket, {
       id,
       account,
+      caller: query.caller ?? { owner: account, sees: 'all' },
       confirms: this.#confirming.has(account),
       stream: query.stream ?? false,
       clock,
@@ -191,6 +195,7 @@ export class WebhookChannel implements Channel {
     const message: InboundMessage = {
       channel: WEBHOOK,
       account: connection.account,
+      caller: connection.caller,
       messageId: String(id).trim(),
       text: frame.content,
       attachments: [],
@@ -217,7 +222,7 @@ export class WebhookChannel implements Channel {
     const { type, command, requestId } = frame
     let reply: string
     try {
-      reply = encodeControlReply(type, await this.#requireIntake().control(command), requestId)
+      reply = encodeControlReply(type, await this.#requireIntake().control(command, connection.caller), requestId)
     } catch (thrown) {
       const key = 'key' in command ? command.key : 'sessionId' in command ? command.sessionId : undefined
       reply = encodeControlFailure(type, this.#visible(thrown), key, requestId)

@@ -5,6 +5,7 @@ import type { SessionKey } from '../../core/ids.ts'
 import type { ControlCommand, Reply, RouteFields, SessionRecord } from '../../core/inbound.ts'
 import { assertNever } from '../../base/assert-never.ts'
 import type { ControlResult } from '../channel.ts'
+import { faultOfId } from '../id-field.ts'
 
 /** A frame a client sent, understood. */
 export type InboundFrame =
@@ -38,9 +39,6 @@ export const CONTROL_TYPES = [
 export type ControlType = (typeof CONTROL_TYPES)[number]
 
 const OWN_TYPES = new Set(['progress', 'complete', 'error', 'accepted', 'event', 'connected'])
-const MAX_LIST = 1_000
-/** Ids and keys become rows of the index and parts of every frame. */
-const MAX_ID_CHARS = 512
 
 /** What could be read of a frame that is refused, so that the error can be matched to its cause. */
 export class FrameRefused extends GatewayError {
@@ -100,7 +98,8 @@ function decodeMessage(frame: Record<string, unknown>): InboundFrame {
   const id = frame['id']
   if (id !== undefined && id !== null && !isId(id))
     throw new FrameRefused('FIELD_INVALID', '"id" must be a string or a number', { field: 'id' })
-  if (isTooLong(id)) throw new FrameRefused('FIELD_INVALID', tooLong('id'), { field: 'id' })
+  const wrongId = faultOfId('id', id)
+  if (wrongId !== undefined) throw new FrameRefused('FIELD_INVALID', wrongId, { field: 'id' })
   const about = isId(id) ? { messageId: id } : {}
   const content = frame['content']
   if (typeof content !== 'string') {
@@ -129,7 +128,8 @@ function decodeRoute(frame: Record<string, unknown>, about: { readonly messageId
     if (value === undefined || value === null) continue
     if (!isId(value))
       throw new FrameRefused('FIELD_INVALID', `"${field}" must be a string or a number`, { ...about, field })
-    if (isTooLong(value)) throw new FrameRefused('FIELD_INVALID', tooLong(field), { ...about, field })
+    const fault = faultOfId(field, value)
+    if (fault !== undefined) throw new FrameRefused('FIELD_INVALID', fault, { ...about, field })
     route[field] = String(value)
   }
   return route
@@ -158,8 +158,8 @@ function decodeControl(type: ControlType, frame: Record<string, unknown>): Inbou
 
 function decodeList(frame: Record<string, unknown>, refuse: (field: string, message: string) => never): ControlCommand {
   const { limit, cursor, prefix } = frame
-  if (isPresent(limit) && !(typeof limit === 'number' && Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIST)) {
-    refuse('limit', `"limit" must be a whole number from 1 to ${MAX_LIST}`)
+  if (isPresent(limit) && !(typeof limit === 'number' && Number.isSafeInteger(limit) && limit >= 1)) {
+    refuse('limit', '"limit" must be a whole number above 0')
   }
   if (isPresent(cursor) && typeof cursor !== 'string') refuse('cursor', '"cursor" must be a string')
   if (isPresent(prefix) && typeof prefix !== 'string') refuse('prefix', '"prefix" must be a string')
@@ -182,14 +182,6 @@ function requireSeq(seq: unknown): number {
 
 function isId(value: unknown): value is string | number {
   return typeof value === 'string' || (typeof value === 'number' && Number.isFinite(value))
-}
-
-function isTooLong(value: unknown): boolean {
-  return typeof value === 'string' && value.length > MAX_ID_CHARS
-}
-
-function tooLong(field: string): string {
-  return `"${field}" has more than ${MAX_ID_CHARS} characters`
 }
 
 function isPresent(value: unknown): boolean {
@@ -391,6 +383,7 @@ function controlData(result: ControlResult): JsonObject {
       return {
         sessions: result.sessions.map(({ key, record }) => sessionView(key, record)),
         count: result.sessions.length,
+        total: result.total,
         ...(result.nextCursor === undefined ? {} : { nextCursor: result.nextCursor }),
       }
     default:

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../base/clock.ts'
 import { deferred } from '../../base/deferred.ts'
 import type { Socket } from '../../base/sockets.ts'
-import type { DeliveryFate } from '../../core/inbound.ts'
+import type { Caller, DeliveryFate } from '../../core/inbound.ts'
 import { Heartbeat, type HeartbeatOptions } from '../heartbeat.ts'
 import { RateLimit } from '../rate-limit.ts'
 
@@ -18,6 +18,7 @@ export interface ConnectionLimits {
 export interface ConnectionOptions {
   readonly id: string
   readonly account: string
+  readonly caller: Caller
   /** Progress frames for everything on this socket. */
   readonly stream: boolean
   readonly clock: Clock
@@ -53,6 +54,7 @@ export type MakeFrame = () => Promise<string | undefined>
 export class Connection {
   readonly id: string
   readonly account: string
+  readonly caller: Caller
   readonly stream: boolean
   readonly #socket: Socket
   readonly #options: ConnectionOptions
@@ -73,6 +75,7 @@ export class Connection {
   constructor(socket: Socket, options: ConnectionOptions) {
     this.id = options.id
     this.account = options.account
+    this.caller = options.caller
     this.stream = options.stream
     this.#socket = socket
     this.#options = options

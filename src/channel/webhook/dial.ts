@@ -79,7 +79,7 @@ export class HubLink {
         { maxFrameBytes, timeoutMs: connectTimeoutMs },
         this.#stop.signal,
       )
-      const connection = this.#channel.connect(socket, { uid })
+      const connection = this.#channel.connect(socket, { account: uid })
       this.#state = 'up'
       log.info('connected to the hub', { attempt: this.#attempts })
       const healthy = clock.after(healthyAfterMs, () => {

@@ -264,6 +264,8 @@ export class XiaoyiChannel implements Channel {
     return {
       channel: XIAOYI,
       account: this.#settings.agentId,
+      // A token may bear the agent's name; what came from the phones is not its holder's.
+      caller: { owner: `${XIAOYI}:${this.#settings.agentId}`, sees: 'all' },
       messageId: id === taskId ? id : `${taskId} ${id}`,
       text,
       attachments: content.attachments,

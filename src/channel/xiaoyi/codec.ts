@@ -1,5 +1,6 @@
 import { isRecord, parseJson } from '../../base/json.ts'
 import { GatewayError } from '../../core/errors.ts'
+import { hasControlCharacters } from '../id-field.ts'
 
 /** What the service asks of us. One frame is one request; everything optional in the wild is settled here. */
 export type XiaoyiRequest =
@@ -66,7 +67,19 @@ export function decodeRequest(raw: string, agentId: string, limits: FrameLimits)
   const request = unwrap(frame)
   if (request === undefined) return { kind: 'heartbeat' }
   if (isForeign(request, agentId)) return { kind: 'foreign' }
-  return decodeRpc(request, limits)
+  return withCleanIds(decodeRpc(request, limits))
+}
+
+/** Ids become session keys and log lines; one with a control character is answered, and goes no further. */
+function withCleanIds(request: XiaoyiRequest): XiaoyiRequest {
+  if (!('sessionId' in request)) return request
+  const { id, sessionId } = request
+  const taskId = 'taskId' in request ? request.taskId : undefined
+  const more = request.kind === 'message' ? [request.messageId, request.topSessionId, request.deviceId] : []
+  const ids = [id, sessionId, taskId, ...more].filter((one) => one !== undefined)
+  if (!ids.some(hasControlCharacters)) return request
+  const reason = 'an id holds a control character'
+  return { kind: 'rejected', id, sessionId, code: INVALID_PARAMS, reason, ...(taskId === undefined ? {} : { taskId }) }
 }
 
 function isForeign(frame: Record<string, unknown>, agentId: string): boolean {

@@ -13,12 +13,12 @@ const PROMPT = '› '
 
 /** A conversation in the terminal. Ctrl-C stops the running answer, Ctrl-D leaves; piped input is answered line by line. */
 export async function chat(options: ChatOptions): Promise<void> {
-  const { contact, token } = await requireContact(options)
+  const { contact } = await requireContact(options)
   const session = options.session ?? 'terminal'
   const screen = new Screen({ write: (text) => process.stdout.write(text), colors: useColors() })
   const client = new ClewClient({
     url: `${contactUrl(contact, 'ws')}/ws`,
-    ...(token === undefined ? {} : { token }),
+    ...(contact.token === undefined ? {} : { token: contact.token }),
     WebSocket,
     onStateChange: (state) => {
       if (state === 'waiting') screen.line('the connection is gone; trying again')

@@ -10,16 +10,17 @@ import { printJson, printLines } from '../output.ts'
 export async function checkConfiguration(options: CommonOptions): Promise<void> {
   const { config: path } = homePaths(options.home, process.env)
   const problems = await checkConfig({ files: nodeFiles, path, env: process.env })
-  if (problems.length > 0) process.exitCode = EXIT_FAILURE
+  const isOk = problems.every(({ severity }) => severity !== 'error')
+  if (!isOk) process.exitCode = EXIT_FAILURE
   if (options.json === true) {
     printJson({
       file: path,
-      ok: problems.length === 0,
+      ok: isOk,
       problems: problems.map((problem) => ({ ...problem, text: formatProblem(problem) })),
     })
     return
   }
-  printLines(problems.length === 0 ? [`${path}: no problems`] : problems.map(formatProblem))
+  printLines([...problems.map(formatProblem), ...(isOk ? [`${path}: no problems`] : [])])
 }
 
 export function printSchema(): void {

@@ -33,7 +33,7 @@ afterEach(async () => {
 function connect(options: Partial<ClientOptions> = {}): ClewClient {
   const WebSocket = linkedWebSocket((url) => {
     const resume = url.searchParams.get('resume')
-    const query = { uid: url.searchParams.get('uid') ?? '', ...(resume === null ? {} : { resume: Number(resume) }) }
+    const query = { account: url.searchParams.get('uid') ?? '', ...(resume === null ? {} : { resume: Number(resume) }) }
     const socket = reachable ? core.connect(query) : undefined
     dialled.push({ url, socket })
     return socket

@@ -56,7 +56,7 @@ describe('the file', () => {
 
   it('accepts the example of the documentation', async () => {
     const env = {
-      CLEW_TOKEN: 'tok',
+      CLEW_TOKEN: 'a-token-of-the-docs',
       ANTHROPIC_API_KEY: 'a',
       OPENAI_API_KEY: 'o',
       GEMINI_API_KEY: 'g',
@@ -66,7 +66,7 @@ describe('the file', () => {
     }
     const { config, warnings } = await load(EXAMPLE, { env })
     expect(warnings).toEqual([])
-    expect(config.listen.token).toBe('tok')
+    expect(config.listen.token).toBe('a-token-of-the-docs')
     expect(Object.entries(config.providers).map(([name, { type }]) => [name, type])).toEqual([
       ['anthropic', 'anthropic'],
       ['openai', 'openai-responses'],
@@ -271,9 +271,37 @@ describe('keys that need each other', () => {
       const error = await failure(`{ "listen": { "host": "${host}" } }`)
       expect(error.code).toBe('TOKEN_REQUIRED')
       expect(error.message).toContain('set listen.token')
-      await load(`{ "listen": { "host": "${host}", "token": "t" } }`)
+      await load(`{ "listen": { "host": "${host}", "token": "sixteen-or-more!" } }`)
+      await load(`{ "listen": { "host": "${host}", "tokens": { "app": { "token": "sixteen-or-more!" } } } }`)
     },
   )
+
+  it.each([
+    '"fifteen-signs.."',
+    '"                    "',
+    '"a-token-with-one blank"',
+    '"\\t"',
+    '"ein-schlüssel-für-alle"',
+  ])('the token %s opens nothing beyond loopback', async (token) => {
+    const open = `{ "listen": { "host": "0.0.0.0", "token": ${token} } }`
+    const error = await failure(open)
+    expect(['TOKEN_REQUIRED', 'CONFIG_INVALID']).toContain(error.code)
+    expect(error.message).not.toContain(token.slice(1, -1))
+  })
+
+  it('a short token on loopback is advice, which holds nothing up', async () => {
+    const { warnings } = await load('{ "listen": { "token": "short" } }')
+    expect(warnings).toMatchObject([{ severity: 'advice', key: 'listen.token' }])
+    const files = await filesWith('{ "listen": { "token": "short" } }')
+    expect(await checkConfig({ files, path, env: {} })).toMatchObject([{ severity: 'advice' }])
+  })
+
+  it('two clients with one token are a mistake', async () => {
+    const token = '{ "token": "sixteen-or-more!" }'
+    const error = await failure(`{ "listen": { "tokens": { "a": ${token}, "b": ${token} } } }`)
+    expect(error.message).toContain('listen.tokens.b.token: the same token')
+    expect(error.message).not.toContain('sixteen')
+  })
 
   it.each(['127.0.0.1', '127.8.8.8', 'localhost', '::1', '[::1]'])('%s needs no token', async (host) => {
     await load(`{ "listen": { "host": "${host}" } }`)

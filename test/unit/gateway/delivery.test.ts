@@ -25,12 +25,12 @@ describe('a client that confirms', () => {
 
   it('gets a reply again, marked, on its next socket when the first took it along', async () => {
     const { clock, core } = await open()
-    const first = new CoreClient(core, { uid: 'u' })
+    const first = new CoreClient(core, { account: 'u' })
     await first.send(CONFIRMING, { id: '1', content: 'hi' })
     await clock.advance(1)
     first.socket.goHalfOpen()
     await clock.advance(100)
-    const second = new CoreClient(core, { uid: 'u' })
+    const second = new CoreClient(core, { account: 'u' })
     await clock.advance(100)
     // The dead socket still looks alive: nobody can tell yet, and sending twice would be a guess.
     expect(second.frames).toEqual([])
@@ -41,10 +41,10 @@ describe('a client that confirms', () => {
 
   it('does not get it twice for opening a second socket', async () => {
     const { clock, core } = await open()
-    const first = new CoreClient(core, { uid: 'u' })
+    const first = new CoreClient(core, { account: 'u' })
     await first.send(CONFIRMING, { id: '1', content: 'hi' })
     await clock.advance(100)
-    const second = new CoreClient(core, { uid: 'u' })
+    const second = new CoreClient(core, { account: 'u' })
     await clock.advance(100)
     await first.send({ type: 'ack', seq: first.terminal()[0]?.['seq'] })
     await clock.advance(100)
@@ -58,15 +58,15 @@ describe('a client that confirms', () => {
 
   it('gets it at once when it asks for it: by resume, or by sending its message again', async () => {
     const { clock, core } = await open()
-    const first = new CoreClient(core, { uid: 'u' })
+    const first = new CoreClient(core, { account: 'u' })
     await first.send(CONFIRMING, { id: '1', content: 'hi' })
     await clock.advance(1)
     first.socket.goHalfOpen()
     await clock.advance(100)
-    const resuming = new CoreClient(core, { uid: 'u', resume: 0 })
+    const resuming = new CoreClient(core, { account: 'u', resume: 0 })
     await clock.advance(10)
     expect(resuming.terminal()).toMatchObject([{ messageId: '1', redelivered: true }])
-    const repeating = new CoreClient(core, { uid: 'u' })
+    const repeating = new CoreClient(core, { account: 'u' })
     await repeating.send({ id: '1', content: 'hi' })
     await clock.advance(10)
     expect(repeating.terminal()).toMatchObject([{ messageId: '1', redelivered: true }])
@@ -77,12 +77,12 @@ describe('a client that confirms', () => {
 describe('numbers', () => {
   it('go on rising after a restart, and resume sends what is behind one, in order', async () => {
     const world = await open()
-    const client = new CoreClient(world.core, { uid: 'u' })
+    const client = new CoreClient(world.core, { account: 'u' })
     await client.send({ id: '1', content: 'a' }, { id: '2', content: 'b' })
     await world.clock.advance(100)
     const before = client.terminal().map(({ seq }) => Number(seq))
     const { core, clock } = await restart(world)
-    const again = new CoreClient(core, { uid: 'u', resume: Math.min(...before) })
+    const again = new CoreClient(core, { account: 'u', resume: Math.min(...before) })
     await again.send({ id: '3', content: 'c' })
     await clock.advance(100)
     expect(again.terminal().map(({ seq }) => seq)).toEqual([Math.max(...before), expect.any(Number)])
@@ -92,11 +92,11 @@ describe('numbers', () => {
 
   it('do not start over for an account that was forgotten among too many', async () => {
     const { clock, core } = await open({ limits: { rememberedAccounts: 3 } })
-    const first = new CoreClient(core, { uid: 'first' })
+    const first = new CoreClient(core, { account: 'first' })
     await first.send({ id: '0', content: 'x' })
     await clock.advance(100)
     for (let index = 0; index < 10; index++) {
-      await new CoreClient(core, { uid: `u${index}` }).send({ id: `m${index}`, content: 'x' })
+      await new CoreClient(core, { account: `u${index}` }).send({ id: `m${index}`, content: 'x' })
       await clock.advance(50)
     }
     await first.send({ id: '1', content: 'x' })
@@ -108,12 +108,13 @@ describe('numbers', () => {
 })
 
 describe('a message sent again', () => {
-  it('by another account gets a copy in that account’s numbers; the first one’s reply stays its own', async () => {
+  it('by another client of the same owner gets a copy in that client’s numbers; the first one’s reply stays its own', async () => {
     const { clock, core } = await open()
-    const ann = new CoreClient(core, { uid: 'ann' })
+    const caller = { owner: 'app', sees: 'own' } as const
+    const ann = new CoreClient(core, { account: 'app/ann', caller })
     await ann.send({ id: '1', content: 'hi', session: 's' })
     await clock.advance(1)
-    const bob = new CoreClient(core, { uid: 'bob' })
+    const bob = new CoreClient(core, { account: 'app/bob', caller })
     await bob.send({ id: '1', content: 'hi', session: 's' })
     await clock.advance(100)
     expect(ann.terminal()).toMatchObject([{ messageId: '1' }])
@@ -126,12 +127,26 @@ describe('a message sent again', () => {
     await core.close()
   })
 
-  it('by a client without identity, over a new socket, gets the stored answer; a full queue does not refuse it', async () => {
+  it('by another owner is a message of its own', async () => {
+    const { clock, core } = await open()
+    const ann = new CoreClient(core, { account: 'ann' })
+    await ann.send({ id: '1', content: 'hi', session: 's' })
+    const bob = new CoreClient(core, { account: 'bob' })
+    await bob.send({ id: '1', content: 'hi', session: 's' })
+    await clock.advance(100)
+    const [first, second] = [ann.terminal(), bob.terminal()]
+    expect(second).toMatchObject([{ messageId: '1', session: 's' }])
+    expect(second[0]).not.toHaveProperty('redelivered')
+    expect(second[0]?.['runId']).not.toBe(first[0]?.['runId'])
+    await core.close()
+  })
+
+  it('over a new socket of the same client gets the stored answer; a full queue does not refuse it', async () => {
     const { clock, core } = await open({
-      gatewayLimits: { queuedPerSession: 1, queuedTotal: 1, concurrentTurns: 1 },
+      gatewayLimits: { queuedPerSession: 1, queuedTotal: 1, concurrentTurns: 1, list: 10 },
       workMs: () => 1_000,
     })
-    const first = new CoreClient(core)
+    const first = new CoreClient(core, { account: 'ann' })
     await first.send({ id: '1', content: 'hi', session: 's' })
     await clock.advance(1)
     await first.send({ id: '2', content: 'hi', session: 's' }, { id: '3', content: 'hi', session: 's' })
@@ -139,7 +154,7 @@ describe('a message sent again', () => {
     expect(first.terminal()).toMatchObject([{ messageId: '3', code: 'QUEUE_FULL' }])
     first.socket.terminate()
     await clock.advance(1)
-    const second = new CoreClient(core)
+    const second = new CoreClient(core, { account: 'ann' })
     await second.send({ id: '1', content: 'hi', session: 's' }, { id: '2', content: 'hi', session: 's' })
     await clock.advance(5_000)
     expect(second.terminal()).toMatchObject([{ messageId: '1' }, { messageId: '2' }])
@@ -148,7 +163,7 @@ describe('a message sent again', () => {
 
   it('three times at once is one message, also when the disk refuses the first', async () => {
     const { clock, core, files } = await open()
-    const client = new CoreClient(core, { uid: 'u' })
+    const client = new CoreClient(core, { account: 'u' })
     await client.send({ id: 'warm', content: 'up' })
     await clock.advance(100)
     files.injectFault(files.operations, 'ENOSPC')
@@ -163,7 +178,7 @@ describe('a message sent again', () => {
 
   it('after the time we remember is a new message', async () => {
     const { clock, core } = await open({ limits: { rememberMs: 60_000 } })
-    const client = new CoreClient(core, { uid: 'u' })
+    const client = new CoreClient(core, { account: 'u' })
     await client.send({ id: '1', content: 'hi' })
     await clock.advance(59_000)
     await client.send({ id: '1', content: 'hi' })
@@ -178,12 +193,12 @@ describe('a message sent again', () => {
 describe('memory', () => {
   it('keeps at most the allowed replies for a client that stays away, the newest', async () => {
     const world = await open({ limits: { outboxPerAccount: 3 } })
-    const client = new CoreClient(world.core, { uid: 'u' })
+    const client = new CoreClient(world.core, { account: 'u' })
     await client.send(...Array.from({ length: 6 }, (_, index) => ({ id: `${index}`, content: 'x' })))
     await world.clock.advance(1)
     client.socket.terminate()
     await world.clock.advance(1_000)
-    const back = new CoreClient(world.core, { uid: 'u' })
+    const back = new CoreClient(world.core, { account: 'u' })
     await world.clock.advance(100)
     expect(back.terminal().map(({ messageId }) => messageId)).toEqual(['3', '4', '5'])
     expect(back.terminal().every((frame) => !('redelivered' in frame))).toBe(true)
@@ -207,17 +222,17 @@ describe('memory', () => {
 
   it('prefers to forget what was delivered over what somebody still waits for', async () => {
     const { clock, core } = await open({ limits: { rememberedMessages: 5 } })
-    const away = new CoreClient(core, { uid: 'away' })
+    const away = new CoreClient(core, { account: 'away' })
     await away.send({ id: 'kept', content: 'x' })
     await clock.advance(1)
     away.socket.terminate()
     await clock.advance(100)
-    const busy = new CoreClient(core, { uid: 'busy' })
+    const busy = new CoreClient(core, { account: 'busy' })
     for (let index = 0; index < 20; index++) {
       await busy.send({ id: `${index}`, content: 'x' })
       await clock.advance(50)
     }
-    const back = new CoreClient(core, { uid: 'away' })
+    const back = new CoreClient(core, { account: 'away' })
     await clock.advance(100)
     expect(back.terminal()).toMatchObject([{ messageId: 'kept' }])
     await core.close()
@@ -227,12 +242,12 @@ describe('memory', () => {
 describe('a long backlog', () => {
   it('does not count as slow reading: everything comes, and the socket stays', async () => {
     const { clock, core } = await open()
-    const client = new CoreClient(core, { uid: 'u' })
+    const client = new CoreClient(core, { account: 'u' })
     await client.send(...Array.from({ length: 60 }, (_, index) => ({ id: `${index}`, content: 'x'.repeat(50_000) })))
     await clock.advance(1)
     client.socket.terminate()
     await clock.advance(5_000)
-    const back = new CoreClient(core, { uid: 'u' })
+    const back = new CoreClient(core, { account: 'u' })
     await clock.advance(1_000)
     expect(back.closed).toBeUndefined()
     expect(back.terminal()).toHaveLength(60)
@@ -241,7 +256,7 @@ describe('a long backlog', () => {
 
   it('of a reader that does not read ends with 1013, and the replies are still there for the next socket', async () => {
     const { clock, core } = await open({ workMs: () => 5 })
-    const client = new CoreClient(core, { uid: 'u' })
+    const client = new CoreClient(core, { account: 'u' })
     await client.send({ type: 'ack', seq: 0 })
     client.socket.pause()
     for (let index = 0; index < 40; index++) {
@@ -249,7 +264,7 @@ describe('a long backlog', () => {
       await clock.advance(20)
     }
     await clock.advance(40_000)
-    const back = new CoreClient(core, { uid: 'u' })
+    const back = new CoreClient(core, { account: 'u' })
     await clock.advance(1_000)
     const got = new Set([...client.terminal(), ...back.terminal()].map(({ messageId }) => messageId))
     const { waiting, unknown, delivered } = core.delivery.counts()
@@ -263,7 +278,7 @@ describe('a long backlog', () => {
 describe('stopping', () => {
   it('does not wait for ever for a session whose reset is being written', async () => {
     const { clock, core } = await open({ workMs: () => 1_000 })
-    const client = new CoreClient(core, { uid: 'u' })
+    const client = new CoreClient(core, { account: 'u' })
     await client.send({ id: '1', content: 'a', session: 's' })
     await clock.advance(1)
     void client.send({ type: 'session.reset', key: 's' }, { id: '2', content: 'b', session: 's' })

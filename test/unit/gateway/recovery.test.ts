@@ -20,7 +20,7 @@ it('a restart resets once for /new with text, and keeps the order of what follow
   const files = new MemoryFiles({ now: () => clock.now() })
   const turns: string[] = []
   const before = await life(clock, files, 1, turns)
-  const client = new CoreClient(before, { uid: 'u' })
+  const client = new CoreClient(before, { account: 'u' })
   await client.send({ id: '0', content: 'zero', session: 's' })
   await clock.advance(200)
   await client.send({ id: '1', content: '/new one', session: 's' }, { id: '2', content: 'two', session: 's' })
@@ -29,7 +29,7 @@ it('a restart resets once for /new with text, and keeps the order of what follow
   expect(turns).toEqual(['zero', 'one'])
   const later: string[] = []
   const after = await life(clock, files.kill(), 2, later)
-  const back = new CoreClient(after, { uid: 'u' })
+  const back = new CoreClient(after, { account: 'u' })
   await clock.advance(1_000)
   expect(later).toEqual(['one', 'two'])
   expect(after.directory.resolveOrThrow('s').record.sessionId).toBe(reset)
@@ -45,7 +45,7 @@ it('a restart in the middle of everything answers every accepted message, in ord
   const files = new MemoryFiles({ now: () => clock.now() })
   const turns: string[] = []
   const before = await life(clock, files, 1, turns)
-  const client = new CoreClient(before, { uid: 'u' })
+  const client = new CoreClient(before, { account: 'u' })
   await client.send(
     ...['a', 'b', 'c'].map((content) => ({ id: content, content, session: 's' })),
     { id: 'help', content: '/help', session: 's' },
@@ -54,7 +54,7 @@ it('a restart in the middle of everything answers every accepted message, in ord
   await clock.advance(10)
   const known = new Set(client.terminal().map(({ messageId }) => messageId))
   const after = await life(clock, files.kill(), 2, turns)
-  const back = new CoreClient(after, { uid: 'u' })
+  const back = new CoreClient(after, { account: 'u' })
   await clock.advance(2_000)
   const answered = back.terminal().map(({ messageId }) => String(messageId))
   expect(answered.filter((id) => ['a', 'b', 'c'].includes(id))).toEqual(['a', 'b', 'c'])
@@ -82,7 +82,7 @@ it('a message that arrives while channels are still starting is not forgotten', 
       })
     },
   })
-  const client = new CoreClient(core, { uid: 'u' })
+  const client = new CoreClient(core, { account: 'u' })
   await clock.advance(1_000)
   expect(client.terminal()).toMatchObject([{ type: 'complete', messageId: 'early' }])
   await core.close()
