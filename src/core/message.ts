@@ -126,6 +126,8 @@ export interface ToolResultMessage {
   /** For people and programs; never sent to a model. */
   readonly details?: unknown
   readonly isError: boolean
+  /** How long the tool worked; never sent to a model. */
+  readonly durationMs?: number
   readonly timestamp: number
 }
 

@@ -27,7 +27,15 @@ export interface RequestRecord {
   /** `hashOfBody` of the exact bytes sent. */
   readonly hash: string
   readonly report: CompactReport
+  /** Unix ms when it was sent; older files have no times. */
+  readonly startedAt?: number
+  /** Until the model said its first word, or asked for its first tool. */
+  readonly firstByteMs?: number
+  /** Until the answer was whole, or ended. */
+  readonly durationMs?: number
 }
+
+export type RequestTiming = Pick<RequestRecord, 'startedAt' | 'firstByteMs' | 'durationMs'>
 
 export interface RequestFacts {
   readonly n: number

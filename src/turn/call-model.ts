@@ -203,9 +203,9 @@ async function send(
     context,
     signal,
   )
-  const startedAt = parts.clock.monotonic()
+  request.times.start()
   const message = await readAnswer(request, round, parts, signal)
-  const durationMs = parts.clock.monotonic() - startedAt
+  const durationMs = request.times.end()
   const event = { provider: provider.name, model, message, round: round.round, durationMs }
   await unlessStopped(parts.hooks.llmOutput(event, context, signal), signal)
   if (isEmpty(message)) throw new ModelFailure(emptyAnswer(message), '', request, message.usage)
@@ -227,16 +227,19 @@ async function readAnswer(
     for await (const event of provider.stream(request.encoded, signal)) {
       switch (event.type) {
         case 'text-delta':
+          request.times.heard()
           shown.append(event.delta)
           await parts.emit({ type: 'text-delta', round: round.round, delta: event.delta })
           break
         case 'thinking-delta':
+          request.times.heard()
           await parts.emit({ type: 'thinking-delta', round: round.round, delta: event.delta })
           break
         case 'retry':
           await parts.emit({ type: 'model-retry', attempt: event.attempt, delayMs: event.delayMs, code: event.code })
           break
         case 'tool-call-start':
+          request.times.heard()
           break
         case 'end':
           return event.message
@@ -287,7 +290,7 @@ async function appendAnswer(
   parts: TurnParts,
 ): Promise<AssistantMessage> {
   const stored = await parts.transcript.append(
-    [...request.drafts, { type: 'message', message, stepId: round.run, round: round.round }],
+    [...request.drafts(), { type: 'message', message, stepId: round.run, round: round.round }],
     { alongside: [...parts.spending.record(message.usage), ...parts.windows.confirm(request.model)] },
   )
   const entry = stored.at(-1)
@@ -325,7 +328,7 @@ async function appendCutAnswer(
     timestamp: parts.clock.now(),
   }
   await parts.transcript.append(
-    [...request.drafts, { type: 'message', message, stepId: round.run, round: round.round }],
+    [...request.drafts(), { type: 'message', message, stepId: round.run, round: round.round }],
     usage.totalTokens > 0 ? { alongside: parts.spending.record(usage) } : {},
   )
 }

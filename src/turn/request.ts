@@ -8,6 +8,7 @@ import { createRequestRecord, REQUEST_ENTRY_TYPE, requestRecords } from '../hist
 import type { EncodedRequest, ToolSpec } from '../provider/provider.ts'
 import type { Transcript } from '../transcript/store.ts'
 import type { TurnModel, TurnParts } from './parts.ts'
+import { RequestTimes } from './request-times.ts'
 import { createSetup, setupDrafts, type Setup } from './setup.ts'
 
 /** A request ready to be sent, with everything needed to record it. */
@@ -17,8 +18,9 @@ export interface PreparedRequest {
   readonly input: HistoryInput
   readonly history: PreparedHistory
   readonly encoded: EncodedRequest
-  /** What the transcript is told about it, together with the answer. */
-  readonly drafts: readonly EntryDraft[]
+  readonly times: RequestTimes
+  /** What the transcript stores about it, together with the answer. */
+  drafts(): readonly EntryDraft[]
 }
 
 export interface RequestOptions {
@@ -71,13 +73,18 @@ export async function prepareRequest(
     body: encoded.body,
     ...(learned === undefined ? {} : { windowLearned: learned }),
   })
+  const times = new RequestTimes(parts.clock)
   return {
     model,
     setup,
     input,
     history,
     encoded,
-    drafts: [...setupDrafts(entries, setup), { type: 'custom', customType: REQUEST_ENTRY_TYPE, data: record }],
+    times,
+    drafts: () => [
+      ...setupDrafts(entries, setup),
+      { type: 'custom', customType: REQUEST_ENTRY_TYPE, data: Object.assign({}, record, times.timing()) },
+    ],
   }
 }
 

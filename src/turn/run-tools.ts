@@ -77,7 +77,7 @@ async function runAll(
         })
       },
       onResult: async ({ call, index, result, durationMs }) => {
-        await appendResult(call, result, round, parts)
+        await appendResult(call, result, round, parts, durationMs)
         stored.add(index)
         await emit({
           type: 'tool-end',
@@ -151,6 +151,7 @@ async function appendResult(
   result: ToolResult,
   round: Round,
   parts: TurnParts,
+  durationMs?: number,
 ): Promise<void> {
   const message: ToolResultMessage = {
     role: 'toolResult',
@@ -160,6 +161,7 @@ async function appendResult(
     isError: result.isError,
     timestamp: parts.clock.now(),
     ...(result.details === undefined ? {} : { details: result.details }),
+    ...(durationMs === undefined ? {} : { durationMs }),
   }
   await parts.transcript.append([{ type: 'message', message, stepId: round.run, round: round.round }])
 }

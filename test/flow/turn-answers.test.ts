@@ -30,6 +30,19 @@ describe('what a request was made of', () => {
     await say(client, 'are you?')
     expect((await kinds()).slice(5)).toEqual(['message', 'clew.request', 'message'])
   })
+
+  it('keeps when it was sent, when the answer began and how long it took', async () => {
+    const world = await openWorld()
+    const client = await world.connect()
+    world.enqueue({ ...text('I am here'), delivery: { headersDelayMs: 2_000 } })
+    const sentAt = world.clock.now()
+    await say(client, 'hello')
+    const record = (await world.transcript()).find((line) => line['customType'] === 'clew.request')
+    const times = record?.['data'] as { startedAt: number; firstByteMs: number; durationMs: number }
+    expect(times.startedAt).toBeGreaterThanOrEqual(sentAt)
+    expect(times.firstByteMs).toBeGreaterThanOrEqual(2_000)
+    expect(times.durationMs).toBeGreaterThanOrEqual(times.firstByteMs)
+  })
 })
 
 describe('answers that are not as they should be', () => {

@@ -118,6 +118,7 @@ const WALL_TIME: Readonly<Record<string, string>> = {
   'transcript/stamps.ts': 'the stamp of an entry',
   'turn/call-model.ts': 'the stamp of a message',
   'turn/compact.ts': 'the stamp of a message',
+  'turn/request-times.ts': 'when a request was sent, for its timeline',
   'turn/request.ts': 'the age of stored messages',
   'turn/run-tools.ts': 'the stamp of a message',
   'turn/turn.ts': 'the stamp of a message',
