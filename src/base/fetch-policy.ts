@@ -1,4 +1,5 @@
 import ipaddr from 'ipaddr.js'
+import { withoutTrailing } from './trailing.ts'
 
 /** Why an address was not fetched, or its answer not used. */
 export type FetchRefusal =
@@ -78,7 +79,7 @@ export function checkUrl(text: string, policy: UrlPolicy = URL_POLICY): URL {
 }
 
 function isAllowedHost(hostname: string, allowed: readonly string[]): boolean {
-  const name = hostname.replace(/\.+$/, '').toLowerCase()
+  const name = withoutTrailing(hostname, '.').toLowerCase()
   return (
     allowed.length === 0 ||
     allowed.some((pattern) => {
@@ -90,7 +91,7 @@ function isAllowedHost(hostname: string, allowed: readonly string[]): boolean {
 
 /** For literals the whole answer; for names only what the name itself says. */
 export function isPublicHost(hostname: string): boolean {
-  const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname.replace(/\.+$/, '').toLowerCase()
+  const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : withoutTrailing(hostname, '.').toLowerCase()
   if (ipaddr.isValid(bare)) return isPublicAddress(bare)
   if (!bare.includes('.')) return false
   return !LOCAL_NAMES.some((name) => bare === name || bare.endsWith(`.${name}`))

@@ -1,5 +1,6 @@
 import type { ListenOptions, UpgradeDecision, UpgradeRequest } from '../base/http.ts'
-import { isRecord, parseJson, type JsonObject } from '../base/json.ts'
+import { parseForeignJson } from '../base/foreign-json.ts'
+import { isRecord, type JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import { METRICS_CONTENT_TYPE, type Metrics } from '../base/metrics.ts'
 import { hasControlCharacters } from '../channel/id-field.ts'
@@ -251,7 +252,7 @@ function wholeNumber(url: URL, name: string): number | undefined {
 /** A body that is not understood restores nothing: the default would be something else than what was meant. */
 async function restoreQuery(request: Request): Promise<RestoreQuery> {
   const text = await request.text()
-  const body = text === '' ? {} : parseJson(text)
+  const body = text === '' ? {} : parseForeignJson(text)
   if (!isRecord(body)) throw new GatewayError('FIELD_INVALID', 'the body must be a JSON object', { field: 'body' })
   const { archive, compaction } = body
   if (archive !== undefined && typeof archive !== 'string')

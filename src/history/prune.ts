@@ -141,7 +141,16 @@ function mayPrune(tool: string, { allowTools, denyTools }: PruningSettings): boo
 }
 
 function matches(glob: string, name: string): boolean {
-  const parts = glob.toLowerCase().split('*')
-  const pattern = parts.map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)).join('.*')
-  return new RegExp(`^${pattern}$`).test(name.toLowerCase())
+  const [first = '', ...rest] = glob.toLowerCase().split('*')
+  const last = rest.pop()
+  const text = name.toLowerCase()
+  if (last === undefined) return text === first
+  if (!text.startsWith(first)) return false
+  let at = first.length
+  for (const part of rest) {
+    const found = text.indexOf(part, at)
+    if (found < 0) return false
+    at = found + part.length
+  }
+  return text.length - last.length >= at && text.endsWith(last)
 }

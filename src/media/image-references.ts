@@ -6,64 +6,161 @@ export interface ImageReference {
   readonly path: string
 }
 
-const EXTENSION = String.raw`\.(?:png|jpe?g|gif|webp|bmp|tiff?|heic|heif)`
-/** `/a/b.pngx` and `/a/b.png.txt` are other files; Chinese text may follow without a space. */
-const BOUNDARY = String.raw`(?![A-Za-z0-9_/\\-]|\.[A-Za-z0-9])`
-const PATH_START = String.raw`(?:~[/\\]|\.{1,2}[/\\]|/(?!/)|[A-Za-z]:[/\\])`
-const NO_SPACE = String.raw`[^\s"'\u0060<>()[\]{}|*?\u3000-\u303f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\u2018-\u201d]`
-const LONGEST = 500
+/**
+ * Everything ends with an extension, so those are looked for first, and what stands before each is looked at once. `/a/b.pngx`
+ * and `/a/b.png.txt` are other files; Chinese text may follow without a space.
+ */
+const ENDING = /\.(?:png|jpe?g|gif|webp|bmp|tiff?|heic|heif)(?![A-Za-z0-9_/\\-]|\.[A-Za-z0-9])/gi
 
-/** Most texts have none, and what is far from one need not be looked at: this keeps long texts cheap. */
-const ANY_EXTENSION = new RegExp(EXTENSION, 'gi')
+const LAST_ENDING = /\.(?:png|jpe?g|gif|webp|bmp|tiff?|heic|heif)$/i
 
 /** In this order at each place: what is more specific decides how far a reference reaches. */
-const MARKER = /\[(?:media attached(?: \d+\/\d+)?|image):\s*(?:source:\s*)?([^\]\n]{1,2000})\]/iy
+const MARKER = /\[(?:media attached(?: \d{1,4}\/\d{1,4})?|image):[^\S\n]{0,20}(?:source:[^\S\n]{0,20})?/iy
 const WEB_ADDRESS = /(?:https?|ftp|wss?):\/\/[^\s<>"'`\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]+/iy
-const FILE_URL = new RegExp(String.raw`file://${NO_SPACE}{0,${LONGEST}}?${EXTENSION}${BOUNDARY}`, 'iy')
-const QUOTED = new RegExp(String.raw`(["'\u0060])(${PATH_START}[^"'\u0060\n]{0,${LONGEST}}?${EXTENSION})\1`, 'iy')
-const BARE = new RegExp(String.raw`${PATH_START}${NO_SPACE}{0,${LONGEST}}?${EXTENSION}${BOUNDARY}`, 'iy')
-const IN_MARKER = new RegExp(String.raw`^(.{1,${LONGEST}}?${EXTENSION})(?=\s*(?:\(|\||$))`, 'i')
+const FILE_URL = /file:\/\//iy
+const PATH_START = /(?:~[/\\]|\.{1,2}[/\\]|\/(?!\/)|[A-Za-z]:[/\\])/y
+
+/** What ends a marker, a quoted path and a bare one. */
+const MARKER_END = /[\]\n]/g
+const QUOTED_END = /["'`\n]/g
+const BARE_END = /[\s"'`<>()[\]{}|*?\u3000-\u303f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\u2018-\u201d]/g
 
 /** Where a reference may begin: at these signs, or at a letter that begins a word. Keeps the search fast. */
 const SIGN = /[["'`~./]/
+const QUOTE = /["'`]/
 const LETTER = /[A-Za-z]/
 const IN_WORD = /[A-Za-z0-9_]/
 /** A path begins after a space, a quote, an opening bracket, a colon or a letter of a script without spaces. */
 const MAY_PRECEDE_PATH = /[\s"'`([{<=:：,，;；|。、！？（【「“‘》\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]/u
 
+const LONGEST = 500
+const LONGEST_MARKER = 2_000
 /** How far before its ending a reference can begin, markers included. */
 const FARTHEST = 2_100
+/** From either end of a text; people name pictures where they begin or end to speak. */
+const SEARCHED_CHARS = 64 * 1024
 
+/** Takes time in proportion to the text, whatever it holds. */
 export function findImageReferences(text: string, maxReferences = 20): readonly ImageReference[] {
   const found = new Map<string, ImageReference>()
-  const endings = text.matchAll(ANY_EXTENSION)
-  let ending = endings.next()
-  let at = 0
-  while (found.size < maxReferences) {
-    while (ending.done !== true && ending.value.index < at) ending = endings.next()
-    if (ending.done === true) break
-    at = Math.max(at, ending.value.index - FARTHEST)
-    const next = referenceAt(text, at)
-    at = next.end
-    if (next.reference !== undefined && !found.has(next.reference.path)) found.set(next.reference.path, next.reference)
+  for (const part of searchedParts(text)) {
+    const search = new Search(part)
+    while (found.size < maxReferences) {
+      const next = search.next()
+      if (next === undefined) break
+      if (!found.has(next.path)) found.set(next.path, next)
+    }
   }
   return [...found.values()]
 }
 
-function referenceAt(text: string, at: number): { readonly reference?: ImageReference; readonly end: number } {
-  if (!mayBegin(text, at)) return { end: at + 1 }
-  const marker = matchAt(MARKER, text, at)
-  if (marker !== undefined) return withEnd(fromMarker(marker[0], marker[1] ?? ''), at + marker[0].length)
-  const web = matchAt(WEB_ADDRESS, text, at)
-  if (web !== undefined) return { end: at + web[0].length }
-  const quoted = matchAt(QUOTED, text, at)
-  if (quoted !== undefined) return withEnd({ raw: quoted[2] ?? '', path: quoted[2] ?? '' }, at + quoted[0].length)
-  if (at > 0 && !MAY_PRECEDE_PATH.test(text[at - 1] ?? '')) return { end: at + 1 }
-  const url = matchAt(FILE_URL, text, at)
-  if (url !== undefined) return withEnd(fromFileUrl(url[0]), at + url[0].length)
-  const bare = matchAt(BARE, text, at)
-  if (bare === undefined) return { end: at + 1 }
-  return withEnd({ raw: bare[0], path: bare[0] }, at + bare[0].length)
+function searchedParts(text: string): readonly string[] {
+  if (text.length <= 2 * SEARCHED_CHARS) return [text]
+  return [text.slice(0, SEARCHED_CHARS), text.slice(-SEARCHED_CHARS)]
+}
+
+/** Goes forward only. What lies ahead is found once and remembered until it is passed. */
+class Search {
+  readonly #text: string
+  readonly #endings: Ahead
+  readonly #markerEnds: Ahead
+  readonly #quotedEnds: Ahead
+  readonly #bareEnds: Ahead
+  #at = 0
+
+  constructor(text: string) {
+    this.#text = text
+    this.#endings = new Ahead(text, ENDING)
+    this.#markerEnds = new Ahead(text, MARKER_END)
+    this.#quotedEnds = new Ahead(text, QUOTED_END)
+    this.#bareEnds = new Ahead(text, BARE_END)
+  }
+
+  next(): ImageReference | undefined {
+    for (;;) {
+      const ending = this.#endings.from(this.#at)
+      if (ending === undefined) return undefined
+      this.#at = Math.max(this.#at, ending.start - FARTHEST)
+      const found = this.#referenceAt(this.#at)
+      this.#at = found?.end ?? this.#at + 1
+      if (found?.reference !== undefined) return found.reference
+    }
+  }
+
+  #referenceAt(at: number): Found | undefined {
+    const text = this.#text
+    if (!mayBegin(text, at)) return undefined
+    const web = lengthAt(WEB_ADDRESS, text, at)
+    if (web > 0) return { end: at + web }
+    const special = this.#markerAt(at) ?? this.#quotedAt(at)
+    if (special !== undefined) return special
+    if (at > 0 && !MAY_PRECEDE_PATH.test(text[at - 1] ?? '')) return undefined
+    const scheme = lengthAt(FILE_URL, text, at)
+    if (scheme > 0) return this.#bareAt(at, scheme, fromFileUrl)
+    return this.#bareAt(at, lengthAt(PATH_START, text, at), (path) => ({ raw: path, path }))
+  }
+
+  #markerAt(at: number): Found | undefined {
+    const head = lengthAt(MARKER, this.#text, at)
+    if (head === 0) return undefined
+    const close = this.#markerEnds.from(at + head)?.start
+    if (close === undefined || this.#text[close] !== ']' || close - at - head > LONGEST_MARKER) return undefined
+    const reference = fromMarker(this.#text.slice(at, close + 1), this.#text.slice(at + head, close))
+    return { end: close + 1, ...(reference === undefined ? {} : { reference }) }
+  }
+
+  /** No quote stands inside another, so the next one of any kind is where it ends. */
+  #quotedAt(at: number): Found | undefined {
+    const quote = this.#text[at] ?? ''
+    if (!QUOTE.test(quote) || lengthAt(PATH_START, this.#text, at + 1) === 0) return undefined
+    const close = this.#quotedEnds.from(at + 1)?.start
+    if (close === undefined || this.#text[close] !== quote || close - at > LONGEST) return undefined
+    const path = this.#text.slice(at + 1, close)
+    if (!LAST_ENDING.test(path.slice(-6))) return undefined
+    return { reference: { raw: path, path }, end: close + 1 }
+  }
+
+  /** Up to the first ending, unless something that cannot be in a path comes first. */
+  #bareAt(at: number, head: number, read: (raw: string) => ImageReference | undefined): Found | undefined {
+    if (head === 0) return undefined
+    const ending = this.#endings.from(at + head)
+    if (ending === undefined || ending.start - at - head > LONGEST) return undefined
+    const stop = this.#bareEnds.from(at + head)?.start ?? this.#text.length
+    if (stop < ending.end) return undefined
+    const reference = read(this.#text.slice(at, ending.end))
+    return { end: ending.end, ...(reference === undefined ? {} : { reference }) }
+  }
+}
+
+interface Found {
+  /** Absent: what stands here is no picture of ours, and is passed over whole. */
+  readonly reference?: ImageReference
+  readonly end: number
+}
+
+interface Stretch {
+  readonly start: number
+  readonly end: number
+}
+
+/** The next match at or behind a place that moves forward: the text is searched once in all. */
+class Ahead {
+  readonly #text: string
+  readonly #pattern: RegExp
+  #next: Stretch | undefined = { start: -1, end: 0 }
+
+  constructor(text: string, pattern: RegExp) {
+    this.#text = text
+    this.#pattern = pattern
+  }
+
+  from(at: number): Stretch | undefined {
+    if (this.#next === undefined || this.#next.start >= at) return this.#next
+    this.#pattern.lastIndex = at
+    const found = this.#pattern.exec(this.#text)
+    this.#next = found === null ? undefined : { start: found.index, end: found.index + found[0].length }
+    return this.#next
+  }
 }
 
 function mayBegin(text: string, at: number): boolean {
@@ -73,10 +170,21 @@ function mayBegin(text: string, at: number): boolean {
 
 /** `/a/my cat.png (image/png) | https://…`: the path may have spaces and ends before a bracket or a bar. */
 function fromMarker(raw: string, content: string): ImageReference | undefined {
-  const path = IN_MARKER.exec(content.trim())?.[1]
-  if (path === undefined || /^(?:https?|ftp):/i.test(path)) return undefined
+  const path = pathInMarker(content.trim())
+  if (path === undefined || path.length > LONGEST || /^(?:https?|ftp):/i.test(path)) return undefined
   if (path.toLowerCase().startsWith('file:')) return fromFileUrl(path)
   return { raw, path: isPlainPath(path) ? path : `./${path}` }
+}
+
+/** The path may have spaces; it ends before a bracket, a bar or the end of the marker. */
+function pathInMarker(content: string): string | undefined {
+  ENDING.lastIndex = 0
+  for (const ending of content.matchAll(ENDING)) {
+    const end = ending.index + ending[0].length
+    const next = content.slice(end).trimStart()[0]
+    if (ending.index > 0 && (next === undefined || next === '(' || next === '|')) return content.slice(0, end)
+  }
+  return undefined
 }
 
 /** A host other than this machine, and escapes that hide a slash or a NUL, make it no file of ours. */
@@ -97,11 +205,7 @@ function isPlainPath(path: string): boolean {
   return /^(?:[/~]|\.{1,2}[/\\]|[A-Za-z]:[/\\])/.test(path)
 }
 
-function withEnd(reference: ImageReference | undefined, end: number): { reference?: ImageReference; end: number } {
-  return reference === undefined ? { end } : { reference, end }
-}
-
-function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | undefined {
+function lengthAt(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at
-  return pattern.exec(text) ?? undefined
+  return pattern.exec(text)?.[0].length ?? 0
 }

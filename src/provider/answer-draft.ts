@@ -1,4 +1,5 @@
 import { GrowingText } from '../base/growing-text.ts'
+import { parseForeignJson } from '../base/foreign-json.ts'
 import type { JsonObject } from '../base/json.ts'
 import { NO_USAGE, type AssistantBlock, type AssistantMessage, type StopReason, type Usage } from '../core/message.ts'
 import { parseJsonObject } from './json-object.ts'
@@ -180,10 +181,6 @@ function toArguments(json: string): { readonly arguments: JsonObject; readonly i
 
 /** Some models put the object into a JSON string. */
 function unquoted(json: string): string {
-  try {
-    const value: unknown = JSON.parse(json)
-    return typeof value === 'string' ? value : ''
-  } catch {
-    return ''
-  }
+  const value = json.trimStart().startsWith('"') ? parseForeignJson(json) : undefined
+  return typeof value === 'string' ? value : ''
 }

@@ -8,7 +8,6 @@ const OVERFLOW = [
   /exceeds? (?:the )?context (?:window|limit|length)/i, // OpenAI, Anthropic
   /context[_ ](?:length|window)[_ ]exceed/i, // OpenAI's code, z.ai
   /maximum (?:context|prompt) length/i, // OpenAI, vLLM, OpenRouter, Mistral, xAI
-  /input token count.*exceeds the maximum/i, // Google
   /exceeds the available context size/i, // llama.cpp
   /greater than the context length/i, // LM Studio
   /context window exceeds limit/i, // MiniMax
@@ -23,6 +22,10 @@ const OVERFLOW = [
   /exceed_context_size_error/i, // llama.cpp's type
 ]
 
+/** Google: `The input token count (N) exceeds the maximum number of tokens allowed (M)`. */
+const INPUT_COUNT = /input token count/i
+const EXCEEDS_MAXIMUM = /exceeds the maximum/i
+
 const QUOTA = /insufficient[_ ](?:quota|balance)|billing|credit balance|exceeded your current quota|arrears|payment/i
 /** For 429, which limits per minute use too, in Google's case with the same sentence and a delay next to it. */
 const SPENT = /insufficient[_ ]?(?:quota|balance)|billing_error|credit balance is too low/i
@@ -30,7 +33,12 @@ const OUT_OF_QUOTA = /quota exceeded|exceeded your current quota/i
 const PER_MINUTE = /per[ _]?(?:minute|second)/i
 const FILTERED =
   /content[_ ]?(?:filter|policy|management)|data_inspection_failed|prohibited_content|moderation|safety (?:system|settings|reasons)|usage polic/i
-const MISSING_MODEL = /model.*(?:not found|does not exist|not exist|unknown|not supported)|(?:unknown|invalid) model/i
+const MODEL = /model/i
+const MISSING = /not found|not exist|unknown|not supported/i
+const NOT_A_MODEL = /(?:unknown|invalid) model/i
+
+/** A refusal says why in its first sentences; what follows may be the whole request quoted back. */
+const MAX_SENTENCE_CHARS = 2_048
 
 /** Words providers use in place of a status, in errors inside a stream for example. */
 const WORDS: Readonly<Record<string, ErrorCode>> = {
@@ -68,7 +76,8 @@ const WORDS: Readonly<Record<string, ErrorCode>> = {
 }
 
 export function classify(error: ProviderError): ErrorCode {
-  const { status, words, message } = error
+  const { status, words } = error
+  const message = error.message.slice(0, MAX_SENTENCE_CHARS)
   const text = `${words.join(' ')} ${message}`
   if (status === 401) return 'MODEL_AUTH'
   if (status === 402) return 'MODEL_QUOTA'
@@ -83,7 +92,7 @@ export function classify(error: ProviderError): ErrorCode {
   if (words.includes('api_key_invalid') || /api key not valid|incorrect api key/i.test(message)) return 'MODEL_AUTH'
   if (QUOTA.test(text)) return 'MODEL_QUOTA'
   if (FILTERED.test(text)) return 'MODEL_CONTENT_FILTERED'
-  if (MISSING_MODEL.test(message) && status >= 400) return 'MODEL_UNKNOWN'
+  if (isMissingModel(message) && status >= 400) return 'MODEL_UNKNOWN'
   if (status >= 400) return 'MODEL_REQUEST_INVALID'
   return words.map((word) => WORDS[word]).find((code) => code !== undefined) ?? 'MODEL_FAILED'
 }
@@ -93,6 +102,15 @@ function isSpent({ retryDelayMs }: ProviderError, text: string): boolean {
   return retryDelayMs === undefined && OUT_OF_QUOTA.test(text) && !PER_MINUTE.test(text)
 }
 
+/** A model, and behind it that it is not there, in one line. */
+function isMissingModel(message: string): boolean {
+  if (NOT_A_MODEL.test(message)) return true
+  return message.split('\n').some((line) => {
+    const at = line.search(MODEL)
+    return at >= 0 && MISSING.test(line.slice(at))
+  })
+}
+
 function isOverflow(text: string): boolean {
-  return OVERFLOW.some((pattern) => pattern.test(text))
+  return OVERFLOW.some((pattern) => pattern.test(text)) || (INPUT_COUNT.test(text) && EXCEEDS_MAXIMUM.test(text))
 }

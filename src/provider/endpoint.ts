@@ -1,5 +1,6 @@
 import { GatewayError } from '../core/errors.ts'
 import type { WireApi } from './encoders.ts'
+import { withoutTrailing } from '../base/trailing.ts'
 
 const DEFAULT_BASES: Readonly<Record<WireApi, string>> = {
   'anthropic-messages': 'https://api.anthropic.com',
@@ -34,7 +35,7 @@ export function endpointOf(api: WireApi, baseUrl: string | undefined, provider: 
     })
   }
   const base = new URL(text)
-  const path = base.pathname.replace(/\/+$/, '')
+  const path = withoutTrailing(base.pathname, '/')
   const versioned = /\/v\d+[a-z]*(?:\/|$)/i.test(path) ? path : `${path}/${VERSIONS[api]}`
   return (model) => {
     const url = new URL(base)

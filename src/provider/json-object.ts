@@ -1,4 +1,5 @@
-import { isRecord, parseJson, type JsonObject } from '../base/json.ts'
+import { parseForeignJson } from '../base/foreign-json.ts'
+import { isRecord, type JsonObject } from '../base/json.ts'
 
 /** For values that came out of `JSON.parse`: an object of those holds nothing but JSON. */
 export function isJsonObject(value: unknown): value is JsonObject {
@@ -6,7 +7,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 export function parseJsonObject(text: string): JsonObject | undefined {
-  const value = parseJson(text)
+  const value = parseForeignJson(text)
   return isJsonObject(value) ? value : undefined
 }
 

@@ -11,8 +11,8 @@ export interface LengthNumbers {
 /** A sentence longer than this is not about a length. */
 const MAX_SENTENCE_CHARS = 2_000
 
-const NUMBER = String.raw`(?<window>\d[\d,_]*)`
-const PROMPT = String.raw`(?<prompt>\d[\d,_]*)`
+const NUMBER = String.raw`(?<window>\d[\d,_]{0,14})`
+const PROMPT = String.raw`(?<prompt>\d[\d,_]{0,14})`
 
 /**
  * Where the numbers stand in each server's sentence. The window is named in the same breath as its name, so that an
@@ -22,13 +22,13 @@ const SENTENCES: readonly RegExp[] = [
   // Anthropic: "prompt is too long: 210000 tokens > 200000 maximum"
   `${PROMPT} tokens > ${NUMBER} maximum`,
   // Anthropic: "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"
-  `context limit: ${PROMPT} \\+ \\d+ > ${NUMBER}`,
+  `context limit: ${PROMPT} \\+ \\d{1,15} > ${NUMBER}`,
   // Google: "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)"
   `input token count \\(?${PROMPT}\\)? exceeds the maximum number of tokens allowed \\(?${NUMBER}`,
   // Mistral: "Prompt contains 33000 tokens and 0 draft tokens, too large for model with 32768 maximum context length"
   `contains ${PROMPT} tokens[^.]{0,60} too large for model with ${NUMBER} maximum context length`,
   // vLLM: "…is 4096 tokens. However, you requested 5000 tokens (4500 in the messages, 500 in the completion)"
-  `maximum context length is ${NUMBER} tokens.{0,40}requested (?:about )?\\d+ tokens \\(${PROMPT} (?:in|of)`,
+  `maximum context length is ${NUMBER} tokens.{0,40}requested (?:about )?\\d{1,15} tokens \\(${PROMPT} (?:in|of)`,
   // OpenAI: "…is 4097 tokens. However, your messages resulted in 5613 tokens"
   `maximum context length is ${NUMBER} tokens.{0,40}resulted in ${PROMPT} tokens`,
   // vLLM: "…is 4096 tokens and your request has 123 input tokens"
@@ -52,9 +52,9 @@ const SENTENCES: readonly RegExp[] = [
   // SiliconFlow: "length of prompt_tokens (163280) must be less than max_seq_len (32768)"
   `prompt_tokens \\(${PROMPT}\\) must be less than max_seq_len \\(${NUMBER}`,
   // Qwen: "Range of input length should be [1, 30720]"
-  `range of input length should be \\[\\d+, ?${NUMBER}`,
+  `range of input length should be \\[\\d{1,15}, ?${NUMBER}`,
   // Groq, which allows a request no more than its tokens per minute: "(TPM): Limit 6000, Requested 7003"
-  `\\(TPM\\): Limit ${NUMBER}, Requested \\d+`,
+  `\\(TPM\\): Limit ${NUMBER}, Requested \\d{1,15}`,
   // Without a count of the prompt: Ollama, OpenRouter, Azure and others
   `(?:maximum context length|context length|context window|max_seq_len|n_ctx)(?: of| is| size|:)?(?: only)? \\(?${NUMBER}(?: tokens|\\)|\\.|,|$)`,
 ].map((source) => new RegExp(source, 'i'))

@@ -1,4 +1,5 @@
-import { isRecord, parseJson, type JsonObject } from '../base/json.ts'
+import { parseForeignJson } from '../base/foreign-json.ts'
+import { isRecord, type JsonObject } from '../base/json.ts'
 import { isJsonObject } from './json-object.ts'
 import { lengthNumbersOf, type LengthNumbers } from './length-numbers.ts'
 
@@ -16,7 +17,7 @@ export interface ProviderError {
 
 /** Shapes: Anthropic, OpenAI and Google `{error: {…}}`, Mistral flat, FastAPI `{detail}`, Ollama `{error: "…"}`. */
 export function readProviderError(status: number, text: string): ProviderError {
-  const parsed = parseJson(text)
+  const parsed = parseForeignJson(text)
   const body = Array.isArray(parsed) ? (parsed[0] as unknown) : parsed
   if (!isJsonObject(body)) return { status, words: [], message: text.trim(), ...lengthOf(undefined, text) }
   return fromObject(status, body)

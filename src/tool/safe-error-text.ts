@@ -4,17 +4,14 @@ import { capText } from './cap-output.ts'
 
 const MAX_CHARS = 500
 
-/** Shapes in which keys and passwords appear in other people's error messages. */
-const SECRET_SHAPES: readonly (readonly [RegExp, string])[] = [
-  [/\b(?<scheme>[a-z][a-z0-9+.-]*:\/\/)[^\s/@]*@/gi, '$<scheme>…@'],
-  [/(?<url>[a-z][a-z0-9+.-]*:\/\/[^\s?#"'<>]*)[?#][^\s"'<>]*/gi, '$<url>?…'],
-  [/\b(?<kind>bearer|basic)\s+[\w.~+/=-]{6,}/gi, '$<kind> …'],
-  [
-    /(?<name>[\w-]*(?:api[-_]?key|token|secret|password|passwd|authorization|cookie)["']?\s*[:=]\s*)(?:"[^"]*"|'[^']*'|[^\s,;]+)/gi,
-    '$<name>…',
-  ],
-  [/\b(?:sk|pk|rk|ghp|gho|xox[a-z]|AKIA|AIza)[-_]?[A-Za-z0-9_-]{12,}/g, '…'],
-]
+/** Shapes in which keys and passwords appear in other people's error messages. Each begins with a fixed word or sign. */
+const PASSWORD_IN_ADDRESS = /:\/\/[^\s/@]*@/g
+const ADDRESS = /:\/\/[^\s"'<>]+/g
+const LOGIN = /\b(?<kind>bearer|basic)\s{1,20}[\w.~+/=-]{6,}/gi
+const NAMED_SECRET =
+  /(?<name>(?:api[-_]?key|token|secret|password|passwd|authorization|cookie)["']?\s{0,20}[:=]\s{0,20})(?:"[^"]*"|'[^']*'|[^\s,;]+)/gi
+const KEY = /\b(?:sk|pk|rk|ghp|gho|xox[a-z]|AKIA|AIza)[A-Za-z0-9_-]*/g
+const KEY_CHARS = 14
 
 /** What a thrown value may say to the model: one short line without keys, passwords or query strings. */
 export function safeErrorText(thrown: unknown, secrets: readonly string[] = []): string {
@@ -28,6 +25,16 @@ export function safeErrorText(thrown: unknown, secrets: readonly string[] = []):
 export function withoutSecrets(text: string, secrets: readonly string[] = []): string {
   let safe = capText(text, MAX_CHARS * 4)
   for (const secret of secrets) if (secret.length >= 4) safe = safe.replaceAll(secret, '…')
-  for (const [shape, replacement] of SECRET_SHAPES) safe = safe.replace(shape, replacement)
+  safe = safe
+    .replaceAll(PASSWORD_IN_ADDRESS, '://…@')
+    .replaceAll(ADDRESS, withoutQuery)
+    .replaceAll(LOGIN, '$<kind> …')
+    .replaceAll(NAMED_SECRET, '$<name>…')
+    .replaceAll(KEY, (found) => (found.length >= KEY_CHARS ? '…' : found))
   return capText(safe, MAX_CHARS)
+}
+
+function withoutQuery(address: string): string {
+  const at = address.search(/[?#]/)
+  return at < 0 ? address : `${address.slice(0, at)}?…`
 }

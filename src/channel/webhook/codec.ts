@@ -1,3 +1,4 @@
+import { type JsonBounds, jsonExcess, parseForeignJson } from '../../base/foreign-json.ts'
 import { isRecord, parseJson, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { GatewayError, type ErrorCode } from '../../core/errors.ts'
 import type { SessionEvent, TurnEvent } from '../../core/event.ts'
@@ -40,6 +41,13 @@ export type ControlType = (typeof CONTROL_TYPES)[number]
 
 const OWN_TYPES = new Set(['progress', 'complete', 'error', 'accepted', 'event', 'connected'])
 
+/** A frame has a few fields; a thousand times as much is no frame, and it is not parsed. */
+const FRAME_BOUNDS: JsonBounds = { maxDepth: 100, maxMarks: 10_000 }
+const EXCESSIVE = {
+  depth: `the frame is nested deeper than ${FRAME_BOUNDS.maxDepth} levels`,
+  marks: `the frame holds more than ${FRAME_BOUNDS.maxMarks} values`,
+} as const
+
 /** What could be read of a frame that is refused, so that the error can be matched to its cause. */
 export class FrameRefused extends GatewayError {
   readonly messageId: string | number | undefined
@@ -64,6 +72,8 @@ export function decodeFrame(text: string, maxFrameBytes: number): InboundFrame {
   const bytes = Buffer.byteLength(text)
   if (bytes > maxFrameBytes)
     throw new FrameRefused('FRAME_TOO_LARGE', `the frame has ${bytes} bytes; the limit is ${maxFrameBytes}`)
+  const excess = jsonExcess(text, FRAME_BOUNDS)
+  if (excess !== undefined) throw new FrameRefused('FRAME_MALFORMED', EXCESSIVE[excess])
   const frame = parseJson(text)
   if (frame === undefined) throw new FrameRefused('FRAME_MALFORMED', 'the frame is not valid JSON')
   if (!isRecord(frame)) throw new FrameRefused('FRAME_MALFORMED', 'the frame is not a JSON object')
@@ -82,7 +92,7 @@ const MAX_LIMITED_PARSE = 64 * 1024
 export function rateLimited(text: string): FrameRefused {
   const refuse = (about: ConstructorParameters<typeof FrameRefused>[2]): FrameRefused =>
     new FrameRefused('RATE_LIMITED', 'too many frames; slow down', about)
-  const frame = text.length > MAX_LIMITED_PARSE ? undefined : parseJson(text)
+  const frame = text.length > MAX_LIMITED_PARSE ? undefined : parseForeignJson(text, FRAME_BOUNDS)
   if (!isRecord(frame)) return refuse({})
   const { type, id, key, requestId } = frame
   if (typeof type === 'string' && isControlType(type)) {

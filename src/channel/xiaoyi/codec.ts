@@ -1,4 +1,5 @@
-import { isRecord, parseJson } from '../../base/json.ts'
+import { type JsonBounds, parseForeignJson } from '../../base/foreign-json.ts'
+import { isRecord } from '../../base/json.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { hasControlCharacters } from '../id-field.ts'
 
@@ -57,11 +58,14 @@ export interface FrameLimits {
 export const METHOD_NOT_FOUND = -32601
 export const INVALID_PARAMS = -32602
 
+/** A request has some dozens of fields; a thousand times as much is no request, and it is not parsed. */
+const FRAME_BOUNDS: JsonBounds = { maxDepth: 100, maxMarks: 10_000 }
+
 /** Throws `FRAME_TOO_LARGE` or `FRAME_MALFORMED` for what cannot even be answered. */
 export function decodeRequest(raw: string, agentId: string, limits: FrameLimits): XiaoyiRequest {
   const bytes = Buffer.byteLength(raw)
   if (bytes > limits.maxFrameBytes) throw new GatewayError('FRAME_TOO_LARGE', 'the frame exceeds the limit', { bytes })
-  const frame = parseJson(raw)
+  const frame = parseForeignJson(raw, FRAME_BOUNDS)
   if (!isRecord(frame)) throw malformed('the frame is not a JSON object')
   if (isForeign(frame, agentId)) return { kind: 'foreign' }
   const request = unwrap(frame)
@@ -94,7 +98,7 @@ function unwrap(frame: Record<string, unknown>): Record<string, unknown> | undef
   if (type === undefined) return frame
   if (type === 'heartbeat') return undefined
   const detail = frame['msgDetail']
-  const inner = typeof detail === 'string' ? parseJson(detail) : detail
+  const inner = typeof detail === 'string' ? parseForeignJson(detail, FRAME_BOUNDS) : detail
   if (!isRecord(inner)) throw malformed('msgDetail is not a JSON object')
   const { msgType: _type, msgDetail: _detail, ...outer } = frame
   const implied = type === 'clearContext' ? { method: 'clearContext' } : {}

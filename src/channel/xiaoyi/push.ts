@@ -1,7 +1,8 @@
 import type { Clock } from '../../base/clock.ts'
 import type { HttpClient, HttpResponse } from '../../base/http.ts'
 import type { Ids } from '../../base/ids.ts'
-import { isRecord, parseJson } from '../../base/json.ts'
+import { parseForeignJson } from '../../base/foreign-json.ts'
+import { isRecord } from '../../base/json.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { PushConfig } from './settings.ts'
 import { pushHeaders } from './sign.ts'
@@ -80,7 +81,7 @@ async function resultCode(response: HttpResponse): Promise<string> {
     bytes += piece.length
     if (bytes > MAX_ANSWER_BYTES) break
   }
-  const answer = parseJson(Buffer.concat(pieces).toString('utf8'))
+  const answer = parseForeignJson(Buffer.concat(pieces).toString('utf8'))
   const result = isRecord(answer) && isRecord(answer['result']) ? answer['result'] : {}
   const { code } = result
   return typeof code === 'string' || typeof code === 'number' ? String(code) : 'missing'

@@ -15,6 +15,8 @@ type Errand =
   | { readonly kind: 'time' }
   | { readonly kind: 'mistake' }
 
+/** This model reads no further. */
+const MAX_QUESTION_CHARS = 2_000
 const WRONG = '(17 + 25 * 2'
 const RIGHT = '(17 + 25) * 2'
 const QUOTE_CHARS = 200
@@ -22,9 +24,10 @@ const QUOTE_CHARS = 200
 /** Pure: the same history gives the same answer. Each errand takes a round of its own. */
 export function planAnswer(messages: readonly PreparedMessage[], tools: readonly string[]): DemoAnswer {
   const asked = messages.findLastIndex((message) => message.role === 'user')
-  const question = textAt(messages, asked)
-  const summary = tools.length === 0 ? summarise(question) : undefined
+  const text = textAt(messages, asked)
+  const summary = tools.length === 0 ? summarise(text) : undefined
   if (summary !== undefined) return { text: summary }
+  const question = text.slice(0, MAX_QUESTION_CHARS)
   const phrases = phrasesFor(question)
   const results = messages
     .slice(asked + 1)
@@ -104,30 +107,47 @@ const FIX = /\b(fix|repair|correct)\b|修复|修正|改正/iu
 const TIME =
   /\bwhat time\b|\btime is it\b|\bcurrent time\b|\bwhat(?:'s| is) the (?:time|date)\b|\btoday's date\b|几点|什么时间|现在的?时间|几号|日期/iu
 /** Runs of digits, operators and parentheses; which of them are calculations is decided below. */
-const ARITHMETIC = /(?<![\w.])[-+(]*\d[\d.\s+*/%^×÷()-]*/gu
-const HAS_OPERATION = /\d\s*\)*\s*[-+*/%^×÷]\s*\(*\s*-?\d/u
+const ARITHMETIC = /\d[\d.\s+*/%^×÷()-]*/gu
+const SIGNS = new Set('-+(')
+const BLANKS_AND_BRACKETS = /[ ()]/gu
+const OPERATION = /\d[-+*/%^]-?\d/u
 /** 2026-11-15, 555-01-23: numbers joined by hyphens, not a subtraction. */
 const HYPHENATED = /^\d+(?:-\d+){2,}$/u
 
 function errandsOf(question: string): readonly Errand[] {
   if (MISTAKE.test(question) && FIX.test(question)) return [{ kind: 'mistake' }]
   const calculations = [...question.matchAll(ARITHMETIC)]
-    .map(([found]) => normalise(found))
-    .filter((expression) => HAS_OPERATION.test(expression) && !HYPHENATED.test(expression))
+    .map((found) => normalise(withSigns(found[0], question.slice(0, found.index))))
+    .filter((expression) => hasOperation(expression) && !HYPHENATED.test(expression))
     .map((expression): Errand => ({ kind: 'calculate', expression }))
   return TIME.test(question) ? [...calculations, { kind: 'time' }] : calculations
 }
 
+function hasOperation(expression: string): boolean {
+  return OPERATION.test(expression.replaceAll(BLANKS_AND_BRACKETS, ''))
+}
+
+/** The signs and brackets before a number belong to it; the digits at the end of a word are no number. */
+function withSigns(run: string, before: string): string {
+  let start = before.length
+  while (SIGNS.has(before[start - 1] ?? '')) start--
+  const isInWord = /[\w.]/u.test(before[start - 1] ?? '')
+  if (!isInWord) return before.slice(start) + run
+  if (start < before.length) return before.slice(start + 1) + run
+  return run.replace(/^[\d.]+/u, '').replace(/^[^\d(+-]+/u, '')
+}
+
 function normalise(found: string): string {
-  let expression = found
-    .trim()
-    .replaceAll('×', '*')
-    .replaceAll('÷', '/')
-    .replace(/[^\d)]+$/u, '')
-  while (expression.endsWith(')') && count(expression, ')') > count(expression, '(')) {
-    expression = expression.slice(0, -1).trimEnd()
+  const expression = found.trim().replaceAll('×', '*').replaceAll('÷', '/').replaceAll(/\s/gu, ' ')
+  let end = expression.length
+  let unopened = count(expression, ')') - count(expression, '(')
+  for (; end > 0; end--) {
+    const last = expression[end - 1] ?? ''
+    if (last === '(') unopened++
+    if (last === ')' && unopened-- > 0) continue
+    if (last === ')' || (last >= '0' && last <= '9')) break
   }
-  return expression
+  return expression.slice(0, end)
 }
 
 function count(text: string, character: string): number {
@@ -176,7 +196,8 @@ function textAt(messages: readonly PreparedMessage[], index: number): string {
 }
 
 function clip(text: string): string {
-  const points = Array.from(text.trim())
+  // Two characters at most make one point; the rest is never shown.
+  const points = Array.from(text.trim().slice(0, 2 * QUOTE_CHARS + 2))
   return points.length <= QUOTE_CHARS ? points.join('') : `${points.slice(0, QUOTE_CHARS).join('')}…`
 }
 

@@ -124,7 +124,7 @@ class RunningHub implements Hub {
   }
 
   #roleOf(url: URL, headers: Headers): HubRole | undefined {
-    const bearer = /^Bearer\s+(.+)$/iu.exec(headers.get('authorization') ?? '')?.[1]
+    const bearer = /^Bearer\s+(\S.*)$/iu.exec(headers.get('authorization') ?? '')?.[1]
     const given = bearer?.trim() ?? url.searchParams.get('token') ?? ''
     const { tokens } = this.#options
     if (isSame(given, tokens.bridge)) return 'bridge'

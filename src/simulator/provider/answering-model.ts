@@ -90,7 +90,7 @@ function valueFor(schema: unknown, prompt: string): JsonValue {
     case 'object':
       return isRecord(properties) && isJsonObject(schema) ? invented(schema, prompt) : {}
     default:
-      return /["“「'`]([^"”」'`]+)["”」'`]/.exec(prompt)?.[1] ?? 'example'
+      return /["“「'`]([^"“”「」'`]{1,200})["”」'`]/.exec(prompt)?.[1] ?? 'example'
   }
 }
 

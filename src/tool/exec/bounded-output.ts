@@ -1,3 +1,5 @@
+import { withoutTrailing } from '../../base/trailing.ts'
+
 /** The beginning and the end of a stream of any length, in bounded memory. */
 export class BoundedOutput {
   readonly #maxHead: number
@@ -33,7 +35,7 @@ export class BoundedOutput {
     const head = Buffer.concat(this.#head)
     const tail = Buffer.concat(this.#tail).subarray(-this.#maxTail || undefined)
     if (left <= 0) return Buffer.concat([head, tail]).toString('utf8')
-    const start = head.toString('utf8').replace(/\ufffd+$/, '')
+    const start = withoutTrailing(head.toString('utf8'), '\ufffd')
     const end = tail.toString('utf8').replace(/^\ufffd+/, '')
     return `${start}\n[… ${left} bytes left out …]\n${end}`
   }

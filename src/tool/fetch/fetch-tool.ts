@@ -1,11 +1,12 @@
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, sleep } from '../../base/clock.ts'
 import { FetchRefused } from '../../base/fetch-policy.ts'
 import { type FetchedResource, guardedFetch, type GuardedFetchOptions } from '../../base/guarded-fetch.ts'
 import type { HttpClient } from '../../base/http.ts'
+import { runSlices } from '../../base/slices.ts'
 import { errorResult, textResult } from '../results.ts'
 import type { Tool, ToolResult } from '../tool.ts'
 import { decodeBody } from './decode-body.ts'
-import { htmlToText } from './html-text.ts'
+import { type HtmlText, htmlToText } from './html-text.ts'
 
 export interface FetchToolOptions {
   readonly http: HttpClient
@@ -67,7 +68,8 @@ export function createFetchTool(options: FetchToolOptions): Tool {
           },
           signal,
         )
-        return toResult(found, typeof offset === 'number' ? offset : 0, maxChars)
+        const page = await readable(found, () => sleep(options.clock, 0, signal))
+        return toResult(found, page, typeof offset === 'number' ? offset : 0, maxChars)
       } catch (error) {
         if (error instanceof FetchRefused)
           return errorResult(`Not fetched: ${error.message}.`, { reason: error.reason })
@@ -77,14 +79,14 @@ export function createFetchTool(options: FetchToolOptions): Tool {
   }
 }
 
-function toResult(found: FetchedResource, offset: number, maxChars: number): ToolResult {
+function toResult(found: FetchedResource, page: HtmlText | undefined, offset: number, maxChars: number): ToolResult {
   const details = { status: found.status, bytes: found.bytes.length, mediaType: found.mediaType }
   const isError = found.status >= 400
-  if (!READABLE.test(found.mediaType)) {
+  if (page === undefined) {
     const text = `${found.url} answered ${found.status} with ${found.mediaType} (${found.bytes.length} bytes), which is not text.`
     return { ...textResult(text, details), isError }
   }
-  const { title, text } = readable(found)
+  const { title, text } = page
   const shown = text.slice(offset, offset + maxChars)
   const notes = [
     `${found.url} answered ${found.status}${title === '' ? '' : `: ${title}`}`,
@@ -96,7 +98,9 @@ function toResult(found: FetchedResource, offset: number, maxChars: number): Too
   return { ...textResult(`${notes.join('\n')}\n\n${shown}${end}${cut}`, details), isError }
 }
 
-function readable(found: FetchedResource): { readonly title: string; readonly text: string } {
+/** Undefined for what is no text. */
+async function readable(found: FetchedResource, pause: () => Promise<unknown>): Promise<HtmlText | undefined> {
+  if (!READABLE.test(found.mediaType)) return undefined
   const text = decodeBody(found.bytes, found.headers.get('content-type') ?? '')
-  return found.mediaType.includes('html') ? htmlToText(text, found.url) : { title: '', text }
+  return found.mediaType.includes('html') ? runSlices(htmlToText(text, found.url), pause) : { title: '', text }
 }

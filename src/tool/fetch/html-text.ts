@@ -1,3 +1,4 @@
+import type { Slices } from '../../base/slices.ts'
 import { decodeEntities } from './entities.ts'
 
 export interface HtmlText {
@@ -19,8 +20,15 @@ const SKIPPED = new Set([
   'select',
   'canvas',
 ])
-/** Inside these, tags are letters. */
-const RAW = new Set(['script', 'style', 'title', 'textarea', 'iframe', 'noscript'])
+/** Inside these, tags are letters; each with what ends it. */
+const RAW: ReadonlyMap<string, RegExp> = new Map([
+  ['script', /<\/script/gi],
+  ['style', /<\/style/gi],
+  ['title', /<\/title/gi],
+  ['textarea', /<\/textarea/gi],
+  ['iframe', /<\/iframe/gi],
+  ['noscript', /<\/noscript/gi],
+])
 const BLOCKS = new Set(
   (
     'address article aside blockquote br dd details dialog div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 ' +
@@ -33,11 +41,17 @@ const TAG_NAME = /[a-zA-Z][a-zA-Z0-9:-]*/y
 const HREF = /\shref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))/i
 const ALT = /\salt\s*=\s*(?:"([^"]*)"|'([^']*)')/i
 
+/** Of markup, or lines of text, between two stops: 5 ms for the worst pages. */
+const SLICE_CHARS = 16 * 1024
+const SLICE_LINES = 4_000
+const MAX_TITLE_CHARS = 1_000
+
 /** What a reader would see, as plain text with links. One pass, linear in the length of the page, never throws. */
-export function htmlToText(html: string, baseUrl: string): HtmlText {
+export function* htmlToText(html: string, baseUrl: string): Slices<HtmlText> {
   const reader = new HtmlReader(html, baseUrl)
-  reader.read()
-  return { title: tidy(reader.title).replaceAll('\n', ' '), text: tidy(reader.text) }
+  yield* reader.read()
+  const title = yield* tidy(reader.title.slice(0, MAX_TITLE_CHARS))
+  return { title: title.replaceAll('\n', ' '), text: yield* tidy(reader.text) }
 }
 
 class HtmlReader {
@@ -59,9 +73,14 @@ class HtmlReader {
     return this.#pieces.join('')
   }
 
-  read(): void {
+  *read(): Slices<void> {
     let at = 0
+    let sliceEnd = SLICE_CHARS
     while (at < this.#html.length) {
+      if (at >= sliceEnd) {
+        yield
+        sliceEnd = at + SLICE_CHARS
+      }
       const open = this.#html.indexOf('<', at)
       if (open === -1) return this.#addText(this.#html.slice(at))
       if (open > at) this.#addText(this.#html.slice(at, open))
@@ -88,7 +107,8 @@ class HtmlReader {
   }
 
   #open(name: string, attributes: string, contentAt: number): number {
-    if (RAW.has(name)) return this.#readRaw(name, contentAt)
+    const rawEnd = RAW.get(name)
+    if (rawEnd !== undefined) return this.#readRaw(name, rawEnd, contentAt)
     if (this.#skipping !== undefined) {
       if (name === this.#skipping.name && !attributes.endsWith('/')) this.#skipping.depth++
       // A page that never closes its head begins its body all the same.
@@ -109,8 +129,7 @@ class HtmlReader {
     return contentAt
   }
 
-  #readRaw(name: string, from: number): number {
-    const closing = new RegExp(`</${name}`, 'gi')
+  #readRaw(name: string, closing: RegExp, from: number): number {
     closing.lastIndex = from
     const end = closing.exec(this.#html)?.index ?? this.#html.length
     const content = this.#html.slice(from, end)
@@ -179,11 +198,23 @@ function after(html: string, end: string, from: number): number {
   return at === -1 ? html.length : at + end.length
 }
 
-function tidy(text: string): string {
-  return text
-    .split('\n')
-    .map((line) => line.trimEnd().replace(/^ +(?=\S)/, ''))
-    .join('\n')
-    .replaceAll(/\n{3,}/g, '\n\n')
-    .trim()
+/** Lines without blanks around them, and at most one empty line between two. */
+function* tidy(text: string): Slices<string> {
+  const lines: string[] = []
+  let read = 0
+  for (let at = 0; at < text.length; read++) {
+    if (read % SLICE_LINES === SLICE_LINES - 1) yield
+    const found = text.indexOf('\n', at)
+    const end = found < 0 ? text.length : found
+    const line = withoutIndent(text.slice(at, end).trimEnd())
+    if (line !== '' || lines.at(-1) !== '') lines.push(line)
+    at = end + 1
+  }
+  return lines.join('\n').trim()
+}
+
+function withoutIndent(line: string): string {
+  let start = 0
+  while (line[start] === ' ') start++
+  return start === 0 ? line : line.slice(start)
 }

@@ -1,6 +1,7 @@
 import type { FetchLike } from '@modelcontextprotocol/client'
 import type { Clock } from '../../base/clock.ts'
 import type { HttpClient, HttpResponse } from '../../base/http.ts'
+import { JsonGauge } from '../../base/foreign-json.ts'
 import { NEVER } from '../../base/never.ts'
 import { FloodGuard, type FloodLimits } from './flood-guard.ts'
 
@@ -45,15 +46,17 @@ export function createHttpFetch(options: HttpFetchOptions): FetchLike {
 
 function toStream(response: HttpResponse, guard: FloodGuard, maxBytes: number): ReadableStream<Uint8Array> {
   const iterator = response.body[Symbol.asyncIterator]()
+  const gauge = new JsonGauge({ isEventStream: /event-stream/i.test(response.headers.get('content-type') ?? '') })
   let total = 0
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       const next = await iterator.next()
       if (next.done === true) return controller.close()
       total += next.value.length
-      if (total <= maxBytes && guard.allows(next.value.length, 0)) return controller.enqueue(next.value)
+      const isSmall = total <= maxBytes && guard.allows(next.value.length, 0)
+      if (isSmall && gauge.allows(next.value)) return controller.enqueue(next.value)
       await iterator.return?.()
-      controller.error(new Error('the server sends too much'))
+      controller.error(new Error(isSmall ? 'a message of the server is nested too deep' : 'the server sends too much'))
     },
     async cancel() {
       await iterator.return?.()

@@ -1,6 +1,7 @@
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { type Clock, sleep } from '../../base/clock.ts'
 import type { CommandLine, Commands, RunningCommand } from '../../base/commands.ts'
+import { jsonExcess } from '../../base/foreign-json.ts'
 import { isRecord, parseJson } from '../../base/json.ts'
 import { FloodGuard, type FloodLimits } from './flood-guard.ts'
 
@@ -95,7 +96,9 @@ export class StdioTransport implements Transport {
     this.#pendingBytes = 0
     if (line.length > this.#options.maxMessageBytes) return this.#fail('a message of the server is too long')
     if (!this.#checkFlood(0, 1)) return
-    const message = parseJson(line.toString('utf8'))
+    const text = line.toString('utf8')
+    if (jsonExcess(text) !== undefined) return this.#fail('a message of the server is nested too deep')
+    const message = parseJson(text)
     // Many servers greet on stdout; what is not a message is not for us.
     if (isMessage(message)) this.onmessage?.(message)
   }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
+import type { Slices } from '../../../src/base/slices.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { createFetchTool } from '../../../src/tool/fetch/fetch-tool.ts'
 import { htmlToText } from '../../../src/tool/fetch/html-text.ts'
@@ -64,8 +65,17 @@ describe('the fetch tool', () => {
   })
 })
 
+/** In one go; the number of stops is what a page costs the others. */
+function read<T>(slices: Slices<T>, onStop: () => void = () => undefined): T {
+  for (;;) {
+    const step = slices.next()
+    if (step.done === true) return step.value
+    onStop()
+  }
+}
+
 describe('text of html', () => {
-  const textOf = (html: string): string => htmlToText(html, 'https://example.com/').text
+  const textOf = (html: string): string => read(htmlToText(html, 'https://example.com/')).text
 
   it.each([
     ['a < b and c > d', 'a < b and c > d'],
@@ -90,5 +100,12 @@ describe('text of html', () => {
     for (const piece of ['<', '<a "', "<a href='", '<!--', '<script', '<p>', '&amp', '</', '<a href=x>y</a>', '"\'']) {
       expect(typeof textOf(piece.repeat(300_000 / piece.length))).toBe('string')
     }
+  })
+
+  it.each(['<h1>', '<', "<a '>", 'a\n'])('stops again and again on a long page of %j', (piece) => {
+    let stops = 0
+    const html = `<pre>${piece.repeat(1_000_000 / piece.length)}`
+    read(htmlToText(html, 'https://example.com/'), () => stops++)
+    expect(stops).toBeGreaterThanOrEqual(50)
   })
 })

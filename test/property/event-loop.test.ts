@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest'
+import { decodeFrame } from '../../src/channel/webhook/codec.ts'
+import { decodeRequest } from '../../src/channel/xiaoyi/codec.ts'
+import { toGatewayError } from '../../src/core/errors.ts'
+import { findImageReferences } from '../../src/media/image-references.ts'
+import { classify } from '../../src/provider/classify.ts'
+import { planAnswer } from '../../src/provider/demo/plan.ts'
+import { readProviderError } from '../../src/provider/provider-error.ts'
+import { redact } from '../../src/provider/redact.ts'
+import { withoutSecrets } from '../../src/tool/safe-error-text.ts'
+import { processorMs } from '../support/processor-time.ts'
+
+const MIB = 1024 * 1024
+const filled = (piece: string, chars = MIB): string => piece.repeat(Math.ceil(chars / piece.length)).slice(0, chars)
+
+/**
+ * The promise is 50 ms of processor time, 20 for a frame. The bound here is ten times that, because this machine may be any
+ * machine; what was wrong took seconds to minutes, and grew with the square of the text.
+ */
+const BOUND_MS = 500
+const FRAME_BOUND_MS = 200
+
+function expectQuick(work: () => unknown, boundMs = BOUND_MS): void {
+  expect(processorMs(work)).toBeLessThan(boundMs)
+}
+
+const texts = [
+  `[media attached 1/1:${' '.repeat(1000)}.png`,
+  ':/.pngx ',
+  '[image:',
+  '[image: a.pngx',
+  '"/.png',
+  '\'/a.png"',
+  '/a.png.',
+  'file:///',
+  '(',
+  '1 ',
+  '1(',
+  '1 ) ',
+  '-',
+  '1+',
+  'model ',
+  'input token count ',
+  'a.a.a',
+  'token:',
+  'x://',
+  'eyJ-',
+  'sk-',
+  'Bearer ',
+  '\\',
+  '"',
+]
+
+describe('one text of a megabyte does not stop everybody', () => {
+  it.each(texts)('in the search for pictures: %j', (piece) => {
+    expectQuick(() => findImageReferences(filled(piece)))
+  })
+
+  it.each(texts)('in the demo model: %j', (piece) => {
+    const content = filled(piece)
+    expectQuick(() => planAnswer([{ role: 'user', content, timestamp: 0 }], ['time', 'calculator']))
+    const asked = `<conversation>\n${content}`
+    expectQuick(() => planAnswer([{ role: 'user', content: asked, timestamp: 0 }], []))
+  })
+
+  it.each(texts)('in what a provider refuses with: %j', (piece) => {
+    const body = JSON.stringify({ error: { message: filled(piece) } })
+    expectQuick(() => classify(readProviderError(400, body)))
+    expectQuick(() => redact(filled(piece), ['a-secret-key']))
+    expectQuick(() => withoutSecrets(filled(piece), ['a-secret-key']))
+  })
+})
+
+const codeOf = (work: () => unknown): string => {
+  try {
+    work()
+    return 'accepted'
+  } catch (thrown) {
+    return toGatewayError(thrown).code
+  }
+}
+
+describe('one frame of a megabyte does not stop everybody', () => {
+  it.each([
+    ['brackets', filled('['), 'FRAME_MALFORMED'],
+    ['brackets in a field', `{"type":"session.get","requestId":${filled('[', MIB - 100)}}`, 'FRAME_MALFORMED'],
+    [
+      'a deep request id',
+      `{"type":"session.get","requestId":${'['.repeat(5000)}${']'.repeat(5000)}}`,
+      'FRAME_MALFORMED',
+    ],
+    ['objects', filled('{"a":'), 'FRAME_MALFORMED'],
+    ['a million numbers', `[${filled('1,', MIB - 3)}1]`, 'FRAME_MALFORMED'],
+    ['empty lists', `{"content":[${filled('[],', 300_000)}1]}`, 'FRAME_MALFORMED'],
+    ['quotes', `{"content":"${filled('\\"', MIB - 100)}"}`, 'accepted'],
+    ['text', JSON.stringify({ content: filled('[{', MIB - 100) }), 'accepted'],
+  ])('of %s', (_name, frame, code) => {
+    expectQuick(() => {
+      expect(codeOf(() => decodeFrame(frame, MIB))).toBe(code)
+    }, FRAME_BOUND_MS)
+  })
+
+  it('from a phone', () => {
+    const limits = { maxFrameBytes: MIB, maxParts: 100 }
+    for (const frame of [
+      filled('['),
+      filled('{"a":'),
+      JSON.stringify({ msgType: 'x', msgDetail: filled('[', MIB / 2) }),
+    ])
+      expectQuick(() => {
+        expect(codeOf(() => decodeRequest(frame, 'agent', limits))).toBe('FRAME_MALFORMED')
+      }, FRAME_BOUND_MS)
+  })
+})
