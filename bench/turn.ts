@@ -3,12 +3,14 @@ import type { EntryDraft } from '../src/core/entry.ts'
 import type { RunId, SessionId, SessionKey } from '../src/core/ids.ts'
 import { NO_USAGE, type AssistantBlock } from '../src/core/message.ts'
 import { createTokenCounter } from '../src/core/token-counter.ts'
+import { DEFAULT_RULES } from '../src/history/cleanup-strategy.ts'
 import { createBudget } from '../src/history/budget.ts'
 import { createHookRunner } from '../src/hook/runner.ts'
 import { encodeAnthropic } from '../src/provider/anthropic/encode.ts'
 import type { ModelApi, ModelProvider } from '../src/provider/provider.ts'
 import { systemClock } from '../src/platform/system-clock.ts'
 import { SeededIds } from '../src/testing/seeded-ids.ts'
+import { NO_PRICES } from '../src/provider/usage.ts'
 import { createToolRegistry } from '../src/tool/registry.ts'
 import { createToolRunner } from '../src/tool/run-tool-calls.ts'
 import { createMemoryStore } from '../src/transcript/memory-store.ts'
@@ -44,7 +46,7 @@ function instantModel(api: ModelApi, model: string): TurnModel {
       yield { type: 'end', message: { role: 'assistant', content, ...origin, stopReason } }
     },
   }
-  const limits = { contextWindow: 1_000_000, maxOutputTokens: 8_000, acceptsImages: false }
+  const limits = { contextWindow: 1_000_000, maxOutputTokens: 8_000, acceptsImages: false, prices: NO_PRICES }
   const window = { tokens: limits.contextWindow, source: 'configuration' } as const
   return { window, name: `${provider.name}/${model}`, provider, model, ...limits }
 }
@@ -95,7 +97,7 @@ async function openParts(model: TurnModel, past: number): Promise<TurnParts> {
       thinkingLevel: 'off',
       pruning: createBudget({ contextWindow: 1_000_000 }).pruning,
       compaction: { mode: 'off', maxHistoryShare: 0.5, keepRecentTokens: 20_000 },
-      cleanup: { enabled: false, minTokens: 0, policy: 'always' },
+      cleanup: { enabled: false, minTokens: 0, policy: 'always', rules: DEFAULT_RULES },
     },
   }
 }
@@ -112,7 +114,7 @@ async function measure(past: number, model: TurnModel): Promise<{ round: number;
     await runTurn({ run, content: 'go' }, parts, new AbortController().signal)
     rounds.push((performance.now() - started) / ROUNDS)
     const cleaning = performance.now()
-    const event = await cleanStep(run, 'completed', parts)
+    const event = await cleanStep(run, 'completed', parts, new AbortController().signal)
     cleanups.push(performance.now() - cleaning)
     tokens = event?.tokensBefore ?? 0
   }

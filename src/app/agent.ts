@@ -128,6 +128,7 @@ function toTurnModel({ ref, provider, model, info }: ResolvedModel, config: Conf
     window: { tokens: info.contextWindow, source: info.windowSource },
     maxOutputTokens: Math.min(config.agent.max_output_tokens ?? info.maxOutputTokens, info.maxOutputTokens),
     acceptsImages: info.images,
+    prices: info.prices,
   }
 }
 
@@ -145,6 +146,11 @@ function toSettings(key: SessionKey, autoCleanup: boolean | undefined, config: C
       enabled: autoCleanup ?? config.task.auto_cleanup_enabled,
       minTokens: config.task.cleanup_min_tokens,
       policy: config.task.cleanup_policy,
+      rules: {
+        strategy: config.task.cleanup_strategy,
+        keepTools: config.task.cleanup_keep_tools,
+        keepRounds: config.task.cleanup_keep_rounds,
+      },
     },
   }
 }

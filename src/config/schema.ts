@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { CLEANUP_STRATEGIES } from '../core/cleanup-strategy.ts'
 import { PROVIDER_TYPES } from '../core/known-providers.ts'
 import { DEFAULTS } from './defaults.ts'
 import { address, count, duration, flag, milliseconds, oneOf, secret, section, share, text, whole } from './fields.ts'
@@ -251,10 +252,23 @@ export const fileSchema = z
       ),
       max_rounds: count('Model answers for one instruction.', DEFAULTS.task.max_rounds),
       cleanup_min_tokens: count('Smaller gains are not cleaned up.', DEFAULTS.task.cleanup_min_tokens, 0),
-      cleanup_policy: oneOf('"cache-aware" skips what would cost more in broken prompt caches than it saves.', [
-        'always',
-        'cache-aware',
-      ]).default(DEFAULTS.task.cleanup_policy),
+      cleanup_policy: oneOf(
+        '"cache-aware" compares in money: while a cleanup would cost more in broken prompt caches than it saves, it waits, and then cleans several steps at once.',
+        ['always', 'cache-aware'],
+      ).default(DEFAULTS.task.cleanup_policy),
+      cleanup_strategy: oneOf(
+        'What of a finished step is hidden: everything between instruction and answer, only rounds in which every call failed, nothing, or everything with a summary by the model in its place.',
+        [...CLEANUP_STRATEGIES],
+      ).default(DEFAULTS.task.cleanup_strategy),
+      cleanup_keep_tools: z
+        .array(z.string().min(1))
+        .default([])
+        .meta({ description: 'Rounds that called one of these tools are never hidden.' }),
+      cleanup_keep_rounds: count(
+        'Rounds before the answer that are never hidden.',
+        DEFAULTS.task.cleanup_keep_rounds,
+        0,
+      ),
     }),
     queue: section('What a new message does while its session’s turn runs.', {
       mode: oneOf('Wait, join the running turn at its next round, or end it.', ['queue', 'steer', 'interrupt']).default(

@@ -48,6 +48,15 @@ export interface StepCleanupCompleted {
   readonly tokensRemaining: number
   /** True when the numbers come from an estimate instead of the model's own tokenizer. */
   readonly estimated: boolean
+  /**
+   * Over the next `netRequests` requests, less what writing the invalidated part of the prompt cache again costs; in
+   * tokens at the price of fresh input.
+   */
+  readonly netTokensSaved: number
+  readonly netRequests: number
+  readonly netBasis: 'measured' | 'estimated'
+  /** All that were cleaned at once, when there were several; the finished one is the last. */
+  readonly steps?: readonly string[]
   /** Why nothing, or less than usual, was hidden. */
   readonly reason?: string
 }

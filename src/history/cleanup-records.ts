@@ -1,10 +1,12 @@
 import { isRecord } from '../base/json.ts'
-import type { Entry } from '../core/entry.ts'
+import type { Entry, EntryDraft } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 import { isEntryId } from './loose.ts'
 
 export const CLEANUP_ENTRY_TYPE = 'clew.cleanup'
 export const RESTORE_ENTRY_TYPE = 'clew.restore'
+/** A step whose cleanup waits for a better moment (`task.cleanup_policy: "cache-aware"`). */
+const DEFERRED_ENTRY_TYPE = 'clew.cleanup_deferred'
 
 /** Data of a `clew.cleanup` entry: what left the model's view when a step was finished. */
 export interface CleanupRecord {
@@ -38,6 +40,21 @@ export function activeCleanups(entries: readonly Entry[]): readonly ActiveCleanu
 /** The one that `/restore` undoes: the latest still in force. */
 export function latestCleanup(entries: readonly Entry[]): ActiveCleanup | undefined {
   return activeCleanups(entries).at(-1)
+}
+
+export function deferredDraft(stepId: string): EntryDraft {
+  return { type: 'custom', customType: DEFERRED_ENTRY_TYPE, data: { stepId } }
+}
+
+/** The steps whose cleanup was put off and not made up for. One that was cleaned and restored is not meant again. */
+export function deferredSteps(entries: readonly Entry[]): readonly string[] {
+  const deferred = new Set<string>()
+  for (const entry of entries) {
+    if (entry.type !== 'custom' || !isRecord(entry.data) || typeof entry.data['stepId'] !== 'string') continue
+    if (entry.customType === DEFERRED_ENTRY_TYPE) deferred.add(entry.data['stepId'])
+    if (entry.customType === CLEANUP_ENTRY_TYPE) deferred.delete(entry.data['stepId'])
+  }
+  return [...deferred]
 }
 
 function isCleanupRecord(data: unknown): data is CleanupRecord {

@@ -1,16 +1,17 @@
 import type { CustomEntry, Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
-import type { Outcome } from '../core/outcome.ts'
-import type { PreparedMessage } from '../core/message.ts'
+import { USUAL_CACHE_PRICES, type CachePrices } from './cache-cost.ts'
+import { batches, createDraft, deferredDrafts, numbersOf, type CleanupDraft } from './cleanup-drafts.ts'
 import { activeCleanups, CLEANUP_ENTRY_TYPE, type CleanupRecord } from './cleanup-records.ts'
-import { cleanupNote } from './cleanup-note.ts'
-import { deriveSteps, isFailedRound, type Round, type TranscriptStep } from './derive-steps.ts'
+import { statsOf, type CleanupStats } from './cleanup-stats.ts'
+import { chooseHidden, DEFAULT_RULES, type CleanupChoice, type CleanupRules } from './cleanup-strategy.ts'
+import { deriveSteps, type StepOutcome } from './derive-steps.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from './prepare.ts'
 import type { CountMessages } from './view-tokens.ts'
 
 export interface CleanupOptions {
   readonly stepId: string
-  readonly outcome: Outcome['kind']
+  readonly outcome: StepOutcome
   /** `task.cleanup_policy` */
   readonly policy: 'always' | 'cache-aware'
   /** `task.cleanup_min_tokens` */
@@ -19,23 +20,25 @@ export interface CleanupOptions {
   readonly input: Omit<HistoryInput, 'entries'>
   /** The one counter; both sides are counted with it. */
   readonly count: CountMessages
-  /** Requests over which a broken cache has to pay off; 5 by default. */
+  /** What is hidden when `choice` does not say it. */
+  readonly rules?: CleanupRules
+  /** What of this step is hidden, already made sound (`soundChoice`). */
+  readonly choice?: CleanupChoice
+  /** In place of the usual note. */
+  readonly summary?: string
+  readonly prices?: CachePrices
+  /** Requests over which the net is computed and a broken cache has to pay off; 5 by default. */
   readonly cacheHorizonRequests?: number
 }
 
-export interface CleanupStats {
-  readonly cleanedMessages: number
-  /** What the model would be sent, without the system prompt. */
-  readonly remainingMessages: number
-  readonly tokensBefore: number
-  readonly tokensSaved: number
-  readonly tokensRemaining: number
-  readonly estimated: boolean
-}
-
 export type CleanupPlan =
-  /** `record` is the data of a `clew.cleanup` entry. `reason` says why less than everything is hidden. */
-  | { readonly kind: 'clean'; readonly record: CleanupRecord; readonly stats: CleanupStats; readonly reason?: string }
+  /** `records` are the data of `clew.cleanup` entries, one for each step. `reason` says why less than everything is hidden. */
+  | {
+      readonly kind: 'clean'
+      readonly records: readonly CleanupRecord[]
+      readonly stats: CleanupStats
+      readonly reason?: string
+    }
   | { readonly kind: 'skipped'; readonly reason: SkipReason; readonly stats: CleanupStats }
 
 export type SkipReason =
@@ -49,90 +52,85 @@ export type SkipReason =
 
 /**
  * What hiding the finished step's middle would do. Scope is exactly that step: its instruction, its final answer, every
- * message of a user and every other step stay. Pure; the turn appends the record.
+ * message of a user and every other step stay. A cleanup that minds the cache takes steps along that were put off
+ * before, when all of them together are cheaper. Pure; the turn appends the records.
  */
 export function planCleanup(entries: readonly Entry[], options: CleanupOptions): CleanupPlan {
+  const { rules = DEFAULT_RULES } = options
   const before = prepareHistory({ ...options.input, entries })
   const skip = (reason: SkipReason): CleanupPlan => ({
     kind: 'skipped',
     reason,
-    stats: statsOf(before, before, 0, options),
+    stats: measure(before, before, options),
   })
-  const step = deriveSteps(entries).find((one) => one.id === options.stepId)
+  const steps = deriveSteps(entries)
+  const step = steps.find((one) => one.id === options.stepId)
   if (step === undefined) return skip('unknown step')
   if (activeCleanups(entries).some(({ record }) => record.stepId === step.id)) return skip('already cleaned')
-  const choice = chooseHidden(step, options.outcome)
-  const [first] = choice.hidden
-  if (first === undefined) return skip('nothing to hide')
+  const choice = options.choice ?? chooseHidden(step, options.outcome, rules)
+  if (choice.hidden.length === 0) return skip('nothing to hide')
 
-  const draft = draftRecord(step, choice)
-  const after = prepareHistory({ ...options.input, entries: [...entries, asEntry(draft, first)] })
-  const stats = statsOf(before, after, choice.hidden.length, options)
-  if (stats.tokensSaved <= 0) return skip('nothing to gain')
-  if (stats.tokensSaved < options.minTokens) return skip('below the minimum')
-  if (breaksInvariant(step, choice, before, after)) return skip('an invariant would break')
-  if (options.policy === 'cache-aware' && costsMoreThanItSaves(step, stats, after, options))
-    return skip('the cache is warm')
-  const { tokensBefore, tokensRemaining, estimated } = stats
-  const record = { ...draft, tokensBefore, tokensAfter: tokensRemaining, estimated }
-  return { kind: 'clean', record, stats, ...(choice.reason === undefined ? {} : { reason: choice.reason }) }
+  const others = options.policy === 'always' ? [] : deferredDrafts(entries, steps, rules)
+  const own = createDraft(step, choice, options.summary)
+  const attempts = batches(others, own).map((drafts) => tryOut(drafts, entries, before, options))
+  const [best] = attempts
+    .filter(({ problem }) => problem === undefined)
+    .toSorted((a, b) => b.stats.netTokensSaved - a.stats.netTokensSaved)
+  if (best === undefined) return skip(attempts.at(-1)?.problem ?? 'nothing to gain')
+  const { drafts, stats } = best
+  const numbers = numbersOf(drafts, stats)
+  return {
+    kind: 'clean',
+    records: drafts.map(({ record }, at) => ({ ...record, ...numbers[at] })),
+    stats,
+    ...(choice.reason === undefined ? {} : { reason: choice.reason }),
+  }
 }
 
 /** The steps that `/cleanup` cleans: over, with something in the middle, and not cleaned yet. */
-export function uncleanedSteps(entries: readonly Entry[]): readonly string[] {
+export function uncleanedSteps(entries: readonly Entry[], rules: CleanupRules = DEFAULT_RULES): readonly string[] {
   const cleaned = new Set(activeCleanups(entries).map(({ record }) => record.stepId))
   return deriveSteps(entries).flatMap((step, at, steps) => {
     // The last one without an answer may still be at work.
     const isOver = step.finalResponse !== undefined || at < steps.length - 1
     if (!isOver || cleaned.has(step.id)) return []
-    return chooseHidden(step, 'completed').hidden.length > 0 ? [step.id] : []
+    return chooseHidden(step, 'completed', rules).hidden.length > 0 ? [step.id] : []
   })
 }
 
-interface Choice {
-  readonly hidden: readonly EntryId[]
-  readonly rounds: readonly Round[]
-  readonly reason?: string
+interface Attempt {
+  readonly drafts: readonly CleanupDraft[]
+  readonly stats: CleanupStats
+  /** Why it is not to be done. */
+  readonly problem?: SkipReason | undefined
 }
 
-/**
- * With a final answer everything between it and the instruction goes. Without one, only what failed and was superseded:
- * the successful rounds and the last one are what the next request builds on.
- */
-function chooseHidden(step: TranscriptStep, outcome: Outcome['kind']): Choice {
-  if (outcome === 'completed' && step.finalResponse !== undefined) {
-    const rounds = step.rounds.filter((round) => round.answer !== step.finalResponse)
-    return { rounds, hidden: hiddenOf(step, rounds) }
-  }
-  const rounds = step.rounds.slice(0, -1).filter(isFailedRound)
-  const ended = outcome === 'completed' ? 'interrupted' : outcome
-  return { rounds, hidden: hiddenOf(step, rounds), reason: `no final answer (${ended}): failed rounds only` }
+function tryOut(
+  drafts: readonly CleanupDraft[],
+  entries: readonly Entry[],
+  before: PreparedHistory,
+  options: CleanupOptions,
+): Attempt {
+  const added = drafts.flatMap(({ record }) => record.hidden.slice(0, 1).map((id) => asEntry(record, id)))
+  const after = prepareHistory({ ...options.input, entries: [...entries, ...added] })
+  const stats = measure(before, after, options, drafts)
+  return { drafts, stats, problem: problemOf(stats, options) ?? brokenInvariant(drafts, before, after) }
 }
 
-function hiddenOf(step: TranscriptStep, rounds: readonly Round[]): readonly EntryId[] {
-  const ids = new Set(
-    rounds.flatMap((round) => [round.answer, ...round.results.map((one) => one.id), ...round.feedback]),
-  )
-  return step.entries.filter((entry) => ids.has(entry.id) && mayBeHidden(entry)).map((entry) => entry.id)
+function measure(
+  before: PreparedHistory,
+  after: PreparedHistory,
+  { input, count, prices = USUAL_CACHE_PRICES, cacheHorizonRequests: requests = 5 }: CleanupOptions,
+  drafts: readonly CleanupDraft[] = [],
+): CleanupStats {
+  const cleaned = drafts.reduce((sum, { record }) => sum + record.hidden.length, 0)
+  return statsOf(before, after, { cleaned, count, prices, requests, now: input.now, ttlMs: input.budget.pruning.ttlMs })
 }
 
-/** Nobody's words but the model's and the tools'. */
-function mayBeHidden(entry: Entry): boolean {
-  if (entry.type !== 'message') return entry.type === 'custom_message'
-  return entry.message.role !== 'user' && entry.message.role !== 'system'
-}
-
-function draftRecord(step: TranscriptStep, { hidden, rounds, reason }: Choice): CleanupRecord {
-  const note = cleanupNote(step.id, rounds, reason === undefined ? undefined : 'its last round is kept')
-  return {
-    stepId: step.id,
-    hidden,
-    note,
-    tokensBefore: 0,
-    tokensAfter: 0,
-    estimated: true,
-    ...(reason === undefined ? {} : { reason }),
-  }
+function problemOf({ tokensSaved, netTokensSaved }: CleanupStats, options: CleanupOptions): SkipReason | undefined {
+  if (tokensSaved <= 0) return 'nothing to gain'
+  if (tokensSaved < options.minTokens) return 'below the minimum'
+  return options.policy === 'cache-aware' && netTokensSaved <= 0 ? 'the cache is warm' : undefined
 }
 
 /** Under the id of an entry that is no cleanup: nothing else looks at it. */
@@ -147,64 +145,20 @@ function asEntry(data: CleanupRecord, id: EntryId): CustomEntry {
   }
 }
 
-/** The message that ends a history which stops at an answer is not in the next request, so it counts on neither side. */
-function sentMessages({ messages, report }: PreparedHistory): readonly PreparedMessage[] {
-  return messages.filter((_, at) => report.messages[at]?.kind !== 'filler')
-}
-
-function statsOf(
+function brokenInvariant(
+  drafts: readonly CleanupDraft[],
   before: PreparedHistory,
   after: PreparedHistory,
-  cleaned: number,
-  { count }: CleanupOptions,
-): CleanupStats {
-  const remaining = sentMessages(after)
-  const counted = count(sentMessages(before))
-  const left = after === before ? counted : count(remaining)
-  return {
-    cleanedMessages: cleaned,
-    remainingMessages: remaining.length,
-    tokensBefore: counted.count,
-    tokensSaved: counted.count - left.count,
-    tokensRemaining: left.count,
-    estimated: counted.estimated || left.estimated,
-  }
-}
-
-function breaksInvariant(
-  step: TranscriptStep,
-  choice: Choice,
-  before: PreparedHistory,
-  after: PreparedHistory,
-): boolean {
-  const hidden = new Set(choice.hidden)
-  if (step.finalResponse !== undefined && hidden.has(step.finalResponse)) return true
-  if (step.instruction !== undefined && hidden.has(step.instruction)) return true
-  if (after.report.changes.some((change) => change.step === 'invariants')) return true
+): SkipReason | undefined {
+  const hidden = new Set(drafts.flatMap(({ record }) => record.hidden))
   const stillSent = new Set(after.report.messages.flatMap((message) => message.entries))
-  return before.report.messages.some((message) =>
-    message.entries.some((entry) => !hidden.has(entry) && !stillSent.has(entry)),
-  )
-}
-
-/** Prices relative to fresh input, as providers publish them: read 0.1, write 1.25. */
-const CACHE_READ = 0.1
-const CACHE_WRITE = 1.25
-
-function costsMoreThanItSaves(
-  step: TranscriptStep,
-  stats: CleanupStats,
-  after: PreparedHistory,
-  options: CleanupOptions,
-): boolean {
-  const { now, budget } = options.input
-  const lastAnswer = step.rounds.at(-1)?.message.timestamp ?? 0
-  if (now - lastAnswer > budget.pruning.ttlMs) return false
-  const requests = options.cacheHorizonRequests ?? 5
-  const at = after.report.messages.findIndex((message) => message.entries.some((entry) => entry === step.instruction))
-  const untouched = options.count(after.messages.slice(0, Math.max(0, at))).count
-  const rewritten = stats.tokensRemaining - untouched
-  const withCleanup =
-    CACHE_READ * untouched + CACHE_WRITE * rewritten + CACHE_READ * stats.tokensRemaining * (requests - 1)
-  return withCleanup >= CACHE_READ * stats.tokensBefore * requests
+  const isBroken =
+    drafts.some(({ step: { finalResponse, instruction } }) =>
+      [finalResponse, instruction].some((id) => id !== undefined && hidden.has(id)),
+    ) ||
+    after.report.changes.some((change) => change.step === 'invariants') ||
+    before.report.messages.some((message) =>
+      message.entries.some((entry) => !hidden.has(entry) && !stillSent.has(entry)),
+    )
+  return isBroken ? 'an invariant would break' : undefined
 }

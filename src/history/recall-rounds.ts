@@ -25,7 +25,15 @@ export function recallRounds(
   return cutMiddle(text, options.maxChars, longTextNotice)
 }
 
+/** Rounds as text, as the tool shows them. */
+export function textOfEntries(entries: readonly Entry[], maxChars: number): string {
+  return cutMiddle(entries.flatMap(describe).join('\n'), maxChars, longTextNotice)
+}
+
 export const hasHiddenRounds = (entries: readonly Entry[]): boolean => activeCleanups(entries).length > 0
+
+/** Whether there is anything to read in it. */
+export const isRecallable = (entry: Entry): boolean => describe(entry).length > 0
 
 function describe(entry: Entry | undefined): readonly string[] {
   if (entry?.type !== 'message') return []

@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto'
 import { isRecord } from '../base/json.ts'
 import type { Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
+import { estimateMessageTokens } from '../core/tokens.ts'
 import type { PreparedHistory, HistoryInput } from './prepare.ts'
-import { encodeReport, type CompactReport } from './report.ts'
+import { decodeReport, encodeReport, type CompactReport } from './report.ts'
+import { activeEntries, viewOf } from './view.ts'
 
 /** The custom entry the turn appends before it sends a request. */
 export const REQUEST_ENTRY_TYPE = 'clew.request'
@@ -24,6 +26,8 @@ export interface RequestRecord {
   readonly windowLearned?: string
   /** Estimated tokens of the whole request, uncalibrated; the next calibration compares it with the reported usage. */
   readonly estimate: number
+  /** How many messages were sent; absent in records of earlier versions. */
+  readonly messages?: number
   /** `hashOfBody` of the exact bytes sent. */
   readonly hash: string
   readonly report: CompactReport
@@ -55,6 +59,7 @@ export function createRequestRecord({ n, input, prepared, body, windowLearned }:
     input: settings,
     ...(windowLearned === undefined ? {} : { windowLearned }),
     estimate: prepared.tokens.raw + input.budget.fixedTokens,
+    messages: prepared.messages.length,
     hash: hashOfBody(body),
     report: encodeReport(prepared.report),
   }
@@ -74,11 +79,24 @@ export function inputOfRecord(record: RequestRecord, path: readonly Entry[]): Hi
   return { ...record.input, entries: path.slice(0, end) }
 }
 
+/** What the next request would hold before its new message: what the latest one held, and what was said since. */
+export function sizeOfHistory(entries: readonly Entry[]): { readonly messages: number; readonly tokens: number } {
+  const at = entries.findLastIndex((entry) => recordOf(entry) !== undefined)
+  const record = recordOf(entries[at])
+  const since = viewOf(activeEntries(at < 0 ? entries : entries.slice(at))).items
+  const tokens = since.reduce((sum, { message }) => sum + estimateMessageTokens(message), 0)
+  if (record === undefined) return { messages: since.length, tokens }
+  const sent = record.messages ?? decodeReport(record.report)?.messages.length ?? 0
+  return { messages: sent + since.length, tokens: record.estimate - record.input.budget.fixedTokens + tokens }
+}
+
+function recordOf(entry: Entry | undefined): RequestRecord | undefined {
+  if (entry?.type !== 'custom' || entry.customType !== REQUEST_ENTRY_TYPE) return undefined
+  return isRequestRecord(entry.data) ? entry.data : undefined
+}
+
 export function requestRecords(entries: readonly Entry[]): readonly RequestRecord[] {
-  return entries.flatMap((entry) => {
-    if (entry.type !== 'custom' || entry.customType !== REQUEST_ENTRY_TYPE) return []
-    return isRequestRecord(entry.data) ? [entry.data] : []
-  })
+  return entries.flatMap((entry) => recordOf(entry) ?? [])
 }
 
 export function isRequestRecord(data: unknown): data is RequestRecord {

@@ -31,3 +31,11 @@ export function summaryPrompt(chunk: Chunk, summarySoFar: string): SummaryPrompt
     user: `${before}The conversation:\n<conversation>\n${chunk.text}\n</conversation>\n\nWrite the summary under these headings, leaving out those that stay empty:\n${HEADINGS}`,
   }
 }
+
+/** For the working steps of one finished task, which leave the conversation. */
+export function stepSummaryPrompt(title: string, rounds: string): SummaryPrompt {
+  return {
+    system: SYSTEM,
+    user: `The working steps of the task “${title}”:\n<conversation>\n${rounds}\n</conversation>\n\nThe task and its final answer stay in the conversation; these steps leave it. Write in at most 80 words what of them will be needed again: what was tried and failed, what was found out, exact names, paths and values.`,
+  }
+}

@@ -1,4 +1,5 @@
 import { isRecord, type JsonObject, parseJson } from '../base/json.ts'
+import { CLEANUP_STRATEGIES, type CleanupStrategy } from '../core/cleanup-strategy.ts'
 import type { AssistantBlock, AssistantMessage, Message, ToolResultMessage, UserBlock } from '../core/message.ts'
 import type { HookEvents, HookResults, ModifyingHook } from './hook.ts'
 
@@ -50,6 +51,33 @@ export const CHECK_RESULT: Checks = {
       ...(callArguments !== undefined && { arguments: callArguments }),
     }
   },
+  choose_cleanup: (result) => {
+    const strategy = strategyName(result)
+    const hide = idList(result, 'hide')
+    const summary = text(result, 'summary')
+    return {
+      ...(strategy !== undefined && { strategy }),
+      ...(hide !== undefined && { hide }),
+      ...(summary !== undefined && { summary }),
+    }
+  },
+}
+
+function strategyName({ strategy }: Fields): CleanupStrategy | undefined {
+  if (strategy === undefined) return undefined
+  const known = CLEANUP_STRATEGIES.find((name) => name === strategy)
+  if (known === undefined) throw new HookResultInvalid(`strategy is none of ${CLEANUP_STRATEGIES.join(', ')}`)
+  return known
+}
+
+const MAX_IDS = 10_000
+
+function idList(result: Fields, field: string): readonly string[] | undefined {
+  const value = result[field]
+  if (value === undefined) return undefined
+  if (!isListOf(value, (item): item is string => typeof item === 'string') || value.length > MAX_IDS)
+    throw new HookResultInvalid(`${field} is not a list of at most ${MAX_IDS} ids`)
+  return [...value]
 }
 
 function sameMessage(message: JsonObject, original: Message): Message {

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
+import type { CleanupStrategy } from '../core/cleanup-strategy.ts'
 import type { StepCleanupCompleted } from '../core/event.ts'
 import type { RunId, SessionId, SessionKey } from '../core/ids.ts'
 import type { AssistantMessage, Message, ToolResultMessage, UserBlock } from '../core/message.ts'
@@ -41,6 +42,15 @@ export interface HookEvents {
     readonly round: number
     readonly durationMs: number
   }
+  /** After a step, before anything of it is hidden. `hide` is what the configured strategy would hide. */
+  choose_cleanup: {
+    readonly stepId: string
+    readonly outcome: Outcome['kind']
+    readonly strategy: CleanupStrategy
+    /** The rounds that may be hidden, first one first. */
+    readonly rounds: readonly CleanupRound[]
+    readonly hide: readonly string[]
+  }
   step_completed: { readonly stepId: string; readonly rounds: number; readonly outcome: Outcome }
   step_cleanup_completed: Omit<StepCleanupCompleted, 'type'>
   before_compaction: { readonly tokensBefore: number; readonly messages: number; readonly reason: string }
@@ -48,6 +58,15 @@ export interface HookEvents {
   before_reset: { readonly reason: 'reset' | 'delete' }
   session_start: { readonly resumed: boolean }
   session_end: { readonly reason: 'reset' | 'delete' | 'idle' | 'shutdown' }
+}
+
+/** One model answer with its results; they are hidden together or not at all. */
+export interface CleanupRound {
+  /** Entry ids, the answer's first. */
+  readonly entries: readonly string[]
+  readonly tools: readonly string[]
+  /** Every call failed. */
+  readonly failed: boolean
 }
 
 export type HookName = keyof HookEvents
@@ -67,6 +86,12 @@ export interface HookResults {
   before_message_write: { readonly block?: boolean; readonly message?: Message }
   /** `block`: the tool is not run; the model reads `reason` as its error. */
   before_tool_call: { readonly block?: boolean; readonly reason?: string; readonly arguments?: JsonObject }
+  /** `hide` names entries and wins over `strategy`; what may not be hidden stays. `summary`: instead of the usual note. */
+  choose_cleanup: {
+    readonly strategy?: CleanupStrategy
+    readonly hide?: readonly string[]
+    readonly summary?: string
+  }
 }
 
 export type ModifyingHook = keyof HookResults
@@ -106,6 +131,7 @@ export const MODIFYING_HOOKS: readonly ModifyingHook[] = [
   'tool_result_persist',
   'before_message_write',
   'before_tool_call',
+  'choose_cleanup',
 ]
 
 export const HOOK_NAMES: readonly HookName[] = [

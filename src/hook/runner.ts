@@ -37,6 +37,8 @@ export interface HookRunner {
   /** Undefined: do not store it. */
   beforeMessageWrite: Run<'before_message_write', Message | undefined>
   beforeToolCall: Run<'before_tool_call', ToolCallDecision>
+  /** Each field is that of the highest priority. */
+  chooseCleanup: Run<'choose_cleanup', HookResults['choose_cleanup']>
   afterToolCall: Run<'after_tool_call', void>
   llmInput: Run<'llm_input', void>
   llmOutput: Run<'llm_output', void>
@@ -102,6 +104,12 @@ export function createHookRunner(options: HookRunnerOptions): HookRunner {
         callArguments = result.arguments ?? callArguments
       }
       return { kind: 'run', arguments: callArguments }
+    },
+    chooseCleanup: async (event, context, signal) => {
+      let decided: HookResults['choose_cleanup'] = {}
+      for await (const result of handlers.modify('choose_cleanup', () => event, context, signal))
+        decided = { ...result, ...decided }
+      return decided
     },
     afterToolCall: observe('after_tool_call'),
     llmInput: observe('llm_input'),

@@ -1,12 +1,12 @@
-import type { Entry, EntryDraft, MessageEntry } from '../core/entry.ts'
+import type { Entry, EntryDraft } from '../core/entry.ts'
 import type { StepCleanupCompleted } from '../core/event.ts'
 import type { Outcome } from '../core/outcome.ts'
-import { isRecord } from '../base/json.ts'
-import type { RunId } from '../core/ids.ts'
-import { planCleanup, uncleanedSteps, type CleanupStats, type SkipReason } from '../history/cleanup.ts'
-import { CLEANUP_ENTRY_TYPE, latestCleanup, RESTORE_ENTRY_TYPE } from '../history/cleanup-records.ts'
-import type { Transcript } from '../transcript/store.ts'
-import { deriveSteps } from '../history/derive-steps.ts'
+import { cachePricesOf } from '../history/cache-cost.ts'
+import { planCleanup, uncleanedSteps, type CleanupPlan } from '../history/cleanup.ts'
+import { CLEANUP_ENTRY_TYPE, deferredDraft, deferredSteps, type CleanupRecord } from '../history/cleanup-records.ts'
+import { deriveSteps, type StepOutcome, type TranscriptStep } from '../history/derive-steps.ts'
+import { sizeOfHistory } from '../history/request-record.ts'
+import { chooseForStep } from './choose-cleanup.ts'
 import { countFor } from './count-messages.ts'
 import { hookContext } from './hook-context.ts'
 import { offeredTools } from './own-tools.ts'
@@ -17,18 +17,38 @@ import { unlessStopped } from './unless-stopped.ts'
 
 /**
  * Takes a finished step's middle out of the model's view by appending a record. Nothing is deleted; `undoLatestCleanup`
- * appends the inverse. A cleanup that fails is reported and never affects the turn.
+ * appends the inverse. Undefined when the step is not there or was cleaned before.
  */
 export async function cleanStep(
   stepId: string,
-  outcome: Outcome['kind'],
+  outcome: StepOutcome,
   parts: TurnParts,
+  signal: AbortSignal,
 ): Promise<StepCleanupCompleted | undefined> {
-  const { transcript, settings, models } = parts
+  const { transcript } = parts
   const { entries } = await transcript.context()
+  const step = deriveSteps(entries).find(({ id }) => id === stepId)
+  if (step === undefined) return undefined
   // Most steps are a question and an answer: they cost neither a vocabulary nor two prepared histories.
-  const rounds = deriveSteps(entries).find(({ id }) => id === stepId)?.rounds.length ?? 0
-  if (rounds < 2) return undefined
+  if (step.rounds.length < 2) return nothingToHide(step, entries)
+  const chosen = await chooseForStep(step, outcome, parts, signal)
+  const plan = planCleanup(entries, {
+    ...(await planningOptions(entries, parts)),
+    stepId,
+    outcome,
+    choice: chosen.choice,
+    ...(chosen.summary === undefined ? {} : { summary: chosen.summary }),
+  })
+  const drafts = draftsOf(plan, stepId, entries, parts)
+  // A summary that is not used has been paid for too.
+  const alongside = chosen.paid.length === 0 ? [] : parts.spending.record(...chosen.paid)
+  if (drafts.length > 0 || alongside.length > 0) await transcript.append(drafts, { alongside })
+  if (plan.kind === 'skipped' && plan.reason === 'already cleaned') return undefined
+  return toEvent(stepId, plan)
+}
+
+async function planningOptions(entries: readonly Entry[], parts: TurnParts) {
+  const { settings, models } = parts
   const [model] = models
   const setup =
     latestSetup(entries) ??
@@ -39,34 +59,33 @@ export async function cleanStep(
       thinkingLevel: settings.thinkingLevel,
     })
   const { entries: _, ...input } = historyInput(model, setup, entries, { projection: 'normal' }, parts)
-  const plan = planCleanup(entries, {
-    stepId,
-    outcome,
-    policy: settings.cleanup.policy,
-    minTokens: settings.cleanup.minTokens,
-    input,
-    count: await countFor(model, parts),
-  })
-  if (plan.kind === 'skipped')
-    return UNREMARKABLE.has(plan.reason) ? undefined : toEvent(stepId, plan.stats, plan.reason)
-  const mirrors = plan.record.hidden.map((targetId): EntryDraft => ({
+  const { policy, minTokens, rules } = settings.cleanup
+  return { input, policy, minTokens, rules, prices: cachePricesOf(model.prices), count: await countFor(model, parts) }
+}
+
+function draftsOf(
+  plan: CleanupPlan,
+  stepId: string,
+  entries: readonly Entry[],
+  { settings }: TurnParts,
+): readonly EntryDraft[] {
+  if (plan.kind === 'clean') return plan.records.flatMap(recordDrafts)
+  const waits = plan.reason === 'the cache is warm' || plan.reason === 'below the minimum'
+  const isNew = settings.cleanup.policy === 'cache-aware' && waits && !deferredSteps(entries).includes(stepId)
+  return isNew ? [deferredDraft(stepId)] : []
+}
+
+function recordDrafts(record: CleanupRecord): readonly EntryDraft[] {
+  const mirrors = record.hidden.map((targetId): EntryDraft => ({
     type: 'context_edit',
     targetId,
     replacement: null,
     mirrors: 'cleanup',
   }))
-  await transcript.append([{ type: 'custom', customType: CLEANUP_ENTRY_TYPE, data: plan.record }, ...mirrors])
-  return toEvent(stepId, plan.stats, plan.reason)
+  return [{ type: 'custom', customType: CLEANUP_ENTRY_TYPE, data: record }, ...mirrors]
 }
 
-/** Nothing was there to be cleaned: no decision that anybody has to hear of. */
-const UNREMARKABLE: ReadonlySet<SkipReason> = new Set<SkipReason>([
-  'nothing to hide',
-  'already cleaned',
-  'unknown step',
-])
-
-/** After a step, when it is switched on: clean, tell everybody. */
+/** After a step, when it is switched on: clean, tell everybody. A cleanup that fails never affects the turn. */
 export async function cleanFinishedStep(
   stepId: string,
   outcome: Outcome,
@@ -74,15 +93,43 @@ export async function cleanFinishedStep(
   signal: AbortSignal,
 ): Promise<void> {
   if (!parts.settings.cleanup.enabled) return
+  await cleanAndTell(stepId, outcome.kind, parts, signal)
+}
+
+/** Before a turn: what was put off is cleaned as soon as the provider's cache has gone cold anyway. */
+export async function cleanDeferredSteps(parts: TurnParts, signal: AbortSignal): Promise<void> {
+  const { enabled, policy } = parts.settings.cleanup
+  if (!enabled || policy !== 'cache-aware') return
+  const { entries } = await parts.transcript.context()
+  const latest = deferredSteps(entries).at(-1)
+  if (latest === undefined || !isCold(entries, parts)) return
+  const step = deriveSteps(entries).find(({ id }) => id === latest)
+  if (step !== undefined) await cleanAndTell(latest, step.outcome ?? 'interrupted', parts, signal)
+}
+
+function isCold(entries: readonly Entry[], { clock, settings }: TurnParts): boolean {
+  const latest = entries.findLast((entry) => entry.type === 'message' && entry.message.role === 'assistant')
+  return clock.now() - Date.parse(latest?.timestamp ?? '') > settings.pruning.ttlMs
+}
+
+async function cleanAndTell(
+  stepId: string,
+  outcome: StepOutcome,
+  parts: TurnParts,
+  signal: AbortSignal,
+): Promise<void> {
+  const { log, session } = parts
   try {
-    const event = await cleanStep(stepId, outcome.kind, parts)
+    const event = await cleanStep(stepId, outcome, parts, signal)
     if (event === undefined) return
     const { type: _, ...facts } = event
-    parts.log.debug('context cleanup completed', facts)
+    if (event.cleanedMessages > 0) log.info('context cleanup completed', { session, ...facts })
+    else log.debug('nothing was cleaned up', { session, ...facts })
     await parts.emit(event)
     await unlessStopped(parts.hooks.stepCleanupCompleted(facts, hookContext(parts), signal), signal)
   } catch (error) {
-    parts.log.error('a cleanup failed; the conversation is not affected', {
+    log.error('a cleanup failed; the conversation is not affected', {
+      session,
       stepId,
       reason: error instanceof Error ? error.name : 'unknown',
     })
@@ -90,15 +137,15 @@ export async function cleanFinishedStep(
 }
 
 /** `/cleanup`: every finished step that was not cleaned yet, however small the gain: somebody asked for it. */
-export async function cleanEverything(parts: TurnParts): Promise<readonly StepCleanupCompleted[]> {
+export async function cleanEverything(parts: TurnParts, signal: AbortSignal): Promise<readonly StepCleanupCompleted[]> {
   const { entries } = await parts.transcript.context()
   const events: StepCleanupCompleted[] = []
   const { settings } = parts
   const cleanup = { ...settings.cleanup, policy: 'always', minTokens: 0 } as const
   const asked: TurnParts = { ...parts, settings: { ...settings, cleanup } }
   const answered = new Set(deriveSteps(entries).flatMap((step) => (step.finalResponse === undefined ? [] : [step.id])))
-  for (const stepId of uncleanedSteps(entries)) {
-    const event = await cleanStep(stepId, answered.has(stepId) ? 'completed' : 'interrupted', asked)
+  for (const stepId of uncleanedSteps(entries, cleanup.rules)) {
+    const event = await cleanStep(stepId, answered.has(stepId) ? 'completed' : 'interrupted', asked, signal)
     if (event === undefined || event.cleanedMessages === 0) continue
     events.push(event)
     await parts.emit(event)
@@ -106,43 +153,33 @@ export async function cleanEverything(parts: TurnParts): Promise<readonly StepCl
   return events
 }
 
-/**
- * Brings the latest hidden rounds back into view; undefined when nothing is hidden. A command that a restart runs again
- * (`run`) undoes what it undid before, not one more.
- */
-export async function undoLatestCleanup(transcript: Transcript, run?: RunId): Promise<string | undefined> {
-  const { entries } = await transcript.context()
-  const done = run === undefined ? undefined : restoredBy(entries, run)
-  if (done !== undefined) return done
-  const latest = latestCleanup(entries)
-  if (latest === undefined) return undefined
-  const { stepId } = latest.record
-  const hidden = new Set(latest.record.hidden)
-  const originals = entries.filter((entry): entry is MessageEntry => entry.type === 'message' && hidden.has(entry.id))
-  await transcript.append([
-    {
-      type: 'custom',
-      customType: RESTORE_ENTRY_TYPE,
-      data: { cleanup: latest.id, stepId, ...(run === undefined ? {} : { run }) },
-    },
-    ...originals.flatMap(mirrorOf),
-  ])
-  return stepId
-}
-
-function restoredBy(entries: readonly Entry[], run: RunId): string | undefined {
-  for (const entry of entries) {
-    if (entry.type !== 'custom' || entry.customType !== RESTORE_ENTRY_TYPE || !isRecord(entry.data)) continue
-    if (entry.data['run'] === run && typeof entry.data['stepId'] === 'string') return entry.data['stepId']
+function toEvent(stepId: string, plan: CleanupPlan): StepCleanupCompleted {
+  const several = plan.kind === 'clean' && plan.records.length > 1
+  return {
+    type: 'step-cleanup-completed',
+    stepId,
+    ...plan.stats,
+    netBasis: 'estimated',
+    ...(several ? { steps: plan.records.map((record) => record.stepId) } : {}),
+    ...(plan.reason === undefined ? {} : { reason: plan.reason }),
   }
-  return undefined
 }
 
-function mirrorOf({ id, message }: MessageEntry): readonly EntryDraft[] {
-  if (!('content' in message)) return []
-  return [{ type: 'context_edit', targetId: id, replacement: { content: message.content }, mirrors: 'cleanup' }]
-}
-
-function toEvent(stepId: string, stats: CleanupStats, reason: string | undefined): StepCleanupCompleted {
-  return { type: 'step-cleanup-completed', stepId, ...stats, ...(reason === undefined ? {} : { reason }) }
+/** The seed announces every step, also those without anything in the middle. */
+function nothingToHide({ id }: TranscriptStep, entries: readonly Entry[]): StepCleanupCompleted {
+  const { messages, tokens } = sizeOfHistory(entries)
+  return {
+    type: 'step-cleanup-completed',
+    stepId: id,
+    cleanedMessages: 0,
+    remainingMessages: messages,
+    tokensBefore: tokens,
+    tokensSaved: 0,
+    tokensRemaining: tokens,
+    estimated: true,
+    netTokensSaved: 0,
+    netRequests: 0,
+    netBasis: 'estimated',
+    reason: 'nothing to hide',
+  }
 }

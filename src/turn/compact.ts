@@ -6,9 +6,10 @@ import type { HistoryInput } from '../history/prepare.ts'
 import type { SummaryPrompt } from '../history/summary-prompt.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
-import { textOf, type Usage } from '../core/message.ts'
+import type { Usage } from '../core/message.ts'
 import { estimateTokens } from '../core/tokens.ts'
 import type { Transcript } from '../transcript/store.ts'
+import { askForText } from './ask-for-text.ts'
 import { countFor } from './count-messages.ts'
 import { hookContext } from './hook-context.ts'
 import { joinsOfLatestStep } from './joined.ts'
@@ -76,7 +77,7 @@ async function summarizeInChunks(
     let estimate = 0
     const summarizing = (prompt: SummaryPrompt, stop: AbortSignal): Promise<string> => {
       estimate = estimateTokens(prompt.system) + estimateTokens(prompt.user)
-      return summarize(parts.windows.applyTo(model), prompt, paid, parts, stop)
+      return askForText(parts.windows.applyTo(model), prompt, MAX_SUMMARY_TOKENS, paid, parts, stop)
     }
     const result = await runCompaction(chunked, input, summarizing, signal)
     const error = result.kind === 'cancelled' ? result.cause : undefined
@@ -108,28 +109,4 @@ export async function undoLatestCompaction(
   const undo = planCompactionUndo(path, { count, ...(run === undefined ? {} : { run }) })
   if (undo !== undefined) await transcript.append([undo.draft])
   return undo
-}
-
-async function summarize(
-  model: TurnModel,
-  prompt: SummaryPrompt,
-  paid: Usage[],
-  parts: TurnParts,
-  signal: AbortSignal,
-): Promise<string> {
-  parts.spending.check()
-  const encoded = model.provider.encode({
-    model: model.model,
-    system: prompt.system,
-    messages: [{ role: 'user', content: prompt.user, timestamp: parts.clock.now() }],
-    tools: [],
-    maxOutputTokens: Math.min(MAX_SUMMARY_TOKENS, model.maxOutputTokens),
-    thinkingLevel: 'off',
-  })
-  for await (const event of model.provider.stream(encoded, signal)) {
-    if (event.type !== 'end') continue
-    paid.push(event.message.usage)
-    return textOf(event.message.content)
-  }
-  throw new GatewayError('MODEL_FAILED', 'the model ended its summary without finishing it')
 }

@@ -1,8 +1,9 @@
-import { cleanEverything, undoLatestCleanup } from './cleanup.ts'
+import { cleanEverything } from './cleanup.ts'
 import { compact, undoLatestCompaction } from './compact.ts'
 import { countFor } from './count-messages.ts'
 import type { RunId } from '../core/ids.ts'
 import type { TurnParts } from './parts.ts'
+import { undoLatestCleanup } from './undo-cleanup.ts'
 import { offeredTools } from './own-tools.ts'
 import { prepareRequest } from './request.ts'
 
@@ -15,7 +16,7 @@ export async function runMaintenance(
 ): Promise<string> {
   switch (name) {
     case 'cleanup': {
-      const events = await cleanEverything(parts)
+      const events = await cleanEverything(parts, signal)
       const saved = events.reduce((sum, event) => sum + event.tokensSaved, 0)
       const messages = events.reduce((sum, event) => sum + event.cleanedMessages, 0)
       return events.length === 0

@@ -7,9 +7,11 @@ import type { UserBlock, Usage } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { TokenCounter } from '../core/token-counter.ts'
 import type { PruningSettings } from '../history/budget.ts'
+import type { CleanupRules } from '../history/cleanup-strategy.ts'
 import type { CompactionSettings } from '../history/compaction.ts'
 import type { HookRunner } from '../hook/runner.ts'
 import type { ModelProvider } from '../provider/provider.ts'
+import type { Prices } from '../provider/usage.ts'
 import type { ToolRunner } from '../tool/run-tool-calls.ts'
 import type { Transcript } from '../transcript/store.ts'
 
@@ -23,6 +25,8 @@ export interface TurnModel {
   readonly window: WindowBelief
   readonly maxOutputTokens: number
   readonly acceptsImages: boolean
+  /** US dollars for a million tokens; zeros where they are not known. */
+  readonly prices: Prices
 }
 
 /** How far a model's window can be trusted. */
@@ -67,6 +71,7 @@ export interface CleanupSettings {
   readonly enabled: boolean
   readonly minTokens: number
   readonly policy: 'always' | 'cache-aware'
+  readonly rules: CleanupRules
 }
 
 /** One user message to be answered. */

@@ -4,8 +4,9 @@ import { GatewayError } from '../core/errors.ts'
 import { textOf, toolCallsOf, type AssistantMessage, type Provenance } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { causeOf } from '../core/turn-stopped.ts'
+import { stepEndDraft } from '../history/derive-steps.ts'
 import { callModel, ModelFailure, type Round } from './call-model.ts'
-import { cleanFinishedStep } from './cleanup.ts'
+import { cleanDeferredSteps, cleanFinishedStep } from './cleanup.ts'
 import { hookContext } from './hook-context.ts'
 import { joinedDraft, stepJoinedBy } from './joined.ts'
 import type { Instruction, TurnModel, TurnParts } from './parts.ts'
@@ -21,6 +22,7 @@ import { unlessStopped } from './unless-stopped.ts'
 export async function runTurn(instruction: Instruction, parts: TurnParts, signal: AbortSignal): Promise<Outcome> {
   const prepared = await askBeforeStart(instruction, parts, signal)
   await parts.emit({ type: 'turn-start', model: prepared.parts.models[0].name })
+  await cleanDeferredSteps(prepared.parts, signal)
   const outcome = await runRounds(prepared, signal)
   parts.onSettled(outcome)
   if (outcome.kind !== 'interrupted') await finishStep(instruction, outcome, prepared.parts, signal)
@@ -162,6 +164,7 @@ async function finishStep({ run }: Instruction, outcome: Outcome, parts: TurnPar
   if (isLeaving) return
   const patience = limitedPatience(turn, parts.clock)
   try {
+    if (outcome.kind !== 'completed') await parts.transcript.append([stepEndDraft(run, outcome.kind)])
     await cleanFinishedStep(run, outcome, parts, patience.signal)
     const { entries } = await parts.transcript.context()
     const rounds = stepRounds(entries, run)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { cleanupTree } from '../../src/cli/chat/cleanup-tree.ts'
 import type { ScriptedReply, SeenRequest } from '../../src/simulator/index.ts'
-import type { Frame } from '../support/gateway.ts'
+import { MemoryGateway, type Frame } from '../support/gateway.ts'
 import { type ModelName, type ModelWorld, say } from '../support/model-world.ts'
 import { worldsOfThisFile } from '../support/model-worlds.ts'
 import { ANSWERS, FAILURE, FINAL, INSTRUCTION, python } from '../support/seed-case.ts'
@@ -101,6 +101,94 @@ async function usageOfLast(world: ModelWorld): Promise<{ cacheRead: number }> {
   const answer = messages.findLast((message) => message?.['role'] === 'assistant') ?? {}
   return answer['usage'] as { cacheRead: number }
 }
+
+describe('other ways to clean up', () => {
+  it('summarise: the model’s own words about the steps stand in the note, and are paid for', async () => {
+    const world = await openWorld({
+      models: ['anthropic'],
+      config: { ...CONFIG, task: { cleanup_strategy: 'summarise' } },
+      programs: python,
+    })
+    world.enqueue(...ANSWERS, { blocks: [{ type: 'text', text: 'The date format was wrong: %d/%m/%Y.' }] })
+    const client = await world.connect()
+    await say(client, INSTRUCTION)
+    await say(client, 'thanks')
+    expect(world.requests).toHaveLength(5)
+    expect(world.requests.at(-1)?.bodyText).toContain('Summary: The date format was wrong: %d/%m/%Y.')
+    expect(world.requests.at(-1)?.bodyText).not.toContain('_strptime.py')
+    const { usage } = (await world.gateway.api('/api/sessions/s')) as { usage: { requests: number } }
+    expect(usage.requests).toBe(5)
+    expect(world.violations()).toEqual([])
+  })
+
+  it('summarise: a summary that fails leaves the usual note', async () => {
+    const world = await openWorld({
+      models: ['anthropic'],
+      config: { ...CONFIG, task: { cleanup_strategy: 'summarise' } },
+      programs: python,
+    })
+    world.enqueue(...ANSWERS, { blocks: [{ type: 'text', text: ' ' }] })
+    const client = await world.connect()
+    await say(client, INSTRUCTION)
+    await say(client, 'thanks')
+    expect(world.requests.at(-1)?.bodyText).toContain('2 rounds of tool use for this request were removed')
+  })
+
+  it('cache-aware: a small gain waits while the cache is warm, and is made up for when it has gone cold', async () => {
+    const world = await openWorld({
+      models: ['anthropic'],
+      config: { agent: { tools: ['files'] }, task: { cleanup_policy: 'cache-aware' } },
+    })
+    const client = await world.connect()
+    const write = { action: 'write', path: 'notes/a-rather-long-name-for-a-file.txt', text: 'a' }
+    for (const word of ['first', 'second']) {
+      world.enqueue(
+        { blocks: [{ type: 'toolCall', name: 'files', arguments: write }] },
+        { blocks: [{ type: 'text', text: word }] },
+      )
+      await say(client, word)
+    }
+    const events = (): readonly Cleaned[] =>
+      client.frames
+        .filter((frame) => frame['event'] === 'step_cleanup_completed')
+        .map((frame) => frame['data'] as Cleaned)
+    expect(events()).toMatchObject([
+      { cleaned_messages: 0, reason: 'the cache is warm' },
+      { cleaned_messages: 0, reason: 'the cache is warm' },
+    ])
+    expect(world.requests.at(-1)?.bodyText).not.toContain('removed')
+    await world.clock.advance(10 * 60_000)
+    await say(client, 'third')
+    const steps = events()[2]
+    expect(steps).toMatchObject({ cleaned_messages: 4 })
+    expect((steps as unknown as { steps: readonly string[] }).steps).toHaveLength(2)
+    expect(world.requests.at(-1)?.bodyText.match(/1 round removed/gu)).toHaveLength(2)
+    expect(world.violations()).toEqual([])
+  })
+})
+
+describe('what a newcomer sees first, with the demo model', () => {
+  it.each([
+    ['写一个错误的python代码，然后修复它', 4],
+    ['Write something wrong, then fix it', 4],
+    ['现在几点？', 2],
+    ['What is 12 * (3 + 4)?', 2],
+    ['What is 2^10 and 3*7, and what time is it?', 6],
+  ])('%s: %i messages go, at least 37.7 percent of the tokens', async (task, messages) => {
+    const gateway = await MemoryGateway.open()
+    try {
+      const client = await gateway.connect('?stream=1')
+      await client.ask({ id: '1', content: task, session: 's' })
+      const data = client.frames.find((frame) => frame['event'] === 'step_cleanup_completed')?.['data'] as Cleaned
+      const saved = percent(data.tokens_saved, data.tokens_before)
+      console.info(`demo, ${task}: ${data.tokens_before} → ${data.tokens_remaining} tokens, ${saved} % saved`)
+      expect(data).toMatchObject({ cleaned_messages: messages, remaining_messages: 2 })
+      expect(saved).toBeGreaterThanOrEqual(37.7)
+    } finally {
+      await gateway.stop()
+    }
+  })
+})
 
 /** Each step looks at files, runs tests that fail, repairs, runs them again, and sums up. */
 function longTask(step: number): readonly ScriptedReply[] {

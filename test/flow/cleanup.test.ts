@@ -83,6 +83,30 @@ describe('cleanup after a step', () => {
     )
   })
 
+  it('announces a step without anything in the middle too, with zeros and the reason', async () => {
+    const gateway = await openGateway()
+    const client = await gateway.connect('?stream=1')
+    await client.ask({ id: '1', content: 'hello', session: 's' })
+    await client.ask({ id: '2', content: 'hello again', session: 's' })
+    const events = client.frames.filter((frame) => frame['event'] === 'step_cleanup_completed')
+    const nothing = { cleaned_messages: 0, tokens_saved: 0, net_tokens_saved: 0, reason: 'nothing to hide' }
+    expect(events.map((frame) => frame['data'])).toMatchObject([
+      { ...nothing, remaining_messages: 2 },
+      { ...nothing, remaining_messages: 4 },
+    ])
+    const [first, second] = events.map((frame) => frame['data'] as Record<string, number>)
+    expect(first?.['tokens_remaining']).toBeGreaterThan(0)
+    expect(second?.['tokens_remaining']).toBeGreaterThan(first?.['tokens_remaining'] ?? 0)
+    expect(first?.['tokens_before']).toBe(first?.['tokens_remaining'])
+  })
+
+  it('also says what it saves net of cache effects, over how many requests, and that this is an estimate', async () => {
+    const { data } = await cleanedGateway()
+    expect(data).toMatchObject({ net_requests: 5, net_basis: 'estimated' })
+    expect(Number.isInteger(data['net_tokens_saved'])).toBe(true)
+    expect(data['net_tokens_saved']).toBeLessThan(data['tokens_saved'] ?? 0)
+  })
+
   it('can be switched off for one message', async () => {
     const gateway = await openGateway()
     const client = await gateway.connect('?stream=1')

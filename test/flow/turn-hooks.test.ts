@@ -16,7 +16,7 @@ const work = {
 } as const
 
 describe('hooks loaded from a module', () => {
-  it('all fourteen are called with frozen input, and the modifying ones modify', async () => {
+  it('all fifteen are called with frozen input, and the modifying ones modify', async () => {
     const world = await openWorld({
       ports: { modules: nodeModules },
       config: { hooks: [MODULE], compaction: { keepRecentTokens: 20 }, agent: { tools: ['calculator', 'time'] } },
@@ -58,6 +58,35 @@ describe('hooks loaded from a module', () => {
     expect(stored[0]).toMatchObject({ content: 'When do you open?', prependContext: 'We open at nine.' })
     for (const request of [1, 2])
       expect(await world.gateway.api(`/api/sessions/s?request=${request}`)).toMatchObject({ hashMatches: true })
+  })
+
+  it.each([
+    ['a strategy', () => ({ strategy: 'none' }), 0],
+    [
+      'ids, of which only whole rounds count',
+      ({ hide }: { hide: readonly string[] }) => ({ hide: hide.slice(0, 1) }),
+      2,
+    ],
+    ['ids of nobody', () => ({ hide: ['nobody', '', '__proto__'] }), 0],
+    ['nonsense', () => ({ hide: 7, strategy: 'everything' }), 4],
+  ])('may choose what a cleanup hides: %s', async (_, choose, cleaned) => {
+    const world = await openWorld({
+      hooks: [{ source: 'test', hooks: { choose_cleanup: choose as never } }],
+      config: { agent: { tools: ['calculator'] } },
+    })
+    const client = await world.connect()
+    const call = { type: 'toolCall', name: 'calculator', arguments: { expression: '1 + 1' } } as const
+    const thinkingAloud = { type: 'text', text: 'Let me think about this. '.repeat(20) } as const
+    world.enqueue(
+      { blocks: [thinkingAloud, call] },
+      { blocks: [thinkingAloud, call] },
+      { blocks: [{ type: 'text', text: 'two' }] },
+    )
+    await say(client, 'compute')
+    const event = client.frames.find((frame) => frame['event'] === 'step_cleanup_completed')
+    expect(event?.['data']).toMatchObject({ cleaned_messages: cleaned })
+    await say(client, 'thanks')
+    expect(world.violations()).toEqual([])
   })
 
   it('that throw, hang or answer nonsense cost nobody an answer', { timeout: 20_000 }, async () => {

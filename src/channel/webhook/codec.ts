@@ -336,6 +336,10 @@ function eventData(event: TurnEvent): { readonly event: string; readonly data: J
           tokens_remaining: event.tokensRemaining,
           tokens_before: event.tokensBefore,
           estimated: event.estimated,
+          net_tokens_saved: event.netTokensSaved,
+          net_requests: event.netRequests,
+          net_basis: event.netBasis,
+          ...(event.steps === undefined ? {} : { steps: event.steps }),
           ...(event.reason === undefined ? {} : { reason: event.reason }),
         },
       }

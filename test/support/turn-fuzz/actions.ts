@@ -94,6 +94,18 @@ export const actions: fc.Arbitrary<readonly Action[]> = fc.array(
   { minLength: 3, maxLength: 9 },
 )
 
+const long: Action = { kind: 'ask', task: { rounds: ['succeed', 'fail', 'succeed'], ending: 'answer', cleanup: false } }
+
+/** Played besides the random ones, so that a summary and its undo are always among them. */
+export const SUMMARISED_AND_BACK: readonly Action[] = [
+  long,
+  long,
+  { kind: 'command', command: '/compact' },
+  long,
+  { kind: 'command', command: '/compact undo' },
+  long,
+]
+
 /** The replies of the model to one task. Every final text names the task, so that it can be found again. */
 export function repliesFor({ rounds, ending }: Task, name: string): readonly ScriptedReply[] {
   const delivery = { betweenEventsMs: 20, deltaChars: 12 }

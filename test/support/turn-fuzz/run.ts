@@ -6,7 +6,17 @@ import { compactionsInForce } from '../../../src/history/compaction-records.ts'
 import { answerOf, type SeenRequest } from '../../../src/simulator/index.ts'
 import type { Frame, TestClient } from '../gateway.ts'
 import { MODELS, ModelWorld, openCalls } from '../model-world.ts'
-import { type Action, actions, type Mode, modes, type Played, repliesFor, summaryFor, type Task } from './actions.ts'
+import {
+  type Action,
+  actions,
+  type Mode,
+  modes,
+  type Played,
+  repliesFor,
+  SUMMARISED_AND_BACK,
+  summaryFor,
+  type Task,
+} from './actions.ts'
 
 /** One message of ours and what became of it. */
 interface Sent {
@@ -273,7 +283,7 @@ export async function playRandomTurns(options: { readonly seed: number; readonly
         await fuzz.world.stop()
       }
     }),
-    options,
+    { ...options, examples: [['queue', SUMMARISED_AND_BACK]] },
   )
   return played
 }

@@ -3,6 +3,8 @@ import type { Entry } from '../../../src/core/entry.ts'
 import { createTokenCounter } from '../../../src/core/token-counter.ts'
 import { createBudget } from '../../../src/history/budget.ts'
 import { planCleanup, uncleanedSteps, type CleanupOptions, type CleanupPlan } from '../../../src/history/cleanup.ts'
+import { cachePricesOf } from '../../../src/history/cache-cost.ts'
+import { DEFAULT_RULES, type CleanupRules } from '../../../src/history/cleanup-strategy.ts'
 import { CLEANUP_ENTRY_TYPE, latestCleanup, RESTORE_ENTRY_TYPE } from '../../../src/history/cleanup-records.ts'
 import { deriveSteps } from '../../../src/history/derive-steps.ts'
 import { recallRounds } from '../../../src/history/recall-rounds.ts'
@@ -57,7 +59,16 @@ function plan(entries: readonly Entry[], more: Partial<CleanupOptions> = {}): Cl
 function applied(entries: readonly Entry[], made: CleanupPlan, own = 'k1'): readonly Entry[] {
   if (made.kind === 'skipped') throw new Error(made.reason)
   const base = { id: id(own), parentId: null, timestamp: '2026-01-01T00:00:00.000Z' }
-  return [...entries, { ...base, type: 'custom', customType: CLEANUP_ENTRY_TYPE, data: made.record }]
+  return [
+    ...entries,
+    ...made.records.map((data, at): Entry => ({
+      ...base,
+      id: id(at === 0 ? own : `${own}-${at}`),
+      type: 'custom',
+      customType: CLEANUP_ENTRY_TYPE,
+      data,
+    })),
+  ]
 }
 
 const restore = (cleanup: string, own = 'r1'): Entry => ({
@@ -73,7 +84,7 @@ describe('deriveSteps', () => {
   it('reads instruction, rounds, results and final answer off the entries', () => {
     const [one] = deriveSteps(entriesOf(...step('s1', 'a')))
     expect(one).toMatchObject({ id: 's1', instruction: 'e1', finalResponse: 'e6' })
-    expect(one?.rounds.map((round) => [round.answer, round.results.map((each) => each.id)])).toEqual([
+    expect(one?.rounds.map((round) => [round.llmResponse.id, round.toolCallResults.map((each) => each.id)])).toEqual([
       ['e2', ['e3']],
       ['e4', ['e5']],
       ['e6', []],
@@ -92,11 +103,11 @@ describe('planCleanup', () => {
   it('hides what lies between instruction and final answer and leaves a note in the instruction', () => {
     const entries = entriesOf(...step('s1', 'a'))
     const made = plan(entries)
-    expect(made).toMatchObject({ kind: 'clean', record: { stepId: 's1', hidden: ['e2', 'e3', 'e4', 'e5'] } })
+    expect(made).toMatchObject({ kind: 'clean', records: [{ stepId: 's1', hidden: ['e2', 'e3', 'e4', 'e5'] }] })
     const after = prepare([...applied(entries, made), ...entriesOf(user('next'))])
     expect(sketch(after)).toBe(
-      'user: write a + [2 rounds of work on this (2 tool calls, 1 failed) left the context. Files written: a.py. Commands run: python. ' +
-        'Failed: exec: SyntaxError: unexpected EOF. recall_rounds {"stepId":"s1"} shows them.] | assistant: a is done: it prints one. | user: next',
+      'user: write a + [2 rounds of tool use for this request were removed from context. Files written: a.py. Commands run: python. ' +
+        'Failed: exec: SyntaxError: unexpected EOF. Call recall_rounds {"stepId":"s1"} to see them.] | assistant: a is done: it prints one. | user: next',
     )
   })
   it('saves at least 37.7 % on a task of the kind the seed shows, and the numbers add up', () => {
@@ -129,7 +140,7 @@ describe('planCleanup', () => {
     expect(made).toMatchObject({
       kind: 'clean',
       reason: 'no final answer (round-limit): failed rounds only',
-      record: { hidden: ['e2', 'e3'] },
+      records: [{ hidden: ['e2', 'e3'] }],
     })
     const seen = sketch(prepare(applied(entries, made)))
     expect(seen).toContain('[call s1b]')
@@ -160,41 +171,143 @@ describe('planCleanup', () => {
       { type: 'message', message: assistant('hello'), stepId: 's1' },
     )
     expect(plan(short)).toMatchObject({ kind: 'skipped', reason: 'nothing to hide' })
-    const tiny = entriesOf(
+    const files = Array.from({ length: 8 }, (_, at) => `a/long/path/to/some/file-number-${at}.txt`)
+    const telling = entriesOf(
       { type: 'message', message: user('hi'), stepId: 's1' },
       { type: 'message', message: assistant([call('c')]), stepId: 's1' },
-      { type: 'message', message: result('c', '1'), stepId: 's1' },
+      { type: 'message', message: result('c', '1', { details: { filesWritten: files } }), stepId: 's1' },
       { type: 'message', message: assistant('hello'), stepId: 's1' },
     )
-    expect(plan(tiny)).toMatchObject({ kind: 'skipped', reason: 'nothing to gain' })
+    expect(plan(telling)).toMatchObject({ kind: 'skipped', reason: 'nothing to gain' })
     const entries = entriesOf(...step('s1', 'a'))
     expect(plan(applied(entries, plan(entries)))).toMatchObject({ kind: 'skipped', reason: 'already cleaned' })
   })
-  it('waits, when it minds the cache, while breaking a warm one would cost more than it saves', () => {
-    const long = { type: 'message', message: user('context '.repeat(20_000)), stepId: 's0' } as const
-    const answer = {
-      type: 'message',
-      message: assistant('answer '.repeat(4_000), { timestamp: 2_000 }),
-      stepId: 's1',
-    } as never
-    const entries = entriesOf(
-      long,
-      { type: 'message', message: assistant('ok'), stepId: 's0' } as never,
-      ...step('s1', 'a').slice(0, -1),
-      answer,
+})
+
+/** A step with one round of so few words that hiding it hardly pays. */
+const tiny = (stepId: string, at: number) => {
+  const of = (message: object): Partial<Entry> => ({ type: 'message', message, stepId }) as never
+  return [
+    of(user('and?')),
+    of(assistant([call(`${stepId}c`, 'time')], { timestamp: at })),
+    of(result(`${stepId}c`, 'word '.repeat(14), { details: { filesWritten: ['a.txt'] } })),
+    of(assistant('one', { timestamp: at })),
+  ]
+}
+const deferred = (stepId: string): Partial<Entry> =>
+  ({ type: 'custom', customType: 'clew.cleanup_deferred', data: { stepId } }) as never
+const at = (now: number): CleanupOptions['input'] => ({
+  target: TARGETS.anthropic,
+  budget: createBudget({ contextWindow: 200_000 }),
+  historyLimit: 0,
+  now,
+})
+
+describe('a cleanup that minds the cache', () => {
+  const warm = { policy: 'cache-aware', input: at(3_000) } as const
+  const cold = { policy: 'cache-aware', input: at(10_000_000) } as const
+
+  it('waits while it would cost more in cache than it saves, and does not where the provider has none', () => {
+    const entries = entriesOf(...tiny('s1', 2_000))
+    expect(plan(entries, warm)).toMatchObject({ kind: 'skipped', reason: 'the cache is warm' })
+    expect(plan(entries, { ...warm, policy: 'always' })).toMatchObject({ kind: 'clean' })
+    expect(plan(entries, { ...warm, policy: 'always' }).stats.netTokensSaved).toBeLessThan(0)
+    expect(plan(entries, cold).kind).toBe('clean')
+    expect(plan(entries, { ...warm, prices: cachePricesOf({ input: 2, cacheRead: 0, cacheWrite: 0 }) }).kind).toBe(
+      'clean',
     )
-    const input = {
-      target: TARGETS.anthropic,
-      budget: createBudget({ contextWindow: 200_000 }),
-      historyLimit: 0,
-      now: 3_000,
-    }
-    expect(plan(entries, { policy: 'cache-aware', input })).toMatchObject({
-      kind: 'skipped',
-      reason: 'the cache is warm',
-    })
-    expect(plan(entries, { policy: 'always', input }).kind).toBe('clean')
-    expect(plan(entries, { policy: 'cache-aware', input: { ...input, now: 10_000_000 } }).kind).toBe('clean')
+  })
+
+  it('cleans at once where it pays: nothing behind the step is in the cache yet', () => {
+    const made = plan(entriesOf(user('context '.repeat(2_000)), assistant('ok'), ...step('s1', 'a')), warm)
+    expect(made).toMatchObject({ kind: 'clean', stats: { netRequests: 5 } })
+    expect(made.stats.netTokensSaved).toBeGreaterThan(0)
+    expect(made.stats.netTokensSaved).toBeLessThan(made.stats.tokensSaved)
+  })
+
+  it('takes along what was put off once the cache is cold, in one cleanup whose records add up', () => {
+    const entries = entriesOf(
+      ...tiny('s1', 1_000),
+      deferred('s1'),
+      ...tiny('s2', 2_000),
+      deferred('s2'),
+      ...tiny('s3', 2_000),
+    )
+    const made = plan(entries, { ...cold, stepId: 's3' })
+    if (made.kind === 'skipped') throw new Error(made.reason)
+    expect(made.records.map(({ stepId }) => stepId)).toEqual(['s1', 's2', 's3'])
+    expect(made.stats.cleanedMessages).toBe(6)
+    const { tokensBefore, tokensRemaining } = made.stats
+    expect(made.records[0]?.tokensBefore).toBe(tokensBefore)
+    expect(made.records.map((each) => each.tokensAfter)).toEqual([
+      ...made.records.slice(1).map((each) => each.tokensBefore),
+      tokensRemaining,
+    ])
+  })
+
+  it('leaves alone what was put off far behind while the cache is warm, and what a person has restored', () => {
+    const filler = [user('much '.repeat(4_000)), assistant('ok', { timestamp: 2_000 })]
+    const entries = entriesOf(...tiny('s1', 1_000), deferred('s1'), ...filler, ...step('s2', 'b'))
+    const made = plan(entries, { ...warm, stepId: 's2' })
+    expect(made).toMatchObject({ kind: 'clean', records: [{ stepId: 's2' }] })
+    const restored = [...applied(entries, plan(entries, cold)), restore('k1')]
+    expect(plan(restored, { ...cold, stepId: 's2' })).toMatchObject({ kind: 'clean', records: [{ stepId: 's2' }] })
+  })
+})
+
+describe('cachePricesOf', () => {
+  it.each([
+    [
+      { input: 3, cacheRead: 0.3, cacheWrite: 3.75 },
+      { read: 0.1, written: 1.25 },
+    ],
+    [
+      { input: 1.25, cacheRead: 0.125, cacheWrite: 0 },
+      { read: 0.1, written: 1 },
+    ],
+    [
+      { input: 0.5, cacheRead: 0, cacheWrite: 0 },
+      { read: 1, written: 1 },
+    ],
+    [
+      { input: 0, cacheRead: 0, cacheWrite: 0 },
+      { read: 0.1, written: 1.25 },
+    ],
+  ])('of %j are %j', (prices, relative) => {
+    const { read, written } = cachePricesOf(prices)
+    expect(read).toBeCloseTo(relative.read)
+    expect(written).toBeCloseTo(relative.written)
+  })
+})
+
+describe('strategies', () => {
+  const entries = entriesOf(...step('s1', 'a'))
+  const hidden = (rules: Partial<CleanupRules>): readonly string[] => {
+    const made = plan(entries, { rules: { ...DEFAULT_RULES, ...rules } })
+    return made.kind === 'clean' ? made.records.flatMap((record) => record.hidden) : []
+  }
+  it('hide everything in the middle, only what failed, or nothing', () => {
+    expect(hidden({})).toEqual(['e2', 'e3', 'e4', 'e5'])
+    expect(hidden({ strategy: 'summarise' })).toEqual(['e2', 'e3', 'e4', 'e5'])
+    expect(hidden({ strategy: 'errors-only' })).toEqual(['e2', 'e3'])
+    expect(hidden({ strategy: 'none' })).toEqual([])
+  })
+  it('keep rounds of named tools and the last ones before the answer', () => {
+    expect(hidden({ keepTools: ['write'] })).toEqual(['e2', 'e3'])
+    expect(hidden({ keepRounds: 1 })).toEqual(['e2', 'e3'])
+    expect(hidden({ keepRounds: 9 })).toEqual([])
+  })
+})
+
+describe('a note', () => {
+  it('is left out where there is nothing to recall', () => {
+    const entries = entriesOf(
+      { type: 'message', message: user('hi'), stepId: 's1' },
+      { type: 'message', message: assistant([], { stopReason: 'error' }), stepId: 's1' },
+      { type: 'message', message: assistant('hello'), stepId: 's1' },
+    )
+    const made = plan(entries)
+    expect(made).toMatchObject(made.kind === 'clean' ? { records: [{ note: '' }] } : { reason: 'nothing to gain' })
   })
 })
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { NO_PRICES } from '../../../src/provider/usage.ts'
 import { DEFAULT_LEARNED_WINDOWS, LearnedWindows } from '../../../src/session/learned-windows.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import type { TurnModel } from '../../../src/turn/parts.ts'
@@ -8,7 +9,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 function modelOf(source: TurnModel['window']['source'], tokens = 32_768, name = 'local/tiny'): TurnModel {
   const provider = { name: 'local', api: 'demo' } as TurnModel['provider']
   const sizes = { contextWindow: tokens, maxOutputTokens: 4_096, window: { tokens, source } }
-  return { name, provider, model: 'tiny', acceptsImages: false, ...sizes }
+  return { name, provider, model: 'tiny', acceptsImages: false, prices: NO_PRICES, ...sizes }
 }
 
 function commit(windows: LearnedWindows, records: readonly { readonly data: unknown }[]): void {
