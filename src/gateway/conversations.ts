@@ -6,6 +6,7 @@ import { toGatewayError } from '../core/errors.ts'
 import type { SessionEvent } from '../core/event.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
+import { retryWhileStorageFull } from '../core/storage-full.ts'
 import { causeOf } from '../core/turn-stopped.ts'
 import { isLocal, parseSlash } from '../session/commands.ts'
 import type { SessionControl } from '../session/control.ts'
@@ -58,6 +59,8 @@ export class Conversations {
   readonly #sessions = new Map<SessionKey, Session>()
   readonly #turns: Semaphore
   readonly #background = new Set<Promise<void>>()
+  /** Ends what waits for space on the disk: the messages stay open for the next start. */
+  readonly #stopWaiting = new AbortController()
   #runningTurns = 0
   #starting = true
 
@@ -135,7 +138,10 @@ export class Conversations {
     this.#starting = false
     const sessions = [...this.#sessions.values()]
     for (const session of sessions) session.stopStarting()
-    const stop = (): void => sessions.forEach((session) => session.abort('shutdown'))
+    const stop = (): void => {
+      this.#stopWaiting.abort()
+      for (const session of sessions) session.abort('shutdown')
+    }
     if (deadline.aborted) stop()
     else deadline.addEventListener('abort', stop, { once: true })
     await Promise.all(sessions.map((session) => session.idle()))
@@ -144,6 +150,7 @@ export class Conversations {
 
   async close(): Promise<void> {
     this.#starting = false
+    this.#stopWaiting.abort()
     while (this.#background.size > 0) await Promise.all(this.#background)
   }
 
@@ -199,7 +206,7 @@ export class Conversations {
     const startedAt = clock.monotonic()
     this.#runningTurns++
     try {
-      if (!(await this.#ensureRow(message))) return (content = NO_CONVERSATION)
+      if (!(await this.#ensureRow(message, signal))) return (content = NO_CONVERSATION)
       content = await converse(message, {
         signal,
         tellAnswer,
@@ -219,11 +226,12 @@ export class Conversations {
   }
 
   /** A message accepted while its session was being deleted begins a new one; a command begins none. */
-  async #ensureRow(message: AcceptedMessage): Promise<boolean> {
-    const { directory, journal, onIndexChanged } = this.#parts
+  async #ensureRow(message: AcceptedMessage, signal: AbortSignal): Promise<boolean> {
+    const { clock, log, directory, journal, onIndexChanged } = this.#parts
     if (directory.get(message.key) !== undefined) return true
     if (isLocal(parseSlash(message.text))) return false
-    await journal.commit([mergeForMessage(directory, message)])
+    const commit = (): Promise<void> => journal.commit([mergeForMessage(directory, message)])
+    await retryWhileStorageFull(commit, { clock, log, signal })
     onIndexChanged()
     return true
   }
@@ -246,10 +254,15 @@ export class Conversations {
     return { kind: 'error', code: error.code, message: error.message, partialText: '' }
   }
 
-  /** A reply that cannot be made durable is not sent: the message stays open and is answered after the next start. */
+  /**
+   * A reply that cannot be made durable is not sent. For lack of space it waits; otherwise, and when a shutdown comes
+   * first, the message stays open and is answered after the next start.
+   */
   async #answer(answers: readonly Answer[]): Promise<void> {
+    const { clock, log, delivery } = this.#parts
+    const { signal } = this.#stopWaiting
     try {
-      await this.#parts.delivery.answer(answers)
+      await retryWhileStorageFull(() => delivery.answer(answers), { clock, log, signal })
     } catch (thrown) {
       const error = toGatewayError(thrown)
       const runs = answers.map(({ run }) => run)

@@ -6,6 +6,7 @@ import type { SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, ReplyContent, SessionRecord } from '../core/inbound.ts'
 import type { UserBlock } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
+import { retryWhileStorageFull, type StorageFullDeps } from '../core/storage-full.ts'
 import type { Transcript, TranscriptStore } from '../transcript/store.ts'
 import { runMaintenance } from '../turn/maintain.ts'
 import type { Instruction, ModelWindows, TurnModel, TurnParts, TurnSettings } from '../turn/parts.ts'
@@ -61,7 +62,10 @@ export async function converse(
   const record = parts.directory.get(message.key)
   if (record === undefined)
     throw new GatewayError('SESSION_NOT_FOUND', 'the session was deleted before this message was answered')
-  const transcript = await parts.transcripts.open(record.sessionId, conversation.signal)
+  const { clock, log, transcripts } = parts
+  const waiting = { clock, log: log.child({ run: message.run }), signal: conversation.signal }
+  const opened = await retryWhileStorageFull(() => transcripts.open(record.sessionId, waiting.signal), waiting)
+  const transcript = withPatientAppends(opened, waiting)
   try {
     const turn = turnParts(message, record, transcript, conversation, parts)
     const slash = parseSlash(message.text)
@@ -85,6 +89,13 @@ export async function converse(
   } finally {
     await transcript.close()
   }
+}
+
+/** What a turn has done and paid for is not thrown away for lack of space: its appends wait for it. */
+function withPatientAppends(transcript: Transcript, waiting: StorageFullDeps): Transcript {
+  const append: Transcript['append'] = (drafts, options) =>
+    retryWhileStorageFull(() => transcript.append(drafts, options), waiting)
+  return Object.assign(Object.create(transcript) as Transcript, { append })
 }
 
 function turnParts(

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { parseTree, getNodeValue, type Node } from 'jsonc-parser'
 import type { Clock, Timer } from '../base/clock.ts'
-import { directoryOf, writeAtomically, type Files } from '../base/files.ts'
+import { createTemporary, directoryOf, errnoOf, writeAtomically, type Files } from '../base/files.ts'
 import type { Journal, JournalTopic } from '../base/journal.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
@@ -119,7 +119,7 @@ export class SessionsFile {
   /** In slices, between which everybody else gets a turn: with 100 000 sessions the file has tens of megabytes. */
   async #writeSlices(temporary: string): Promise<string> {
     const hash = createHash('sha256')
-    const handle = await this.#parts.files.open(temporary, 'replace')
+    const handle = await createTemporary(this.#parts.files, temporary)
     try {
       for (const slice of this.#slices()) {
         const bytes = Buffer.from(slice)
@@ -164,8 +164,10 @@ export class SessionsFile {
   }
 
   #logFailure(error: unknown): void {
+    const cause = error instanceof Error && errnoOf(error) === undefined ? error.cause : error
     this.#parts.log.error('sessions.json could not be written; the sessions themselves are safe in the journal', {
       reason: error instanceof Error ? error.name : 'unknown',
+      errno: errnoOf(cause),
     })
   }
 }
