@@ -38,11 +38,13 @@ export async function lockHome(
   onLost: (error: GatewayError) => void,
 ): Promise<HomeLock> {
   const isStale = staleRule(deps)
+  let found: LockHolder | undefined
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const created = await createLockFile(path, deps)
     if (created !== undefined) return new RenewedHomeLock(created, home, deps, onLost)
     const holder = await readLockHolder(path, deps)
     if (holder === undefined) continue
+    found = holder
     if (!isAbandoned(holder, isStale, deps)) throw inUse(home, holder)
     const taken = await takeOver(path, holder, isStale, deps)
     if (taken === undefined) continue
@@ -50,7 +52,12 @@ export async function lockHome(
     await sweepClaims(path, isStale, deps)
     return new RenewedHomeLock(taken, home, deps, onLost)
   }
-  throw inUse(home, undefined)
+  if (found !== undefined) throw inUse(home, undefined)
+  throw new GatewayError(
+    'HOME_UNWRITABLE',
+    `cannot use ${path} (ENOENT): something stands there that cannot be read, most likely a link to nothing; remove it`,
+    { home, path, errno: 'ENOENT' },
+  )
 }
 
 class RenewedHomeLock implements HomeLock {

@@ -1,8 +1,8 @@
-import { errnoOf, makeDurableDirectory } from '../base/files.ts'
+import { makeDurableDirectory } from '../base/files.ts'
 import { openJournal, type Journal, type JournalFailed } from '../base/journal.ts'
 import { XiaoyiState } from '../channel/xiaoyi/state.ts'
 import type { Config } from '../config/config.ts'
-import { GatewayError } from '../core/errors.ts'
+import type { GatewayError } from '../core/errors.ts'
 import type { DeliveryFate, Reply } from '../core/inbound.ts'
 import { Delivery } from '../gateway/delivery.ts'
 import { SessionControl } from '../session/control.ts'
@@ -15,6 +15,8 @@ import type { HookContext } from '../hook/hook.ts'
 import type { HookRunner } from '../hook/runner.ts'
 import { writeHooks } from './write-hooks.ts'
 import { TranscriptTopic } from '../transcript/topic.ts'
+import { homeAccessProblems } from './home-access.ts'
+import { homeError } from './home-error.ts'
 import { lockHome, type HomeLock } from './home-lock.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
@@ -52,6 +54,7 @@ export async function openStorage(platform: Platform, options: StorageOptions): 
   const { paths } = options
   const lock = await claimHome(platform, options)
   try {
+    for (const problem of await homeAccessProblems(platform.files, paths)) platform.log.warn(problem)
     const storage = await openLocked(platform, options, lock)
     return {
       ...storage,
@@ -158,21 +161,3 @@ async function callLeaving(hooks: HookRunner, context: HookContext, reason: 'res
   await hooks.beforeReset({ reason }, context, signal)
   await hooks.sessionEnd({ reason }, context, signal)
 }
-
-function homeError(error: unknown, home: string): unknown {
-  const code = errnoOf(error) ?? (error instanceof Error ? errnoOf(error.cause) : undefined)
-  if (code === 'ENOSPC' || code === 'EDQUOT')
-    return new GatewayError('STORAGE_FULL', `no space left on the disk of ${home}`, { home }, { cause: error })
-  if (error instanceof GatewayError) return error
-  if (code !== undefined && UNWRITABLE.has(code)) {
-    return new GatewayError(
-      'HOME_UNWRITABLE',
-      `cannot write in ${home} (${code}); choose another --home or fix its permissions`,
-      { home, errno: code },
-      { cause: error },
-    )
-  }
-  return error
-}
-
-const UNWRITABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOENT', 'ENAMETOOLONG'])

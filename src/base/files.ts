@@ -31,16 +31,18 @@ export interface Files {
 }
 
 /**
- * `read`: must exist · `append`: created when missing, every write goes to the end · `create`: must not exist ·
- * `replace`: created or emptied · `update`: must exist, read and write at positions.
+ * `read`: must exist · `append`: created when missing, every write goes to the end · `create`: must not exist, not even
+ * as a link · `update`: must exist, read and write at positions.
  */
-export type OpenMode = 'read' | 'append' | 'create' | 'replace' | 'update'
+export type OpenMode = 'read' | 'append' | 'create' | 'update'
 
 export interface FileStat {
   readonly kind: 'file' | 'directory' | 'other'
   readonly size: number
   readonly modifiedAt: number
   readonly permissions: number
+  /** Its owner is neither this process's user nor root. */
+  readonly belongsToOthers: boolean
   /** Tells two files at one path apart (device and inode). */
   readonly identity: string
 }
@@ -105,15 +107,27 @@ export async function writeAtomically(
   bytes: Uint8Array | string,
   options: { readonly temporary: string; readonly permissions?: number },
 ): Promise<void> {
-  const handle = await files.open(options.temporary, 'replace', options.permissions)
+  const { temporary, permissions } = options
+  const handle = await createTemporary(files, temporary, permissions)
   try {
-    await handle.write(bytes)
-    await handle.sync()
-  } finally {
-    await handle.close()
+    try {
+      await handle.write(bytes)
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    await files.rename(temporary, path)
+  } catch (error) {
+    await files.remove(temporary).catch(() => undefined)
+    throw error
   }
-  await files.rename(options.temporary, path)
   await files.syncDirectory(directoryOf(path))
+}
+
+/** A file of our own making: what stands there, left by a crash or planted as a link to another file, is not written to. */
+export async function createTemporary(files: Files, path: string, permissions?: number): Promise<FileHandle> {
+  await files.remove(path)
+  return files.open(path, 'create', permissions)
 }
 
 export function directoryOf(path: string): string {

@@ -1,5 +1,5 @@
 import { deferred, type Deferred } from './deferred.ts'
-import { errnoOf, makeDurableDirectory, type Files } from './files.ts'
+import { createTemporary, errnoOf, makeDurableDirectory, type Files } from './files.ts'
 import { encodeCommit, encodeJournalLines, JournalReader } from './journal-lines.ts'
 import { JournalSegments } from './journal-segments.ts'
 import type { Log } from './log.ts'
@@ -16,7 +16,7 @@ export interface Journal {
   commit(records: readonly JournalRecord[]): Promise<void>
   /** Moves everything committed so far out of the log: snapshots are written, old segments removed. */
   checkpoint(): Promise<void>
-  /** Finishes the commits under way, checkpoints, closes. */
+  /** Finishes the commits under way, checkpoints if it can, closes. */
   close(): Promise<void>
   readonly recovery: JournalRecovery
 }
@@ -205,11 +205,9 @@ class FileJournal implements Journal {
     this.#writeNow()
     await this.#writing
     await this.#checkpointing?.catch(() => undefined)
-    try {
-      if (this.#failed === undefined) await this.#runCheckpoint()
-    } finally {
-      await this.#segments.close({ keepFiles: this.#failed !== undefined })
-    }
+    // Without a checkpoint, on a full disk for instance, the next start reads the segments instead.
+    if (this.#failed === undefined) await this.#runCheckpoint().catch((error: unknown) => this.#logCheckpoint(error))
+    await this.#segments.close({ keepFiles: this.#failed !== undefined })
   }
 
   #requireOwnership(): void {
@@ -359,7 +357,7 @@ class FileJournal implements Journal {
   async #writeSnapshot(covered: number, batch: number): Promise<void> {
     const { files, directory } = this.#options
     const temporary = `${directory}/${covered}.tmp`
-    const handle = await files.open(temporary, 'replace')
+    const handle = await createTemporary(files, temporary)
     let total = 0
     let place = 0
     let slice: string[] = []

@@ -1,14 +1,29 @@
 import { EXIT_FAILURE } from './exit-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import { errnoOf } from '../base/files.ts'
+import { tooManyOpenFiles } from '../app/home-error.ts'
+
+function known(thrown: unknown): unknown {
+  const errno = errnoOf(thrown)
+  if (errno !== 'EMFILE' && errno !== 'ENFILE') return thrown
+  return tooManyOpenFiles(errno, pathOf(thrown), thrown)
+}
+
+function pathOf(thrown: unknown): string | undefined {
+  return thrown instanceof Error && 'path' in thrown && typeof thrown.path === 'string' ? thrown.path : undefined
+}
 
 /** One line that says what is wrong and what to do; the code in front leads to `docs/errors.md`. */
-export function reportFailure(thrown: unknown): number {
+export function reportFailure(failure: unknown): number {
+  const thrown = known(failure)
   const verbose = process.argv.includes('--verbose')
   if (thrown instanceof GatewayError) {
     process.stderr.write(`clew: ${thrown.message} (${thrown.code})\n`)
   } else {
-    const what = thrown instanceof Error ? (errnoOf(thrown) ?? thrown.message) : String(thrown)
+    const errno = errnoOf(thrown)
+    const path = pathOf(thrown)
+    const system = errno === undefined || path === undefined ? errno : `${errno}, ${path}`
+    const what = thrown instanceof Error ? (system ?? thrown.message) : String(thrown)
     process.stderr.write(`clew: unexpected failure: ${what} (INTERNAL)${verbose ? '' : '; --verbose shows where'}\n`)
   }
   if (verbose && thrown instanceof Error) process.stderr.write(`${thrown.stack ?? ''}\n`)

@@ -13,6 +13,7 @@ import {
   type Stats,
 } from 'node:fs'
 import { link, mkdir, readdir, realpath, rename, rm, stat, unlink } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { errnoOf, type FileHandle, type Files, type FileStat, type OpenMode } from '../base/files.ts'
 
@@ -23,14 +24,16 @@ const truncateTo = promisify(ftruncate)
 const syncData = promisify(fdatasync)
 const syncAll = promisify(fsync)
 
+/** Undefined on systems without users: there nothing belongs to others. */
+const USER_ID = process.getuid?.()
+
 /** A synchronous write into the page cache costs about 2 µs, a trip through the thread pool 30; above this the copy itself counts. */
 const SYNC_WRITE_BYTES = 64 * 1024
 
 const FLAGS: Record<OpenMode, number> = {
   read: constants.O_RDONLY,
   append: constants.O_RDWR | constants.O_CREAT | constants.O_APPEND,
-  create: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL,
-  replace: constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC,
+  create: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
   update: constants.O_RDWR,
 }
 
@@ -59,7 +62,17 @@ export const nodeFiles: Files = {
     }
   },
   async makeDirectory(path, permissions = 0o700) {
-    await mkdir(path, { recursive: true, mode: permissions })
+    try {
+      await mkdir(path, { mode: permissions })
+    } catch (error) {
+      const code = errnoOf(error)
+      if (code === 'EEXIST' && statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return
+      // Node's own recursion never ends where the parent exists and takes no folders, as in /proc.
+      const parent = dirname(path)
+      if (code !== 'ENOENT' || parent === path || statSync(parent, { throwIfNoEntry: false }) !== undefined) throw error
+      await nodeFiles.makeDirectory(parent, permissions)
+      await nodeFiles.makeDirectory(path, permissions)
+    }
   },
   link,
   rename,
@@ -86,21 +99,33 @@ export const nodeFiles: Files = {
 
 function createHandle(path: string, descriptor: number): FileHandle {
   let closed = false
+  /** The system names no path when a call on an open file fails. */
+  const named = <T>(working: Promise<T>): Promise<T> =>
+    working.catch((error: unknown) => {
+      throw withPath(error, path)
+    })
+  const writeNow = (buffer: Uint8Array, position: number | undefined): number => {
+    try {
+      return writeSync(descriptor, buffer, 0, buffer.length, position ?? null)
+    } catch (error) {
+      throw withPath(error, path)
+    }
+  }
   return {
     path,
     async read(position, length) {
       const buffer = Buffer.allocUnsafe(length)
-      return buffer.subarray(0, await readFully(descriptor, buffer, position))
+      return buffer.subarray(0, await named(readFully(descriptor, buffer, position)))
     },
-    readInto: (target, position) => readFully(descriptor, target, position),
+    readInto: (target, position) => named(readFully(descriptor, target, position)),
     write(bytes, position) {
       const buffer = typeof bytes === 'string' ? Buffer.from(bytes) : bytes
-      if (buffer.length > SYNC_WRITE_BYTES) return writeFully(descriptor, buffer, 0, position)
-      const written = writeSync(descriptor, buffer, 0, buffer.length, position ?? null)
-      return written === buffer.length ? undefined : writeFully(descriptor, buffer, written, position)
+      if (buffer.length > SYNC_WRITE_BYTES) return named(writeFully(descriptor, buffer, 0, position))
+      const written = writeNow(buffer, position)
+      return written === buffer.length ? undefined : named(writeFully(descriptor, buffer, written, position))
     },
-    truncate: (size) => truncateTo(descriptor, size),
-    sync: () => syncData(descriptor),
+    truncate: (size) => named(truncateTo(descriptor, size)),
+    sync: () => named(syncData(descriptor)),
     stat: () => toFileStat(fstatSync(descriptor)),
     async close() {
       if (closed) return
@@ -138,8 +163,13 @@ function toFileStat(stats: Stats): FileStat {
     size: stats.size,
     modifiedAt: stats.mtimeMs,
     permissions: stats.mode & 0o777,
+    belongsToOthers: USER_ID !== undefined && stats.uid !== 0 && stats.uid !== USER_ID,
     identity: `${stats.dev}:${stats.ino}`,
   }
+}
+
+function withPath(error: unknown, path: string): unknown {
+  return error instanceof Error && !('path' in error) ? Object.assign(error, { path }) : error
 }
 
 function isMissing(error: unknown): boolean {

@@ -141,9 +141,6 @@ export class MemoryFiles implements Files {
       const created = new Node('file', permissions, this.#now())
       this.#change(() => this.#rename([{ path, node: created }], directoryOf(path)))
       node = created
-    } else if (mode === 'replace') {
-      const replaced = node
-      this.#change(() => replaced.truncate(0, this.#now()))
     }
     return this.#handle(path, node, mode)
   }
@@ -350,6 +347,7 @@ class Node {
       size: this.#size,
       modifiedAt: this.#modifiedAt,
       permissions: this.#permissions,
+      belongsToOthers: false,
       identity: `memory:${this.#identity}`,
     }
   }

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { directoryOf, writeAtomically, type Files } from '../base/files.ts'
+import { createTemporary, directoryOf, writeAtomically, type Files } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Processes } from '../base/processes.ts'
@@ -115,7 +115,7 @@ export async function makeSuspectSound({ files, path, ids }: MendOptions): Promi
   try {
     const { size, permissions } = handle.stat()
     const temporary = `${path}.tmp-${ids.hex(8)}`
-    const copy = await files.open(temporary, 'replace', permissions)
+    const copy = await createTemporary(files, temporary, permissions)
     try {
       for (let position = 0; position < size;) {
         const block = await handle.read(position, 1024 * 1024)

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { directoryOf, type FileHandle, type Files } from '../base/files.ts'
+import { createTemporary, directoryOf, type FileHandle, type Files } from '../base/files.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import type { SessionHeader } from '../core/entry.ts'
 import type { EntryIndex } from './entry-index.ts'
@@ -32,7 +32,7 @@ export async function rewriteTranscript(options: RewriteOptions): Promise<void> 
   try {
     const { permissions } = source.stat()
     if (backupPath !== undefined) await copyFile(files, source, backupPath, permissions)
-    const target = await files.open(temporary, 'replace', permissions)
+    const target = await createTemporary(files, temporary, permissions)
     try {
       await writeAll(source, target, options)
       await target.sync()

@@ -9,6 +9,7 @@ import type { Platform } from '../../src/app/platform.ts'
 import { serve, type Serving } from '../../src/app/serve.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { nodeCommands } from '../../src/platform/node-commands.ts'
+import { writeAtomically } from '../../src/base/files.ts'
 import { nodeFiles } from '../../src/platform/node-files.ts'
 import { systemClock } from '../../src/platform/system-clock.ts'
 import { createProviderSimulator, type ProviderSimulator } from '../../src/simulator/index.ts'
@@ -32,15 +33,12 @@ async function openGateway(mcp: Record<string, unknown>): Promise<void> {
   const { baseUrl } = await simulator.serve(network)
   const paths = homePaths(home, {})
   await nodeFiles.makeDirectory(paths.home)
-  const file = await nodeFiles.open(paths.config, 'replace')
-  await file.write(
-    JSON.stringify({
-      model: 'anthropic/claude-sonnet-4-5',
-      providers: { anthropic: { type: 'anthropic', baseUrl, apiKey: 'key' } },
-      agent: { tools: ['time'], mcp: { servers: { everything: mcp } } },
-    }),
-  )
-  await file.close()
+  const settings = {
+    model: 'anthropic/claude-sonnet-4-5',
+    providers: { anthropic: { type: 'anthropic', baseUrl, apiKey: 'key' } },
+    agent: { tools: ['time'], mcp: { servers: { everything: mcp } } },
+  }
+  await writeAtomically(nodeFiles, paths.config, JSON.stringify(settings), { temporary: `${paths.config}.tmp` })
   const { config } = await loadConfig({ files: nodeFiles, path: paths.config, env: {} })
   const platform: Platform = {
     ...inertPorts,

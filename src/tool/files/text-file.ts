@@ -47,12 +47,7 @@ export async function writeTextFile(
   await makeDurableDirectory(files, directory)
   if ((await files.realPath(directory)) !== directory) throw new PathRefused(`"${at.name}" changed while it was opened`)
   const temporary = `${directory}/.${ids.hex(12)}.tmp`
-  try {
-    await writeAtomically(files, at.path, text, { temporary, permissions: at.stat?.permissions ?? 0o644 })
-  } catch (error) {
-    await files.remove(temporary).catch(() => undefined)
-    throw error
-  }
+  await writeAtomically(files, at.path, text, { temporary, permissions: at.stat?.permissions ?? 0o644 })
 }
 
 function decodeText(bytes: Uint8Array, name: string): string {
