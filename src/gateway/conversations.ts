@@ -277,6 +277,7 @@ export class Conversations {
       turns: this.#turns,
       work: (message, tellAnswer, signal) => this.#work(message, tellAnswer, signal),
       answer: (answers) => this.#answer(answers),
+      answerLater: (answers) => this.own(this.#answer(answers)),
       onIdle: (idleKey) => {
         const idle = this.#sessions.get(idleKey)
         if (idle === session && !session.isBusy) this.#sessions.delete(idleKey)

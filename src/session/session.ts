@@ -20,6 +20,8 @@ export interface SessionParts {
   ): Promise<ReplyContent | undefined>
   /** Makes terminal answers durable, all at once. A message that has one keeps it. Never throws. */
   answer(answers: readonly Answer[]): Promise<void>
+  /** The same in the background: for answers that a failure must not wait for. */
+  answerLater(answers: readonly Answer[]): void
   /** The queue is empty and nothing runs: the owner may let go of this object. */
   onIdle(key: SessionKey): void
 }
@@ -194,8 +196,8 @@ export class Session {
       return await task({ answers, stopTurn, turnEnded })
     } catch (thrown) {
       stopTurn()
-      // They were stopped all the same.
-      await this.#parts.answer(answers)
+      // They were stopped all the same; on a full disk their answers wait, and the failure does not.
+      this.#parts.answerLater(answers)
       throw thrown
     } finally {
       stopTurn()

@@ -30,6 +30,7 @@ class Scene {
       await this.storing
       this.note(answers)
     },
+    answerLater: (answers) => this.note(answers),
     onIdle: () => undefined,
   })
 
