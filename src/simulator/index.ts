@@ -19,6 +19,9 @@ export {
   type RuleProfile,
   type RuleTable,
   type RuleViolation,
+  TEMPLATE_FAMILIES,
+  type TemplateFamily,
+  templateFamilyOf,
 } from './rules/index.ts'
 export { answerOf } from './provider/answering-model.ts'
 export type { CalledTool, Conversation, OfferedTool, Turn } from './provider/conversation.ts'

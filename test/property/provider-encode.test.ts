@@ -31,7 +31,11 @@ const TARGETS: readonly Target[] = [
     api: 'openai-completions',
     model: 'qwen3',
     options: { dialect: 'compatible' },
-    check: (body) => checkOpenAICompletionsRequest(body),
+    // One call per answer is the pipeline's; all else the encoder does whatever it is given.
+    check: (body) =>
+      (['mistral', 'qwen', 'ministral'] as const).flatMap((template) =>
+        checkOpenAICompletionsRequest(body, { dialect: 'compatible', template }),
+      ),
   },
   { api: 'google-generative-ai', model: 'gemini-3-flash-preview', check: (body) => checkGoogleRequest(body) },
   {

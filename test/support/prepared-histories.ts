@@ -8,7 +8,16 @@ export const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42m
 
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 12 }),
-  fc.constantFrom('', ' \n', 'hello', '你好 👋', 'half \ud83d of a pair', '\udc4b', 'error: no'),
+  fc.constantFrom(
+    '',
+    ' \n',
+    'hello',
+    '你好 👋',
+    'half \ud83d of a pair',
+    '\udc4b',
+    'error: no',
+    '<|channel|>analysis<|message|>',
+  ),
 )
 const image = fc.constant({ type: 'image' as const, data: PIXEL, mimeType: 'image/png' })
 const userBlock = fc.oneof(

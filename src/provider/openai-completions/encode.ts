@@ -109,6 +109,7 @@ function toAssistant(
   options: CompletionsOptions,
 ): readonly ChatMessage[] {
   const own = isOwnAnswer(message, 'openai-completions', options.provider, model)
+  const said = options.dialect === 'compatible' ? withoutChannelMarks : wellFormed
   const texts: string[] = []
   const calls: JsonObject[] = []
   message.content.forEach((block, position) => {
@@ -119,12 +120,16 @@ function toAssistant(
   return [
     {
       role: 'assistant',
-      content: texts.length === 0 ? null : wellFormed(texts.join('\n')),
-      ...(own ? reasoningOf(message) : {}),
+      // Templates trim the content and join it with strings, calls or not.
+      content: texts.length === 0 && options.dialect === 'openai' ? null : said(texts.join('\n')),
+      ...(own ? reasoningOf(message, said) : {}),
       ...(calls.length === 0 ? {} : { tool_calls: calls }),
     },
   ]
 }
+
+/** Servers of gpt-oss have let its marks through into an answer, and its template refuses an answer that holds them. */
+const withoutChannelMarks = (text: string): string => wellFormed(text).replaceAll('<|channel|>', '<| channel |>')
 
 export function toCall(block: ToolCallBlock, id: string, own: boolean): JsonObject {
   return {
@@ -142,10 +147,10 @@ function callExtras(signature: string | undefined): JsonObject {
 }
 
 /** DeepSeek, Kimi and others want the reasoning of a tool loop back, in the field they sent it in. */
-function reasoningOf(message: AssistantMessage): JsonObject {
+function reasoningOf(message: AssistantMessage, said: (text: string) => string): JsonObject {
   const blocks = message.content.flatMap((block) =>
     block.type === 'thinking' && isReasoningField(block.thinkingSignature) && !isBlank(block.thinking) ? [block] : [],
   )
   const field = blocks[0]?.thinkingSignature
-  return field === undefined ? {} : { [field]: wellFormed(blocks.map((block) => block.thinking).join('\n')) }
+  return field === undefined ? {} : { [field]: said(blocks.map((block) => block.thinking).join('\n')) }
 }

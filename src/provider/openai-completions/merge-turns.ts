@@ -27,10 +27,12 @@ function merge(first: ChatMessage, second: ChatMessage): ChatMessage {
 type Content = string | readonly JsonObject[] | null
 
 function mergeContent(first: Content, second: Content): Content {
-  if (first === null || second === null) return first ?? second
+  if (isNothing(first) || isNothing(second)) return isNothing(first) ? second : first
   if (typeof first === 'string' && typeof second === 'string') return `${first}\n\n${second}`
   return [...parts(first), ...parts(second)]
 }
+
+const isNothing = (content: Content): content is null | '' => content === null || content === ''
 
 function parts(content: string | readonly JsonObject[]): readonly JsonObject[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : content

@@ -1,7 +1,7 @@
 import { isRecord, type JsonValue } from '../../base/json.ts'
-import { checkOpenAICompletionsRequest } from '../rules/openai-completions.ts'
+import { checkOpenAICompletionsRequest, type CompletionsOptions } from '../rules/openai-completions.ts'
 import { checkOpenAIResponsesRequest } from '../rules/openai-responses.ts'
-import type { CheckOptions, RuleViolation } from '../rules/rule.ts'
+import type { RuleViolation } from '../rules/rule.ts'
 import type { Exchange, Route } from './wire.ts'
 
 /** Both OpenAI APIs live on one host; a simulator of either answers the other's path too. */
@@ -23,11 +23,7 @@ export function bearerKey(headers: Headers): string | undefined {
   return headers.get('authorization')?.replace(/^Bearer\s+/i, '')
 }
 
-export function checkOpenAi(
-  body: unknown,
-  route: Route,
-  options: CheckOptions & { readonly dialect?: 'openai' | 'compatible' },
-): readonly RuleViolation[] {
+export function checkOpenAi(body: unknown, route: Route, options: CompletionsOptions): readonly RuleViolation[] {
   return route.api === 'openai-responses'
     ? checkOpenAIResponsesRequest(body, options)
     : checkOpenAICompletionsRequest(body, options)

@@ -2,6 +2,7 @@ import { type Clock, sleep } from '../../base/clock.ts'
 import type { HttpListener, HttpServers } from '../../base/http.ts'
 import type { Ids } from '../../base/ids.ts'
 import { type JsonValue, parseJson } from '../../base/json.ts'
+import type { TemplateFamily } from '../rules/chat-templates.ts'
 import type { RuleProfile } from '../rules/rule.ts'
 import { answerOf } from './answering-model.ts'
 import { ANTHROPIC_PING, anthropicWire } from './anthropic-wire.ts'
@@ -52,6 +53,8 @@ export interface SimulatorOptions {
   readonly profile?: RuleProfile
   /** For `openai-completions`: a server that imitates OpenAI, shows its reasoning and insists on alternation. */
   readonly dialect?: 'openai' | 'compatible'
+  /** For the compatible dialect: whose chat template renders requests. By default the model's id decides. */
+  readonly template?: TemplateFamily
   /** Refuse signatures that this simulator did not issue. Default true. */
   readonly verifySignatures?: boolean
   /** Requests estimated above this are refused as too long. Default 200 000. */
@@ -207,6 +210,7 @@ class Simulator implements ProviderSimulator {
       bodyBytes: Buffer.byteLength(bodyText),
       ...(this.#options.verifySignatures === false ? {} : { issued: this.#seals }),
       ...(this.#options.dialect === undefined ? {} : { dialect: this.#options.dialect }),
+      ...(this.#options.template === undefined ? {} : { template: this.#options.template }),
     })
     return seen.violations.length > 0 ? { kind: 'rules', violations: seen.violations } : undefined
   }

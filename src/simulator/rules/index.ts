@@ -1,3 +1,4 @@
+export { TEMPLATE_FAMILIES, templateFamilyOf, type TemplateFamily } from './chat-templates.ts'
 export { checkAnthropicRequest } from './anthropic.ts'
 export { ANTHROPIC_RULES } from './anthropic-rules.ts'
 export { checkGoogleRequest, type GoogleOptions } from './google.ts'

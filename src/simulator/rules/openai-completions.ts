@@ -1,4 +1,5 @@
 import { isRecord } from '../../base/json.ts'
+import { checkTemplate, templateFamilyOf, type TemplateFamily } from './chat-templates.ts'
 import { checkChatPairing } from './openai-completions-pairing.ts'
 import {
   CALLED_FUNCTION,
@@ -34,6 +35,8 @@ const MAX_STOPS = 4
 export interface CompletionsOptions extends CheckOptions {
   /** `compatible`: a local server with a strict chat template, which also knows fields OpenAI does not. */
   readonly dialect?: 'openai' | 'compatible'
+  /** For `compatible`: whose chat template renders the request. By default the model's id decides. */
+  readonly template?: TemplateFamily
 }
 
 export type ChatFindings = Findings<typeof OPENAI_COMPLETIONS_RULES>
@@ -70,8 +73,16 @@ export function checkOpenAICompletionsRequest(
   checkTools(findings, body)
   const messages = readMessages(findings, body.messages, isCompatible)
   checkChatPairing(findings, messages)
-  if (isCompatible) checkAlternation(findings, messages)
+  if (isCompatible) {
+    const offersTools = Array.isArray(body.tools) && body.tools.length > 0
+    checkTemplate(findings, { messages, offersTools }, options.template ?? familyFor(asText(body.model), options))
+  }
   return findings.all
+}
+
+/** The model's own template; without a known one what every template takes, or, today, what most demand. */
+function familyFor(model: string, { profile = 'strict' }: CompletionsOptions): TemplateFamily {
+  return templateFamilyOf(model) ?? (profile === 'strict' ? 'every' : 'alternating')
 }
 
 /** Compatible servers ignore parameters they do not know. */
@@ -275,17 +286,4 @@ function checkCallId(findings: ChatFindings, at: string, id: string): void {
   } else if (id.length > MAX_CALL_ID_CHARS) {
     findings.add('tool-call-id', at, tooLong(at, MAX_CALL_ID_CHARS, id.length))
   }
-}
-
-function checkAlternation(findings: ChatFindings, messages: readonly ChatMessage[]): void {
-  const said = messages.filter(
-    (message) => message.role === 'user' || (message.role === 'assistant' && !Array.isArray(message.tool_calls)),
-  )
-  said.forEach((message, place) => {
-    const before = said[place - 1]
-    const isFirstWrong = before === undefined && message.role !== 'user'
-    if (!isFirstWrong && before?.role !== message.role) return
-    const text = 'Conversation roles must alternate user/assistant/user/assistant/...'
-    findings.add('compatible-alternation', `messages[${message.index}]`, text)
-  })
 }

@@ -207,7 +207,16 @@ export const CHAT_MESSAGES: ReadonlyMap<string, Fields> = new Map([
   ['system', promptMessage('system')],
   ['user', promptMessage('user')],
   ['assistant', ASSISTANT],
-  ['tool', fields({ role: oneOf('tool'), content: required('string', 'array'), tool_call_id: required('string') })],
+  [
+    'tool',
+    fields({
+      role: oneOf('tool'),
+      content: required('string', 'array'),
+      tool_call_id: required('string'),
+      // Not in the reference; LangChain sends it, and it is accepted.
+      name: optional('string'),
+    }),
+  ],
 ])
 
 /** Compatible servers return reasoning next to the text, and several want it back. */

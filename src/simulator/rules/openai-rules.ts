@@ -5,6 +5,7 @@ const RESPONSES = 'platform.openai.com/docs/api-reference/responses/create'
 const SDK = 'openai 6.49.0 resources/responses/responses.d.ts and resources/chat/completions/completions.d.ts'
 const FUNCTIONS = 'platform.openai.com/docs/guides/function-calling'
 const IMAGES = 'platform.openai.com/docs/guides/images-vision'
+const TEMPLATES = 'llama.cpp models/templates'
 const REASONING = 'platform.openai.com/docs/guides/reasoning'
 
 /** What both APIs refuse alike. */
@@ -277,5 +278,45 @@ export const OPENAI_COMPLETIONS_RULES = {
       'On compatible endpoints with strict chat templates, user and assistant messages alternate after the system prompt.',
     source: 'github.com/charmbracelet/crush/issues/279',
     date: '2026-01-14',
+  },
+  'template-call-id': {
+    demand: 'Templates of Mistral Nemo and Small: tool call ids have exactly nine letters and digits.',
+    source: `${TEMPLATES}: mistralai-Mistral-Nemo-Instruct-2407, Mistral-Small-3.2-24B-Instruct-2506`,
+    date: '2026-08-22',
+  },
+  'template-one-call': {
+    demand: 'Templates of Llama 3.1 to 3.3: an answer holds at most one call.',
+    source: `${TEMPLATES}: meta-llama-Llama-3.1-8B-Instruct, 3.2-3B, 3.3-70B`,
+    date: '2026-08-22',
+  },
+  'template-user-first': {
+    demand: 'Templates of Llama 3.1 to 3.3: with tools, the first message behind the system prompt is a user message.',
+    source: `${TEMPLATES}: meta-llama-Llama-3.1-8B-Instruct, 3.2-3B, 3.3-70B`,
+    date: '2026-08-22',
+  },
+  'template-user-present': {
+    demand: 'The template of Qwen 3.5: there is a user message.',
+    source: `${TEMPLATES}: Qwen3.5-4B`,
+    date: '2026-08-22',
+  },
+  'template-content': {
+    demand: 'Templates that trim or join the content: it is never null, with or without calls.',
+    source: `${TEMPLATES}: microsoft-Phi-3.5-mini-instruct, ibm-granite-granite-3.3-2B-Instruct, Bielik-11B-v3.0-Instruct and others`,
+    date: '2026-08-22',
+  },
+  'template-text-only': {
+    demand: 'Templates of models that do not see: content is a string, never a list.',
+    source: `${TEMPLATES}: meta-llama-Llama-3.1-8B-Instruct, google-gemma-2-2b-it, openai-gpt-oss-120b and others`,
+    date: '2026-08-22',
+  },
+  'template-plain-turns': {
+    demand: 'The template of Gemma 2: user and assistant messages alternate, and there is no other role.',
+    source: `${TEMPLATES}: google-gemma-2-2b-it`,
+    date: '2026-08-22',
+  },
+  'template-channel-marks': {
+    demand: 'The template of gpt-oss: no answer holds the mark of a channel.',
+    source: `${TEMPLATES}: openai-gpt-oss-120b`,
+    date: '2026-08-22',
   },
 } as const satisfies RuleTable

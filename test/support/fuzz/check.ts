@@ -8,7 +8,9 @@ import {
   checkMistralRequest,
   checkOpenAICompletionsRequest,
   checkOpenAIResponsesRequest,
+  TEMPLATE_FAMILIES,
   type RuleViolation,
+  type TemplateFamily,
 } from '../../../src/simulator/rules/index.ts'
 import { deepFreeze } from '../history.ts'
 import type { Random } from './random.ts'
@@ -36,6 +38,7 @@ const TARGETS: readonly (readonly Target[])[] = [
   [
     { provider: 'openai', api: 'openai-completions', model: 'gpt-4.1', acceptsImages: true },
     { provider: 'my-local', api: 'openai-completions', model: 'deepseek-r1', acceptsImages: false },
+    { provider: 'my-local', api: 'openai-completions', model: 'mistral-nemo', acceptsImages: true },
   ],
   ['gemini-2.5-pro', 'gemini-3-pro'].map((model) => ({
     provider: 'google',
@@ -135,13 +138,35 @@ function problemOf(input: HistoryInput, thinkingLevel: string): string | undefin
   return violation === undefined ? undefined : `${violation.rule} at ${violation.path}: ${violation.message}`
 }
 
-export function bodyOf({ target }: HistoryInput, { messages }: PreparedHistory, thinkingLevel: string): string {
+export function bodyOf(
+  { target, projection }: HistoryInput,
+  { messages }: PreparedHistory,
+  thinkingLevel: string,
+): string {
   const { provider, model } = target
   const dialect = provider === 'openai' ? 'openai' : 'compatible'
   const encode = createEncoder(target.api as WireApi, { provider, dialect })
-  return encode({ model, system: 'You are helpful.', messages, tools: TOOLS, maxOutputTokens: 8_192, thinkingLevel })
-    .body
+  return encode({
+    model,
+    system: 'You are helpful.',
+    messages,
+    tools: TOOLS,
+    plainTurns: projection === 'safest',
+    maxOutputTokens: 8_192,
+    thinkingLevel,
+  }).body
 }
+
+/** The model's name says nothing about a server's template, so every one of them has to render the request. */
+function checkTemplates(body: unknown, isSafest: boolean): readonly RuleViolation[] {
+  const families: readonly TemplateFamily[] = isSafest ? ALL_FAMILIES : ['every']
+  return families.flatMap((template) => checkOpenAICompletionsRequest(body, { dialect: 'compatible', template }))
+}
+
+const ALL_FAMILIES: readonly TemplateFamily[] = [
+  'every',
+  ...(Object.keys(TEMPLATE_FAMILIES) as (keyof typeof TEMPLATE_FAMILIES)[]),
+]
 
 export function violationsOf(
   input: HistoryInput,
@@ -156,7 +181,8 @@ export function violationsOf(
     case 'openai-responses':
       return checkOpenAIResponsesRequest(body)
     case 'openai-completions':
-      return checkOpenAICompletionsRequest(body, { dialect: provider === 'openai' ? 'openai' : 'compatible' })
+      if (provider === 'openai') return checkOpenAICompletionsRequest(body)
+      return checkTemplates(body, input.projection === 'safest')
     case 'google-generative-ai':
       return checkGoogleRequest(body, { model })
     default:

@@ -243,6 +243,15 @@ describe('Chat Completions requests', () => {
     expect(messages.at(-1).content[1]).toMatchObject({ type: 'image_url' })
   })
 
+  it('break the marks of gpt-oss in what an answer said, and give every answer a text', () => {
+    const leaked: AssistantBlock = { type: 'text', text: '<|channel|>analysis<|message|>hm' }
+    const history = [user('?'), answer(API, 'x', [leaked]), user('!'), answer(API, 'x', [call('a')]), result('a', '1')]
+    const { messages } = encode(API, 'llama', history, {}, { dialect: 'compatible' })
+    expect(messages[2].content).toBe('<| channel |>analysis<|message|>hm')
+    expect(messages[4].content).toBe('')
+    expect(encode(API, 'gpt-4o', history)['messages'][4].content).toBeNull()
+  })
+
   it('put the system prompt into the first user turn when only plain turns may leave', () => {
     const plain = { plainTurns: true }
     expect(encode(API, 'llama', [user('a')], plain, { dialect: 'compatible' })['messages']).toEqual([
@@ -255,7 +264,7 @@ describe('Chat Completions requests', () => {
     const thinking: AssistantBlock = { type: 'thinking', thinking: 'hm', thinkingSignature: 'reasoning_content' }
     const history = [user('?'), answer(API, 'deepseek-chat', [thinking, call('a')]), result('a', '1')]
     const body = encode(API, 'deepseek-chat', history, {}, { dialect: 'compatible', reasoning: 'thinking' })
-    expect(body['messages'][2]).toMatchObject({ role: 'assistant', content: null, reasoning_content: 'hm' })
+    expect(body['messages'][2]).toMatchObject({ role: 'assistant', content: '', reasoning_content: 'hm' })
     expect(body['thinking']).toEqual({ type: 'disabled' })
   })
 

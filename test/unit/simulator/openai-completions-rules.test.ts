@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest'
-import { checkOpenAICompletionsRequest, OPENAI_COMPLETIONS_RULES } from '../../../src/simulator/rules/index.ts'
+import {
+  checkOpenAICompletionsRequest,
+  OPENAI_COMPLETIONS_RULES,
+  templateFamilyOf,
+} from '../../../src/simulator/rules/index.ts'
 import { describeRules, edit, png } from '../../support/rule-cases.ts'
 
 type Json = any // oxlint-disable-line typescript/no-explicit-any
@@ -12,6 +16,9 @@ const calls = (...ids: string[]): Json => ({
   content: null,
   tool_calls: ids.map((id) => ({ id, type: 'function', function: { name: 'time', arguments: '{}' } })),
 })
+/** As templates want it: they join the content with strings. */
+const rendered = (...ids: string[]): Json => ({ ...calls(...ids), content: '' })
+const template = (family: string): Json => ({ dialect: 'compatible', template: family })
 const answer = (id: string): Json => ({ role: 'tool', tool_call_id: id, content: 'noon' })
 const tool: Json = { type: 'function', function: { name: 'time', parameters: { type: 'object', properties: {} } } }
 const named = (name: string): Json => ({ type: 'function', function: { ...tool.function, name } })
@@ -144,9 +151,90 @@ describeRules('openai-completions', OPENAI_COMPLETIONS_RULES, checkOpenAIComplet
   },
   'compatible-alternation': {
     bad: withMessages(say('user', 'again')),
-    good: withMessages(calls('a'), answer('a'), say('assistant', 'noon'), say('user', 'again')),
+    good: withMessages(rendered('abcdefgh1'), answer('abcdefgh1'), say('assistant', 'noon'), say('user', 'again')),
     options: { dialect: 'compatible' },
   },
+  'template-call-id': {
+    bad: withMessages(calls('call_1'), answer('call_1')),
+    good: withMessages(calls('abcdefgh1'), answer('abcdefgh1')),
+    options: template('mistral'),
+  },
+  'template-one-call': {
+    bad: withMessages(rendered('a', 'b'), answer('a'), answer('b')),
+    good: withMessages(rendered('a'), answer('a'), rendered('b'), answer('b')),
+    options: template('llama-3'),
+  },
+  'template-user-first': {
+    bad: { ...hello, tools: [tool], messages: [say('system', 'x'), say('assistant', 'hi'), say('user', 'hello')] },
+    good: { ...hello, tools: [tool], messages: [say('system', 'x'), say('user', 'hello')] },
+    options: template('llama-3'),
+  },
+  'template-user-present': {
+    bad: { ...hello, messages: [say('system', 'x'), say('assistant', 'hi')] },
+    good: { ...hello, messages: [say('system', 'x'), say('assistant', 'hi'), say('user', 'hello')] },
+    options: template('qwen'),
+  },
+  'template-content': {
+    bad: withMessages(calls('a'), answer('a')),
+    good: withMessages(rendered('a'), answer('a')),
+    options: template('text-only'),
+  },
+  'template-text-only': {
+    bad: withImage(dataUrl),
+    good: withMessages(say('user', 'x')),
+    options: template('text-only'),
+  },
+  'template-plain-turns': [
+    {
+      bad: { ...hello, messages: [say('system', 'x'), say('user', 'hello')] },
+      good: hello,
+      options: template('gemma-2'),
+    },
+    {
+      bad: withMessages(rendered('a'), answer('a')),
+      good: withMessages(say('assistant', 'called'), say('user', 'result')),
+      options: template('gemma-2'),
+    },
+  ],
+  'template-channel-marks': {
+    bad: withMessages(say('assistant', '<|channel|>analysis<|message|>hm'), say('user', 'x')),
+    good: withMessages(say('assistant', 'hm'), say('user', '<|channel|>')),
+    options: template('gpt-oss'),
+  },
+})
+
+test.each([
+  ['Meta-Llama-3.1-8B', 'llama-3'],
+  ['mistral-nemo:12b', 'mistral'],
+  ['google/gemma-2-2b-it', 'gemma-2'],
+  ['gpt-oss:120b', 'gpt-oss'],
+  ['gemini-3-pro', 'none'],
+  ['local', undefined],
+])('the template of %s is that of %s', (model, family) => {
+  expect(templateFamilyOf(model)).toBe(family)
+})
+
+test('a server whose template is not known is held to what every template renders', () => {
+  const body = withMessages(calls('call_1', 'call_2'), answer('call_1'), answer('call_2'), say('user', 'so?'))
+  const broken = new Set(
+    checkOpenAICompletionsRequest({ ...body, model: 'local' }, { dialect: 'compatible' }).map(({ rule }) => rule),
+  )
+  expect(broken).toEqual(
+    new Set(
+      ['compatible-alternation', 'template-call-id', 'template-one-call', 'template-content'].map(
+        (rule) => `openai-completions/${rule}`,
+      ),
+    ),
+  )
+  expect(
+    checkOpenAICompletionsRequest({ ...body, model: 'gemini-3-pro' }, { dialect: 'compatible' }).map(
+      ({ rule }) => rule,
+    ),
+  ).toEqual([])
+})
+
+test('a tool message may carry the name of its tool', () => {
+  expect(checkOpenAICompletionsRequest(withMessages(calls('a'), { ...answer('a'), name: 'time' }))).toEqual([])
 })
 
 test('a compatible server ignores parameters it does not know', () => {

@@ -1,0 +1,41 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { createProviderSimulator, TEMPLATE_FAMILIES, type TemplateFamily } from '../../src/simulator/index.ts'
+import { ManualClock } from '../../src/testing/manual-clock.ts'
+import { MemoryNetwork } from '../../src/testing/memory-network.ts'
+import { SeededIds } from '../../src/testing/seeded-ids.ts'
+import { MemoryGateway } from '../support/gateway.ts'
+
+let gateway: MemoryGateway | undefined
+
+afterEach(async () => {
+  await gateway?.stop()
+  gateway = undefined
+})
+
+const FAMILIES = ['every', ...Object.keys(TEMPLATE_FAMILIES)] as TemplateFamily[]
+
+describe('a conversation with parallel calls over a compatible server', () => {
+  it.each(FAMILIES)('renders with the template %s', async (template) => {
+    const clock = new ManualClock()
+    const network = new MemoryNetwork(clock)
+    const simulator = createProviderSimulator({
+      api: 'openai-completions',
+      dialect: 'compatible',
+      profile: 'strict',
+      template,
+      clock,
+      ids: new SeededIds(9),
+    })
+    const { baseUrl } = await simulator.serve(network)
+    const config = { model: 'openai/local', providers: { openai: { type: 'openai-compatible', baseUrl } } }
+    gateway = await MemoryGateway.open({ clock, network, config, env: {} })
+    const client = await gateway.connect()
+    const ask = 'use time and calculator {"expression":"6 * 7"} then use calculator {"expression":"1 + 1"}'
+    expect(await client.ask({ id: 'a', content: ask, session: 's' })).toMatchObject({ type: 'complete' })
+    expect(await client.ask({ id: 'b', content: 'and?', session: 's' })).toMatchObject({ type: 'complete' })
+    const refused = simulator.requests.filter(({ outcome }) => outcome === 'refused')
+    // A template without system and tool roles refuses the first form of every request, and only that.
+    expect(refused.length).toBe(template === 'gemma-2' ? simulator.requests.length / 2 : 0)
+    expect(simulator.requests.some(({ bodyText }) => bodyText.includes('42'))).toBe(true)
+  })
+})
