@@ -56,6 +56,7 @@ export async function openAgent(
     clock,
     ids,
     extra: [demo],
+    asked: config.model,
   })
   const configured = config.model.map((name) => toTurnModel(providers.resolve(name), config))
   const hooks = await openHooks(platform, config, paths, ownHooks)

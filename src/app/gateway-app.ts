@@ -3,6 +3,7 @@ import type { Channel } from '../channel/channel.ts'
 import type { WebhookChannel } from '../channel/webhook/channel.ts'
 import type { Config } from '../config/config.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { SessionKey } from '../core/ids.ts'
 import { Gateway } from '../gateway/gateway.ts'
 import { createGatewayApi } from '../gateway/gateway-api.ts'
 import { createGatewayMetrics } from '../gateway/gateway-metrics.ts'
@@ -11,6 +12,8 @@ import { createSessionCommands } from '../gateway/session-commands.ts'
 import type { HookSource } from '../hook/register.ts'
 import { MediaExpiry } from '../media/expiry.ts'
 import { converse } from '../session/converse.ts'
+import type { TurnLimits } from '../session/turn-slots.ts'
+import type { TurnModel } from '../turn/parts.ts'
 import { openAgent, type Agent } from './agent.ts'
 import type { HomePaths } from './home.ts'
 import { createMediaReferences } from './media-references.ts'
@@ -111,6 +114,7 @@ interface GatewayDeps {
 
 function createGateway({ clock, ids, log }: Platform, { config, agent, storage, metrics }: GatewayDeps): Gateway {
   const { journal, directory, delivery, control, sessionsFile, transcripts, usage, windows } = storage
+  const firstModel = (key: SessionKey): TurnModel => agent.modelsFor(directory.settingsOf(key))[0]
   const gateway: Gateway = new Gateway({
     clock,
     ids,
@@ -123,15 +127,20 @@ function createGateway({ clock, ids, log }: Platform, { config, agent, storage, 
     limits: {
       queuedPerSession: config.limits.queued_per_session,
       queuedTotal: config.limits.queued_total,
-      concurrentTurns: config.limits.concurrent_turns,
+      turns: turnLimits(config.limits),
       list: config.limits.list,
     },
     queueMode: config.queue.mode,
-    metrics: createGatewayMetrics(metrics, ['webhook', 'xiaoyi'], {
-      sessions: () => directory.size,
-      activity: () => gateway.activity(),
-      replies: () => delivery.counts(),
-    }),
+    metrics: createGatewayMetrics(
+      metrics,
+      { channels: ['webhook', 'xiaoyi'], providers: [...agent.providers.names()] },
+      {
+        sessions: () => directory.size,
+        activity: () => gateway.activity(),
+        providerLoad: () => gateway.providerLoad(),
+        replies: () => delivery.counts(),
+      },
+    ),
     converse: (message, context) =>
       converse(message, context, {
         clock,
@@ -143,6 +152,8 @@ function createGateway({ clock, ids, log }: Platform, { config, agent, storage, 
         windows,
         spending: config.budget,
       }),
+    providerOf: (key) => firstModel(key).provider.name,
+    modelOf: (key) => firstModel(key).name,
     commands: createSessionCommands({
       journal,
       directory,
@@ -155,6 +166,19 @@ function createGateway({ clock, ids, log }: Platform, { config, agent, storage, 
     onIndexChanged: () => sessionsFile.changed(),
   })
   return gateway
+}
+
+/** Enough for one provider alone, and some left over when it hangs. */
+const DEFAULT_SHARE = 0.75
+
+function turnLimits(limits: Config['limits']): TurnLimits {
+  const total = limits.concurrent_turns
+  const share = Math.ceil(total * DEFAULT_SHARE)
+  return {
+    total,
+    perProvider: limits.concurrent_turns_per_provider ?? share,
+    perAccount: limits.concurrent_turns_per_account ?? share,
+  }
 }
 
 interface MediaDeps {

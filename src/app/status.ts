@@ -3,6 +3,7 @@ import type { JsonObject } from '../base/json.ts'
 import type { Channel } from '../channel/channel.ts'
 import type { Config } from '../config/config.ts'
 import type { Gateway } from '../gateway/gateway.ts'
+import type { ProviderLoad } from '../session/turn-slots.ts'
 import type { Agent } from './agent.ts'
 import type { HomePaths } from './home.ts'
 import type { Storage } from './storage.ts'
@@ -30,10 +31,25 @@ export function createStatus(deps: StatusDeps): () => JsonObject {
     model: config.model.join(', '),
     queueMode: config.queue.mode,
     sessions: storage.directory.size,
-    activity: gateway.activity(),
+    activity: { ...gateway.activity() },
     replies: storage.delivery.counts(),
     channels: Object.fromEntries([...channels].map(([name, channel]) => [name, channel.status()])),
-    providers: Object.fromEntries(agent.providers.health()),
+    providers: providerStatus(agent, gateway),
     learnedWindows: storage.windows.list().map((learned) => ({ ...learned })),
   })
+}
+
+const IDLE: ProviderLoad = { running: 0, waiting: 0, slowestMs: 0 }
+
+/** Which provider is slow or failing: what runs and waits there, how long the oldest turn takes, what failed last. */
+function providerStatus(agent: Agent, gateway: Gateway): JsonObject {
+  const load = gateway.providerLoad()
+  const health = agent.providers.health()
+  return Object.fromEntries(
+    [...agent.providers.names()].map((name) => {
+      const { circuit, lastFailure } = health.get(name) ?? { circuit: 'closed' }
+      const failure = lastFailure === undefined ? {} : { lastFailure: { ...lastFailure } }
+      return [name, { circuit, ...(load.get(name) ?? IDLE), ...failure }]
+    }),
+  )
 }

@@ -1,5 +1,5 @@
 import { isRecord } from '../base/json.ts'
-import { knownProvider, providerTypeOf } from '../core/known-providers.ts'
+import { knownProvider, providersInEnvironment, providerTypeOf } from '../core/known-providers.ts'
 import type { Config } from './config.ts'
 import type { Environment } from './environment.ts'
 import { fileSchema, type FileConfig } from './schema.ts'
@@ -16,12 +16,13 @@ export function providerOf(model: string): string {
 }
 
 /**
- * A well-known provider that a model name mentions needs no entry when its usual variable is set, or when it needs no
+ * A well-known provider needs no entry when its usual variable is set, or when a model name mentions it and it needs no
  * key. A key from the environment goes to the provider's own address only, never to a `baseUrl` from the file.
  */
 export function withWellKnownProviders(file: FileConfig, environment: Environment): FileConfig {
   const providers = { ...file.providers }
-  for (const name of modelsOf(file).map(providerOf)) {
+  const names = new Set([...modelsOf(file).map(providerOf), ...providersInEnvironment(environment)])
+  for (const name of names) {
     const known = knownProvider(name)
     const entry = Object.hasOwn(providers, name) ? providers[name] : undefined
     if (known === undefined || entry?.apiKey !== undefined || entry?.baseUrl !== undefined) continue

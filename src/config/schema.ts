@@ -95,6 +95,7 @@ const agent = section('What answers.', {
     'low',
     'medium',
     'high',
+    'xhigh',
   ]).default(DEFAULTS.agent.thinking),
   max_output_tokens: whole('Tokens of one answer; the model’s own limit unless told.', { min: 1 }).optional(),
   tool_timeout_ms: milliseconds('Longest run of one tool call.').default(DEFAULTS.agent.tool_timeout_ms),
@@ -180,6 +181,14 @@ const limits = section('Upper bounds. Reaching one is answered with an error cod
   queued_per_session: count('Messages of one session waiting for their turn.', l.queued_per_session),
   queued_total: count('Messages waiting in all sessions.', l.queued_total),
   concurrent_turns: count('Turns running at the same time.', l.concurrent_turns),
+  concurrent_turns_per_provider: whole(
+    'Of these, turns that one provider is to answer: one that hangs holds no more. Three quarters of `concurrent_turns` when not set.',
+    { min: 1 },
+  ).optional(),
+  concurrent_turns_per_account: whole(
+    'Of these, turns of one account. Three quarters of `concurrent_turns` when not set; of those waiting, the account with the fewest running turns is next.',
+    { min: 1 },
+  ).optional(),
   reply_buffer_bytes: count(
     'Bytes waiting for a slow reader before its connection is closed.',
     l.reply_buffer_bytes,

@@ -26,7 +26,14 @@ export type TurnEvent =
       readonly failed: boolean
       readonly durationMs: number
     }
-  | { readonly type: 'model-retry'; readonly attempt: number; readonly delayMs: number; readonly code: string }
+  | {
+      readonly type: 'model-retry'
+      readonly attempt: number
+      readonly delayMs: number
+      readonly code: string
+      /** The model that steps in; absent when the same one is asked again. */
+      readonly model?: string
+    }
   | { readonly type: 'round-end'; readonly round: number; readonly entryId: EntryId; readonly usage: Usage }
   | {
       readonly type: 'compaction-end'

@@ -65,6 +65,16 @@ const KNOWN: Readonly<Record<string, KnownProvider>> = {
   vllm: { type: 'openai-compatible', baseUrl: 'http://127.0.0.1:8000/v1', keyless: true },
 }
 
+/** Those whose usual variable is set; of two names for one provider the first. */
+export function providersInEnvironment(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
+  const seen = new Set<string>()
+  return Object.entries(KNOWN).flatMap(([name, { keyVariable = '' }]) => {
+    if ((environment[keyVariable] ?? '') === '' || seen.has(keyVariable)) return []
+    seen.add(keyVariable)
+    return [name]
+  })
+}
+
 export function knownProvider(name: string): KnownProvider | undefined {
   return Object.hasOwn(KNOWN, name) ? KNOWN[name] : undefined
 }

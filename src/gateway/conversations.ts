@@ -1,7 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Journal } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
-import { Semaphore } from '../base/semaphore.ts'
 import { toGatewayError } from '../core/errors.ts'
 import type { SessionEvent } from '../core/event.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
@@ -12,6 +11,7 @@ import { isLocal, parseSlash } from '../session/commands.ts'
 import type { SessionControl } from '../session/control.ts'
 import { mergeForMessage, type SessionDirectory } from '../session/directory.ts'
 import { Session, type Answer, type Stopped } from '../session/session.ts'
+import { TurnSlots, type ProviderLoad, type TurnLimits } from '../session/turn-slots.ts'
 import { answerCommand, isImmediate, type CommandParts } from './command-answers.ts'
 import type { Delivery } from './delivery.ts'
 import { describeCause } from './describe-cause.ts'
@@ -28,7 +28,7 @@ export interface ConversationsParts {
   readonly delivery: Delivery
   readonly control: SessionControl
   readonly queueMode: QueueMode
-  readonly concurrentTurns: number
+  readonly turnLimits: TurnLimits
   readonly metrics: GatewayMetrics
   readonly commands: CommandParts
   /**
@@ -36,6 +36,9 @@ export interface ConversationsParts {
    * turn was interrupted by a shutdown and is to be resumed. Never throws for anything a conversation can survive.
    */
   converse(message: AcceptedMessage, turn: ConverseContext): Promise<ReplyContent | undefined>
+  /** The provider and the model (`provider/model`) that are to answer first. */
+  providerOf(key: SessionKey): string
+  modelOf(key: SessionKey): string
   /** What happens in a turn, for the channel of its message. */
   show(event: SessionEvent, message: AcceptedMessage): void
   /** After every durable change of the session index. */
@@ -53,11 +56,19 @@ export interface ConverseContext {
 
 const NO_CONVERSATION: ReplyContent = { kind: 'complete', text: 'There is no conversation here yet.' }
 
+export interface Activity {
+  readonly running: number
+  readonly queued: number
+  readonly waitingForTurn: number
+  /** Of the message that has been waiting longest for a turn. */
+  readonly longestWaitMs: number
+}
+
 /** The sessions something runs or waits in: their turns, and what must not overlap with one. */
 export class Conversations {
   readonly #parts: ConversationsParts
   readonly #sessions = new Map<SessionKey, Session>()
-  readonly #turns: Semaphore
+  readonly #turns: TurnSlots
   readonly #background = new Set<Promise<void>>()
   /** Ends what waits for space on the disk: the messages stay open for the next start. */
   readonly #stopWaiting = new AbortController()
@@ -66,7 +77,7 @@ export class Conversations {
 
   constructor(parts: ConversationsParts) {
     this.#parts = parts
-    this.#turns = new Semaphore(parts.concurrentTurns)
+    this.#turns = new TurnSlots(parts.clock, parts.turnLimits)
   }
 
   /** Conversations something runs or waits in. */
@@ -74,12 +85,18 @@ export class Conversations {
     return this.#sessions.size
   }
 
-  activity(): { readonly running: number; readonly queued: number; readonly waitingForTurn: number } {
+  activity(): Activity {
     return {
       running: this.#runningTurns,
       queued: Math.max(0, this.#parts.delivery.openCount - this.#runningTurns),
       waitingForTurn: this.#turns.waiting,
+      longestWaitMs: this.#turns.longestWaitMs,
     }
+  }
+
+  /** What runs and waits, by the provider that is to answer. */
+  providerLoad(): ReadonlyMap<string, ProviderLoad> {
+    return this.#turns.load()
   }
 
   activityOf(key: SessionKey): { readonly running: RunId | null; readonly queued: number } {
@@ -173,7 +190,7 @@ export class Conversations {
       })
       if (content !== undefined) await this.#answer([{ run: message.run, content }])
     } catch (thrown) {
-      await this.#answer([{ run: message.run, content: this.#contentOfError(thrown, 'a command failed') }])
+      await this.#answer([{ run: message.run, content: this.#contentOfError(thrown, 'a command failed', message) }])
     }
   }
 
@@ -217,7 +234,7 @@ export class Conversations {
         takeQueued: () => (queueMode === 'steer' ? (this.#sessions.get(message.key)?.takeQueued(isPlain) ?? []) : []),
       })
     } catch (thrown) {
-      content = this.#contentOfFailure(thrown, signal)
+      content = this.#contentOfFailure(thrown, message, signal)
     } finally {
       this.#runningTurns--
       metrics.turnEnded(content?.kind ?? 'interrupted', (clock.monotonic() - startedAt) / 1000)
@@ -236,19 +253,22 @@ export class Conversations {
     return true
   }
 
-  #contentOfFailure(thrown: unknown, signal: AbortSignal): ReplyContent | undefined {
+  #contentOfFailure(thrown: unknown, message: AcceptedMessage, signal: AbortSignal): ReplyContent | undefined {
     if (signal.aborted) {
       const by = causeOf(signal)
       return by === 'shutdown' ? undefined : { kind: 'cancelled', by }
     }
-    return this.#contentOfError(thrown, 'a turn failed')
+    return this.#contentOfError(thrown, 'a turn failed', message)
   }
 
-  #contentOfError(thrown: unknown, what: string): ReplyContent {
+  #contentOfError(thrown: unknown, what: string, { key, run }: AcceptedMessage): ReplyContent {
     const error = toGatewayError(thrown)
     this.#parts.log.error(what, {
-      code: error.code,
       ...error.facts,
+      session: key,
+      run,
+      model: this.#parts.modelOf(key),
+      code: error.code,
       ...(error.code === 'INTERNAL' ? describeCause(error) : {}),
     })
     return { kind: 'error', code: error.code, message: error.message, partialText: '' }
@@ -274,7 +294,8 @@ export class Conversations {
     const known = this.#sessions.get(key)
     if (known !== undefined) return known
     const session = new Session(key, {
-      turns: this.#turns,
+      admit: ({ channel, account }, signal) =>
+        this.#turns.acquire({ provider: this.#parts.providerOf(key), account: `${channel}\n${account}` }, signal),
       work: (message, tellAnswer, signal) => this.#work(message, tellAnswer, signal),
       answer: (answers) => this.#answer(answers),
       answerLater: (answers) => this.own(this.#answer(answers)),

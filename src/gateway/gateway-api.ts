@@ -45,12 +45,16 @@ export interface ApiDeps {
   channel(name: string): Channel | undefined
 }
 
+/** A message that waits longer for a free turn is a sign that providers hang. */
+const STUCK_AFTER_MS = 30_000
+
 /** The JSON API, for the HTTP side and for commands that work on a stopped gateway's files. */
 export function createGatewayApi(deps: ApiDeps): GatewayApi {
   const { storage, providers, agent, gateway, maxList, status, channel } = deps
   const { directory, control, transcripts, sessionsFile } = storage
   return {
     isOpen: () => gateway.isOpen,
+    isStuck: () => gateway.activity().longestWaitMs > STUCK_AFTER_MS,
     status,
     async list(query, caller) {
       const limit = Math.min(query.limit ?? 50, maxList)

@@ -1,4 +1,5 @@
 import { SECONDS_BUCKETS, type Metrics } from '../base/metrics.ts'
+import type { ProviderLoad } from '../session/turn-slots.ts'
 import type { DeliveryState } from './run-table.ts'
 
 export interface GatewayMetrics {
@@ -10,7 +11,13 @@ export interface GatewayMetrics {
 export interface GatewayGauges {
   sessions(): number
   activity(): { readonly running: number; readonly queued: number }
+  providerLoad(): ReadonlyMap<string, ProviderLoad>
   replies(): Readonly<Record<DeliveryState, number>>
+}
+
+export interface GatewayLabels {
+  readonly channels: readonly string[]
+  readonly providers: readonly string[]
 }
 
 const OUTCOMES = ['complete', 'error', 'cancelled', 'interrupted'] as const
@@ -18,7 +25,7 @@ const OUTCOMES = ['complete', 'error', 'cancelled', 'interrupted'] as const
 /** The gateway's own numbers on `/metrics`. Labels come from closed sets: no client can make up a series. */
 export function createGatewayMetrics(
   metrics: Metrics,
-  channels: readonly string[],
+  { channels, providers }: GatewayLabels,
   gauges: GatewayGauges,
 ): GatewayMetrics {
   const accepted = metrics.counter({
@@ -39,6 +46,16 @@ export function createGatewayMetrics(
   const sessions = metrics.gauge({ name: 'clew_sessions', help: 'Sessions in the index.' })
   const running = metrics.gauge({ name: 'clew_turns_running', help: 'Turns running now.' })
   const queued = metrics.gauge({ name: 'clew_messages_queued', help: 'Messages waiting for their turn.' })
+  const ofProvider = metrics.gauge({
+    name: 'clew_provider_turns',
+    help: 'Turns by the provider that is to answer, running or waiting.',
+    labels: { provider: providers, state: ['running', 'waiting'] },
+  })
+  const slowest = metrics.gauge({
+    name: 'clew_provider_slowest_turn_seconds',
+    help: 'Age of the oldest running turn of a provider.',
+    labels: { provider: providers },
+  })
   const replies = metrics.gauge({
     name: 'clew_replies',
     help: 'Remembered messages by the state of their reply; "unknown" was sent and not confirmed.',
@@ -49,6 +66,13 @@ export function createGatewayMetrics(
     const activity = gauges.activity()
     running.set(activity.running)
     queued.set(activity.queued)
+    const loads = gauges.providerLoad()
+    for (const provider of providers) {
+      const load = loads.get(provider)
+      ofProvider.set(load?.running ?? 0, { provider, state: 'running' })
+      ofProvider.set(load?.waiting ?? 0, { provider, state: 'waiting' })
+      slowest.set((load?.slowestMs ?? 0) / 1000, { provider })
+    }
     for (const [state, count] of Object.entries(gauges.replies())) replies.set(count, { state })
   })
   return {

@@ -11,6 +11,7 @@ import { parseSlash } from '../session/commands.ts'
 import type { SessionControl } from '../session/control.ts'
 import { mergeForMessage, type SessionDirectory } from '../session/directory.ts'
 import { canonicalKey, type RouteSettings } from '../session/route.ts'
+import type { TurnLimits } from '../session/turn-slots.ts'
 import { Admission, type QueueLimits } from './admission.ts'
 import { ArrivalOrder } from './arrival-order.ts'
 import { Claims } from './claims.ts'
@@ -21,7 +22,7 @@ import type { GatewayMetrics } from './gateway-metrics.ts'
 import type { Destination } from './run-table.ts'
 
 export interface GatewayLimits extends QueueLimits {
-  readonly concurrentTurns: number
+  readonly turns: TurnLimits
   /** Rows of one list. */
   readonly list: number
 }
@@ -39,6 +40,8 @@ export interface GatewayParts {
   readonly queueMode: QueueMode
   readonly metrics: GatewayMetrics
   readonly converse: ConversationsParts['converse']
+  readonly providerOf: ConversationsParts['providerOf']
+  readonly modelOf: ConversationsParts['modelOf']
   readonly commands: CommandParts
   /** After every durable change of the session index. */
   onIndexChanged(): void
@@ -63,7 +66,7 @@ export class Gateway implements Intake {
     this.#claims = new Claims({ directory, ids, route })
     this.#conversations = new Conversations({
       ...parts,
-      concurrentTurns: limits.concurrentTurns,
+      turnLimits: limits.turns,
       show: (event, message) => this.#channels.get(message.channel)?.observe(event, message),
     })
     this.#admission = new Admission(limits, {
@@ -184,6 +187,11 @@ export class Gateway implements Intake {
   /** For `/api/status`: what runs and what waits. */
   activity(): ReturnType<Conversations['activity']> {
     return this.#conversations.activity()
+  }
+
+  /** What runs and waits, by the provider that is to answer. */
+  providerLoad(): ReturnType<Conversations['providerLoad']> {
+    return this.#conversations.providerLoad()
   }
 
   /** Conversations something runs or waits in. */

@@ -12,6 +12,8 @@ import type { Access, Principal } from './access.ts'
 /** What the HTTP side offers besides the socket: the CLI and the dashboard read and steer through it. */
 export interface GatewayApi {
   isOpen(): boolean
+  /** Messages have been waiting for a free turn for long: something behind the gateway hangs. */
+  isStuck(): boolean
   status(): JsonObject
   /** A caller gets to see what it may; without one it is the operator. */
   list(query: ListQuery, caller?: Caller): Promise<JsonObject>
@@ -79,7 +81,7 @@ export function createHttpHandlers(parts: HttpParts): Pick<ListenOptions, 'handl
     async handle(request, peer) {
       const url = new URL(request.url)
       try {
-        if (url.pathname === '/healthz') return health(parts.api.isOpen())
+        if (url.pathname === '/healthz') return health(parts.api)
         const { method, headers } = request
         const access = parts.access.decide({ method, url, headers, peer })
         if (!access.allowed) return json({ error: access.error, code: access.code }, access.status, access.headers)
@@ -175,8 +177,10 @@ function checkRight({ needs }: Route, { admin, sees }: Principal): void {
   throw new GatewayError('FORBIDDEN', 'this token may not see the gateway itself; see listen.tokens and "admin"')
 }
 
-function health(isOpen: boolean): Response {
-  return json({ status: isOpen ? 'ok' : 'unavailable' }, isOpen ? 200 : 503)
+/** 200 as long as messages are accepted; `degraded` says that they are not answered in time. */
+function health(api: GatewayApi): Response {
+  if (!api.isOpen()) return json({ status: 'unavailable' }, 503)
+  return json({ status: api.isStuck() ? 'degraded' : 'ok' }, 200)
 }
 
 function decideUpgrade(request: UpgradeRequest, { access, api, webhook }: HttpParts): UpgradeDecision {

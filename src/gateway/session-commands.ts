@@ -46,13 +46,14 @@ async function changeModel(
 ): Promise<string> {
   const { key } = message
   if (name === '') {
-    const others = providers.list().map(({ ref }) => ref)
+    const known = providers.list()
+    const listed = new Set(known.map(({ provider }) => provider))
+    const others = [...providers.names()].filter((provider) => !listed.has(provider))
     return [
       `This conversation uses ${modelsFor(directory.settingsOf(key))[0].name}.`,
-      others.length === 0 ? '' : `Known models: ${others.join(', ')}`,
-    ]
-      .join('\n')
-      .trim()
+      ...(known.length === 0 ? [] : [`Known models: ${known.map(({ ref }) => ref).join(', ')}`]),
+      ...(others.length === 0 ? [] : [`Also any model of: ${others.join(', ')}`]),
+    ].join('\n')
   }
   const isDefault = name.toLowerCase() === 'default'
   const resolved = isDefault ? undefined : resolve(providers, name)

@@ -40,6 +40,13 @@ const NOT_A_MODEL = /(?:unknown|invalid) model/i
 /** A refusal says why in its first sentences; what follows may be the whole request quoted back. */
 const MAX_SENTENCE_CHARS = 2_048
 
+/**
+ * What local servers say with a 5xx although the request is to blame, and the next one may be fine: no eyes for a
+ * picture, a chat template or a tool schema that cannot be rendered.
+ */
+const ABOUT_THE_REQUEST =
+  /image input|image_url|mmproj|multi-?modal|\bvision\b|does not support|not supported|unsupported|jinja|chat.?template|roles must alternate|failed to parse|json schema|grammar|invalid_(?:request|argument)|bad_?request/i
+
 /** Words providers use in place of a status, in errors inside a stream for example. */
 const WORDS: Readonly<Record<string, ErrorCode>> = {
   authentication_error: 'MODEL_AUTH',
@@ -87,7 +94,8 @@ export function classify(error: ProviderError): ErrorCode {
   if (status === 413) return 'MODEL_CONTEXT_OVERFLOW'
   if (status === 429) return isSpent(error, text) ? 'MODEL_QUOTA' : 'MODEL_RATE_LIMITED'
   if (status === 529 || status === 503 || status === 408) return 'MODEL_OVERLOADED'
-  if (status >= 500) return isOverflow(text) ? 'MODEL_CONTEXT_OVERFLOW' : 'MODEL_FAILED'
+  if (status >= 500 && isOverflow(text)) return 'MODEL_CONTEXT_OVERFLOW'
+  if (status >= 500) return ABOUT_THE_REQUEST.test(text) ? 'MODEL_REQUEST_INVALID' : 'MODEL_FAILED'
   if (isOverflow(text)) return 'MODEL_CONTEXT_OVERFLOW'
   if (words.includes('api_key_invalid') || /api key not valid|incorrect api key/i.test(message)) return 'MODEL_AUTH'
   if (QUOTA.test(text)) return 'MODEL_QUOTA'

@@ -2,13 +2,15 @@ import { GatewayError, type ErrorCode, type ErrorFacts } from '../core/errors.ts
 import { HttpFailure } from '../base/http.ts'
 import { classify } from './classify.ts'
 import type { ProviderError } from './provider-error.ts'
-import { redact } from './redact.ts'
+import { redact, withoutEcho } from './redact.ts'
 
 /** Whom an error is about. `secrets` never leave: they are here to be taken out. */
 export interface ErrorContext {
   readonly provider: string
   readonly model: string
   readonly secrets: readonly string[]
+  /** The body the provider got: what it quotes of it is somebody's message. */
+  readonly sent?: string
 }
 
 /** What a person reads. `{provider}` and `{model}` are filled in; each sentence says what can be done. */
@@ -35,16 +37,20 @@ export function modelError(code: ErrorCode, context: ErrorContext, facts: ErrorF
     .replaceAll('{model}', context.model)
   // Whatever a provider says may quote the key it was given, even a request id.
   const safe = Object.entries(facts).map(([name, value]) => {
-    return [name, typeof value === 'string' ? redact(value, context.secrets) : value] as const
+    return [name, typeof value === 'string' ? safeText(value, context) : value] as const
   })
   const { provider, model } = context
   return new GatewayError(code, sentence, { provider, model, ...Object.fromEntries(safe) })
 }
 
-/** An error the provider reported, over HTTP or inside a stream. */
+function safeText(text: string, { secrets, sent = '', model }: ErrorContext): string {
+  return withoutEcho(redact(text, secrets), sent, [model])
+}
+
+/** An error the provider reported, over HTTP or inside a stream. Its message ends with what the provider said. */
 export function providerError(error: ProviderError, context: ErrorContext, facts: ErrorFacts = {}): GatewayError {
   const code = classify(error)
-  return modelError(code, context, {
+  const told = modelError(code, context, {
     ...(error.status === 0 ? {} : { status: error.status }),
     ...(error.words.length === 0 ? {} : { reason: error.words.join(' ') }),
     ...(error.message === '' ? {} : { detail: error.message }),
@@ -52,6 +58,15 @@ export function providerError(error: ProviderError, context: ErrorContext, facts
     ...(code === 'MODEL_CONTEXT_OVERFLOW' ? lengthFacts(error) : {}),
     ...facts,
   })
+  return new GatewayError(code, `${told.message}${reasonGiven(told.facts)}`, told.facts)
+}
+
+/** ` (400 invalid_request_error: …)`; empty when the provider said nothing. */
+function reasonGiven({ status, reason, detail }: ErrorFacts): string {
+  const textOf = (fact: unknown): string => (typeof fact === 'string' || typeof fact === 'number' ? String(fact) : '')
+  const head = [textOf(status), textOf(reason)].filter((part) => part !== '').join(' ')
+  const words = [head, textOf(detail)].filter((part) => part !== '').join(': ')
+  return words === '' ? '' : ` (${words})`
 }
 
 function lengthFacts({ status, words, length }: ProviderError): ErrorFacts {

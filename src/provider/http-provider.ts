@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto'
 import { sleep, type Clock } from '../base/clock.ts'
 import type { HttpClient } from '../base/http.ts'
 import type { Ids } from '../base/ids.ts'
-import { GatewayError } from '../core/errors.ts'
+import { GatewayError, type ErrorCode } from '../core/errors.ts'
 import type { Circuit } from './circuit.ts'
 import type { DecodeContext, StreamDecoder } from './decoding.ts'
 import type { WireApi } from './encoders.ts'
@@ -43,6 +44,7 @@ export class HttpProvider implements ModelProvider {
   readonly dialect?: 'compatible'
   readonly #options: HttpProviderOptions
   readonly #parts: HttpProviderParts
+  #lastFailure: ProviderFailure | undefined
 
   constructor(options: HttpProviderOptions, parts: HttpProviderParts) {
     this.name = options.name
@@ -52,8 +54,13 @@ export class HttpProvider implements ModelProvider {
     this.#parts = parts
   }
 
+  get lastFailure(): ProviderFailure | undefined {
+    return this.#lastFailure
+  }
+
   encode(request: ModelRequest): EncodedRequest {
-    return this.#options.encode(request)
+    const encoded = this.#options.encode(request)
+    return request.cacheKey === undefined ? encoded : { ...encoded, conversation: request.cacheKey }
   }
 
   async *stream(request: EncodedRequest, signal: AbortSignal): AsyncGenerator<ModelEvent, void, undefined> {
@@ -62,7 +69,7 @@ export class HttpProvider implements ModelProvider {
     if (this.#options.missingKey === true) throw noKey(this.name)
     for (let attempt = 1; ; attempt++) {
       signal.throwIfAborted()
-      const context = this.#contextOf(request.model)
+      const context = this.#contextOf(request)
       const decoder = this.#options.createDecoder(context)
       const { draft } = decoder
       let failure = this.#stayAway(context)
@@ -80,7 +87,8 @@ export class HttpProvider implements ModelProvider {
           if (signal.aborted) throw signal.reason
           if (!(thrown instanceof GatewayError)) throw thrown
           failure = thrown
-          report = () => circuit.failed(thrown.code)
+          this.#lastFailure = lastFailureOf(thrown, clock.now())
+          report = () => circuit.failed(thrown.code, sourceOf(thrown, request))
         } finally {
           // Also when the reader simply stopped reading.
           answer.close()
@@ -114,10 +122,37 @@ export class HttpProvider implements ModelProvider {
     return new WireAnswer(wireRequest, decoder, context, { http, clock, options: wire }, signal)
   }
 
-  #contextOf(model: string): DecodeContext {
+  #contextOf({ model, body }: EncodedRequest): DecodeContext {
     const { name: provider, secrets, pricesOf } = this.#options
-    return { provider, model, secrets, prices: pricesOf(model), ids: this.#parts.ids }
+    return { provider, model, secrets, sent: body, prices: pricesOf(model), ids: this.#parts.ids }
   }
+}
+
+/** What the operator sees of it in the status. */
+export interface ProviderFailure {
+  readonly at: number
+  readonly code: ErrorCode
+  readonly status?: number
+  readonly reason?: string
+  readonly detail?: string
+}
+
+function lastFailureOf({ code, facts }: GatewayError, at: number): ProviderFailure {
+  const { status, reason, failure, detail } = facts
+  const why = typeof reason === 'string' ? reason : failure
+  return {
+    at,
+    code,
+    ...(typeof status === 'number' ? { status } : {}),
+    ...(typeof why === 'string' ? { reason: why } : {}),
+    ...(typeof detail === 'string' ? { detail } : {}),
+  }
+}
+
+/** Undefined when nobody answered the call: then the failure has nothing to do with what was to be sent. */
+function sourceOf({ facts }: GatewayError, { conversation, body }: EncodedRequest): string | undefined {
+  if (facts['failure'] === 'connect' || facts['failure'] === 'connect-timeout') return undefined
+  return conversation ?? createHash('sha256').update(body).digest('hex')
 }
 
 function noKey(provider: string): GatewayError {

@@ -54,6 +54,8 @@ export interface EncodedRequest {
   readonly model: string
   /** The exact bytes of the request body, as text. */
   readonly body: string
+  /** The request's `cacheKey`: tells failures of one conversation from those of many. */
+  readonly conversation?: string
 }
 
 export type ModelEvent =

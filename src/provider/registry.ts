@@ -9,7 +9,7 @@ import type { DecodeContext, StreamDecoder } from './decoding.ts'
 import { createEncoder, type WireApi } from './encoders.ts'
 import { authHeaders, endpointOf } from './endpoint.ts'
 import { GoogleDecoder } from './google/decode.ts'
-import { HttpProvider } from './http-provider.ts'
+import { HttpProvider, type ProviderFailure } from './http-provider.ts'
 import { CompletionsDecoder } from './openai-completions/decode.ts'
 import { ResponsesDecoder } from './openai-responses/decode.ts'
 import { resolveConfig, type ProviderConfig, type ResolvedConfig } from './provider-config.ts'
@@ -23,6 +23,8 @@ export interface ProviderParts {
   readonly ids: Ids
   /** Providers that are not configured but built, the demo model for example; they win over a configured name. */
   readonly extra?: readonly ExtraProvider[]
+  /** Models that the configuration asks (`provider/model`): known to their providers, whatever the catalogue has. */
+  readonly asked?: readonly string[]
 }
 
 export interface ExtraProvider {
@@ -52,27 +54,44 @@ export interface Providers {
   resolve(ref: string): ResolvedModel
   /** What can be asked without knowing more than the configuration: for `clew models list`. */
   list(): readonly ModelListing[]
-  /** The circuit of every configured provider. */
-  health(): ReadonlyMap<string, CircuitState>
+  /** Every provider that can be named in a model. */
+  names(): Iterable<string>
+  /** Of every configured provider. */
+  health(): ReadonlyMap<string, ProviderHealth>
+}
+
+export interface ProviderHealth {
+  readonly circuit: CircuitState
+  readonly lastFailure?: ProviderFailure
 }
 
 interface Entry {
   readonly provider: ModelProvider
   readonly ids: readonly string[]
   readonly infoOf: (model: string) => ModelInfo
-  readonly circuit?: Circuit
+  readonly health?: () => ProviderHealth
 }
 
 export function createProviders(configs: Readonly<Record<string, ProviderConfig>>, parts: ProviderParts): Providers {
   const entries = new Map<string, Entry>()
   for (const [name, config] of Object.entries(configs)) entries.set(name, configured(name, config, parts))
   for (const extra of parts.extra ?? []) entries.set(extra.provider.name, built(extra))
+  for (const ref of parts.asked ?? []) addAsked(ref, entries)
   return {
     resolve: (ref) => resolve(ref, entries),
     list: () => [...entries].flatMap(([name, entry]) => entry.ids.map((model) => listing(name, model, entry))),
+    names: () => entries.keys(),
     health: () =>
-      new Map([...entries].flatMap(([name, { circuit }]) => (circuit === undefined ? [] : [[name, circuit.state]]))),
+      new Map([...entries].flatMap(([name, { health }]) => (health === undefined ? [] : [[name, health()]]))),
   }
+}
+
+function addAsked(ref: string, entries: Map<string, Entry>): void {
+  const slash = ref.indexOf('/')
+  const entry = slash < 0 ? undefined : entries.get(ref.slice(0, slash))
+  const model = ref.slice(slash + 1)
+  if (entry === undefined || model === '' || entry.ids.includes(model)) return
+  entries.set(ref.slice(0, slash), { ...entry, ids: [...entry.ids, model] })
 }
 
 function resolve(ref: string, entries: ReadonlyMap<string, Entry>): ResolvedModel {
@@ -101,13 +120,17 @@ function configured(name: string, config: ProviderConfig, parts: ProviderParts):
   const circuit = new Circuit(parts.clock, { ...DEFAULT_CIRCUIT, ...config.circuit })
   const infoOf = (model: string): ModelInfo => modelInfo(model, config.models?.[model])
   const ids = new Set([...Object.keys(config.models ?? {}), ...catalogueIds(catalogueName(name, resolved))])
-  return { provider: createProvider(name, resolved, infoOf, circuit, parts), ids: [...ids], infoOf, circuit }
+  const provider = createProvider(name, resolved, infoOf, circuit, parts)
+  const health = (): ProviderHealth => {
+    const { lastFailure } = provider
+    return { circuit: circuit.state, ...(lastFailure === undefined ? {} : { lastFailure }) }
+  }
+  return { provider, ids: [...ids], infoOf, health }
 }
 
-/** The catalogue speaks of the vendors' own doors: a server of one's own offers what it offers. */
+/** Whoever speaks a vendor's own API most likely offers its models; a compatible server offers what it offers. */
 function catalogueName(name: string, config: ResolvedConfig): string {
-  if (config.baseUrl !== undefined && !config.needsKey) return ''
-  if (config.type === 'openai-compatible') return name
+  if (config.type === 'openai-compatible') return config.needsKey ? name : ''
   return config.type.startsWith('openai') ? 'openai' : config.type
 }
 
@@ -117,7 +140,7 @@ function createProvider(
   infoOf: (model: string) => ModelInfo,
   circuit: Circuit,
   parts: ProviderParts,
-): ModelProvider {
+): HttpProvider {
   const api = config.wireApi
   const key = config.apiKey ?? ''
   const dialect = config.type === 'openai-compatible' ? 'compatible' : 'openai'

@@ -121,7 +121,7 @@ function turnParts(
     counter,
     resolveModel,
     clock,
-    log,
+    log: log.child({ session: key, run }),
     windows,
     spending: {
       check: () => usage.check(sessionId, spending),

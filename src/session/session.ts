@@ -1,14 +1,13 @@
 import { deferred, type Deferred } from '../base/deferred.ts'
 import { Mailbox } from '../base/mailbox.ts'
-import type { Semaphore } from '../base/semaphore.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
 import type { CancelCause } from '../core/outcome.ts'
 import { causeOf, TurnStopped } from '../core/turn-stopped.ts'
 
 export interface SessionParts {
-  /** Limits how many turns run at once over all sessions, first come first served. */
-  readonly turns: Semaphore
+  /** Limits how many turns run at once over all sessions. Resolves with the release function; rejects when aborted. */
+  admit(message: AcceptedMessage, signal: AbortSignal): Promise<() => void>
   /**
    * Works one message out and returns its answer; undefined when a shutdown interrupted it and it is to be resumed.
    * Ends promptly when aborted; an answer it has told before stands all the same. Never throws.
@@ -264,7 +263,7 @@ export class Session {
     const tellAnswer = (content: ReplyContent): void => void (running.answer = content)
     let release: () => void
     try {
-      release = await this.#parts.turns.acquire(signal)
+      release = await this.#parts.admit(running.message, signal)
     } catch {
       // Stopped before it began. What a shutdown catches here keeps its place: it is answered after the next start.
       const by = causeOf(signal)

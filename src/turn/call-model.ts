@@ -1,4 +1,5 @@
 import { GrowingText } from '../base/growing-text.ts'
+import type { LogFacts } from '../base/log.ts'
 import { GatewayError, toGatewayError, type ErrorCode } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
 import { NO_USAGE, textOf, type AssistantMessage, type Usage } from '../core/message.ts'
@@ -65,25 +66,50 @@ const WORTH_ANOTHER: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
  * step in as long as nothing of the answer was shown. An answer cut by an abort or an error is appended as such.
  */
 export async function callModel(round: Round, parts: TurnParts, signal: AbortSignal): Promise<AssistantMessage> {
+  const failures: NamedFailure[] = []
   for (const [index, model] of parts.models.entries()) {
     try {
       return await callOne(model, round, parts, signal)
     } catch (thrown) {
       if (!(thrown instanceof ModelFailure)) throw thrown
+      const { error } = thrown
+      failures.push({ model: model.name, failure: thrown })
+      parts.log.warn('the model did not answer', refusalFacts(model, thrown))
       const next = parts.models[index + 1]
-      if (next === undefined || thrown.partialText !== '' || !WORTH_ANOTHER.has(thrown.error.code)) {
-        const { request, partialText, usage, error } = thrown
-        const errorMessage = `${error.code}: ${error.message}`
+      if (next === undefined || thrown.partialText !== '' || !WORTH_ANOTHER.has(error.code)) {
+        const { request, partialText, usage } = thrown
+        const told = tellAll(failures, thrown)
+        const errorMessage = `${told.code}: ${told.message}`
         await appendCutAnswer(request, { text: partialText, errorMessage, stopReason: 'error', usage }, round, parts)
-        throw thrown
+        throw new ModelFailure(told, partialText, request, usage)
       }
       if (thrown.usage.totalTokens > 0)
         await parts.transcript.append([], { alongside: parts.spending.record(thrown.usage) })
-      await parts.emit({ type: 'model-retry', attempt: index + 1, delayMs: 0, code: thrown.error.code })
-      parts.log.warn('another model steps in', { from: model.name, to: next.name, code: thrown.error.code })
+      await parts.emit({ type: 'model-retry', attempt: index + 1, delayMs: 0, code: error.code, model: next.name })
+      parts.log.warn('another model steps in', { model: next.name, instead: model.name, code: error.code })
     }
   }
   throw new GatewayError('MODEL_UNKNOWN', 'no model is configured')
+}
+
+interface NamedFailure {
+  readonly model: string
+  readonly failure: ModelFailure
+}
+
+/**
+ * One error for all the models that failed. The first one is the one that was chosen, so its failure comes first and
+ * gives the code; an answer that broke off after it was shown keeps its own code, because that is what was seen.
+ */
+function tellAll(failures: readonly NamedFailure[], last: ModelFailure): GatewayError {
+  const [first, ...others] = failures
+  if (first === undefined || others.length === 0) return last.error
+  const { error } = last.partialText === '' ? first.failure : last
+  const message = [
+    first.failure.error.message,
+    ...others.map(({ model, failure }) => `Then ${model} was tried: ${failure.error.message}`),
+  ].join(' ')
+  return new GatewayError(error.code, message, { ...error.facts, models: failures.map(({ model }) => model) })
 }
 
 /** One model, with what can be done about a refusal of the shape or the size of a request. */
@@ -104,12 +130,12 @@ async function callOne(
       if (!(thrown instanceof ModelFailure) || thrown.partialText !== '' || signal.aborted) throw thrown
       if (thrown.error.code === 'MODEL_REQUEST_INVALID' && options.projection === 'normal') {
         // A refusal of the shape is ours, not the provider's: once more with everything left out that could offend.
-        parts.log.warn('the provider refused the request; trying the safest form', { model: model.name })
+        parts.log.warn('the provider refused the request; trying the safest form', refusalFacts(model, thrown))
         options = { ...options, projection: 'safest' }
         request = await prepareRequest(request.model, options, parts)
       } else if (thrown.error.code === 'MODEL_REQUEST_INVALID' && options.tools.length > 0) {
         // Some servers take no tools at all; an answer without them is better than none.
-        parts.log.warn('the provider refused the safest form too; trying it without tools', { model: model.name })
+        parts.log.warn('the provider refused the safest form too; trying it without tools', refusalFacts(model, thrown))
         options = { ...options, tools: [] }
         request = await prepareRequest(request.model, options, parts)
       } else if (thrown.error.code === 'MODEL_CONTEXT_OVERFLOW') {
@@ -125,6 +151,11 @@ async function callOne(
       }
     }
   }
+}
+
+/** Status, reason and detail as the provider gave them, redacted where they were read. */
+function refusalFacts(model: TurnModel, { error }: ModelFailure): LogFacts {
+  return { ...error.facts, model: model.name, code: error.code }
 }
 
 async function compactWhenDue(
@@ -260,7 +291,7 @@ async function readAnswer(
     // What a provider of somebody else throws is its failure, not the end of the conversation.
     if (!(thrown instanceof GatewayError))
       parts.log.error('a provider failed in an unforeseen way', {
-        provider: provider.name,
+        model: request.model.name,
         reason: thrown instanceof Error ? thrown.name : typeof thrown,
       })
     throw new ModelFailure(toGatewayError(thrown), shown.toString(), request)

@@ -118,19 +118,20 @@ async function cleanAndTell(
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<void> {
-  const { log, session } = parts
+  const { log } = parts
   try {
     const event = await cleanStep(stepId, outcome, parts, signal)
     if (event === undefined) return
     const { type: _, ...facts } = event
-    if (event.cleanedMessages > 0) log.info('context cleanup completed', { session, ...facts })
-    else log.debug('nothing was cleaned up', { session, ...facts })
+    const about = { ...facts, model: parts.models[0].name }
+    if (event.cleanedMessages > 0) log.info('context cleanup completed', about)
+    else log.debug('nothing was cleaned up', about)
     await parts.emit(event)
     await unlessStopped(parts.hooks.stepCleanupCompleted(facts, hookContext(parts), signal), signal)
   } catch (error) {
     log.error('a cleanup failed; the conversation is not affected', {
-      session,
       stepId,
+      model: parts.models[0].name,
       reason: error instanceof Error ? error.name : 'unknown',
     })
   }

@@ -50,7 +50,12 @@ export async function compact(
     ...(result.kind === 'compacted' ? parts.windows.confirm(model) : []),
   ]
   if (result.kind === 'cancelled') {
-    parts.log.warn('a compaction was cancelled; the history stays as it is', { reason: result.reason })
+    const cause = result.cause instanceof GatewayError ? { ...result.cause.facts, code: result.cause.code } : {}
+    parts.log.warn('a compaction was cancelled; the history stays as it is', {
+      ...cause,
+      model: model.name,
+      why: result.reason,
+    })
     await parts.transcript.append([], { alongside })
     return { kind: 'failed', reason: result.reason }
   }

@@ -57,7 +57,7 @@ function chosenFirst(name: string, parts: TurnParts): readonly [TurnModel, ...Tu
     return [parts.resolveModel(name), ...parts.models.filter((model) => model.name !== name)]
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    parts.log.warn('a hook chose a model that does not exist', { code: error.code })
+    parts.log.warn('a hook chose a model that does not exist', { model: parts.models[0].name, code: error.code })
     return parts.models
   }
 }

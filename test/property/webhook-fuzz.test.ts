@@ -22,7 +22,12 @@ it(
         files: new MemoryFiles({ now: () => clock.now() }),
         seed: SEED,
         limits: { rememberedMessages: 1_000 },
-        gatewayLimits: { queuedPerSession: 50, queuedTotal: 500, concurrentTurns: 64, list: 1_000 },
+        gatewayLimits: {
+          queuedPerSession: 50,
+          queuedTotal: 500,
+          list: 1_000,
+          turns: { total: 64, perProvider: 64, perAccount: 64 },
+        },
       })
       const neighbour = new CoreClient(core, { account: 'neighbour' })
       for (let round = 0; round < ROUNDS_PER_HOME && sent < FRAMES; round++) {

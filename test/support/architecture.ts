@@ -102,6 +102,7 @@ const WALL_TIME: Readonly<Record<string, string>> = {
   'gateway/delivery.ts': 'the age of durable messages',
   'gateway/gateway.ts': 'when a message was accepted, which is durable',
   'media/expiry.ts': 'the age of files',
+  'provider/http-provider.ts': 'when a provider failed',
   'provider/wire.ts': 'a date in a retry-after header',
   'session/converse.ts': 'the stamp of an event',
   'session/directory.ts': 'when a session changed',

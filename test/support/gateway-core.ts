@@ -9,6 +9,7 @@ import type { QueueMode } from '../../src/gateway/conversations.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
 import type { DeliveryLimits } from '../../src/gateway/run-table.ts'
 import { SessionControl } from '../../src/session/control.ts'
+import type { TurnLimits } from '../../src/session/turn-slots.ts'
 import { SessionDirectory } from '../../src/session/directory.ts'
 import { linkedSockets, type LinkedSocket } from '../../src/testing/linked-sockets.ts'
 import type { ManualClock } from '../../src/testing/manual-clock.ts'
@@ -25,7 +26,7 @@ export interface CoreOptions {
   readonly gatewayLimits?: {
     readonly queuedPerSession: number
     readonly queuedTotal: number
-    readonly concurrentTurns: number
+    readonly turns: TurnLimits
     readonly list: number
   }
   /** How long a message is worked on. */
@@ -108,7 +109,14 @@ export class GatewayCore {
       delivery,
       control,
       route: { agent: 'main', scope: 'per-sender', preserveCase: false },
-      limits: options.gatewayLimits ?? { queuedPerSession: 100, queuedTotal: 10_000, concurrentTurns: 4, list: 10_000 },
+      providerOf: () => 'scripted',
+      modelOf: () => 'scripted/model',
+      limits: options.gatewayLimits ?? {
+        queuedPerSession: 100,
+        queuedTotal: 10_000,
+        list: 10_000,
+        turns: { total: 4, perProvider: 4, perAccount: 4 },
+      },
       queueMode: options.queueMode ?? 'queue',
       metrics: { messageAccepted: () => undefined, turnEnded: () => undefined },
       async converse(message, { signal }) {

@@ -319,7 +319,15 @@ function eventData(event: TurnEvent): { readonly event: string; readonly data: J
         },
       }
     case 'model-retry':
-      return { event: 'model_retry', data: { attempt: event.attempt, delay_ms: event.delayMs, code: event.code } }
+      return {
+        event: 'model_retry',
+        data: {
+          attempt: event.attempt,
+          delay_ms: event.delayMs,
+          code: event.code,
+          ...(event.model === undefined ? {} : { model: event.model }),
+        },
+      }
     case 'compaction-end':
       return {
         event: 'compaction_completed',

@@ -23,7 +23,11 @@ export async function listModels(options: CommonOptions): Promise<void> {
       info.images ? 'yes' : 'no',
       info.prices.input === 0 && info.prices.output === 0 ? '' : `${info.prices.input} / ${info.prices.output}`,
     ])
+    const listed = new Set(models.map(({ provider }) => provider))
+    const others = [...providers.names()].filter((name) => !listed.has(name))
     printLines(table([['MODEL', 'WINDOW', 'OUTPUT', 'IMAGES', 'USD PER MILLION TOKENS (IN / OUT)'], ...rows]))
+    if (others.length > 0)
+      printLines([`also, with any model they serve: ${others.map((name) => `${name}/…`).join(', ')}`])
   })
 }
 

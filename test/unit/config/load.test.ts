@@ -247,6 +247,19 @@ describe('the environment', () => {
   it('is not fooled by names every object has', async () => {
     expect((await failure('{ "uid": "$constructor" }')).message).toContain('constructor is not set')
   })
+
+  it('makes every well-known provider whose usual variable is set, once, whatever the model is', async () => {
+    const env = { ANTHROPIC_API_KEY: 'key-a', GEMINI_API_KEY: 'key-g', OPENAI_API_KEY: '' }
+    const { config } = await load('{}', { env })
+    expect(Object.keys(config.providers)).toEqual(['anthropic', 'google'])
+    expect(config.providers['anthropic']).toMatchObject({ type: 'anthropic', apiKey: 'key-a' })
+  })
+
+  it('never sends a key of the environment to an address from the file', async () => {
+    const file = '{ "providers": { "anthropic": { "baseUrl": "http://127.0.0.1:9" } } }'
+    const { config } = await load(file, { env: { ANTHROPIC_API_KEY: 'key-a' } })
+    expect(config.providers['anthropic']).not.toHaveProperty('apiKey')
+  })
 })
 
 describe('flags', () => {

@@ -143,7 +143,12 @@ describe('a message sent again', () => {
 
   it('over a new socket of the same client gets the stored answer; a full queue does not refuse it', async () => {
     const { clock, core } = await open({
-      gatewayLimits: { queuedPerSession: 1, queuedTotal: 1, concurrentTurns: 1, list: 10 },
+      gatewayLimits: {
+        queuedPerSession: 1,
+        queuedTotal: 1,
+        list: 10,
+        turns: { total: 1, perProvider: 1, perAccount: 1 },
+      },
       workMs: () => 1_000,
     })
     const first = new CoreClient(core, { account: 'ann' })

@@ -7,7 +7,7 @@ import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 import { collect, CONFIGS, fixture, setUp } from '../../support/provider-streams.ts'
 import { StreamHttp } from '../../support/stream-http.ts'
 
-const OPTIONS = { maxFailures: 3, firstPauseMs: 1000, maxPauseMs: 4000 }
+const OPTIONS = { maxFailures: 3, minSources: 1, firstPauseMs: 1000, maxPauseMs: 4000 }
 
 describe('a circuit', () => {
   it('opens after failures in a row and lets a single probe through after the pause', async () => {
@@ -54,6 +54,20 @@ describe('a circuit', () => {
     expect(circuit.state).toBe('closed')
   })
 
+  it('opens on failures of several conversations, not of one that always fails', () => {
+    const circuit = new Circuit(new ManualClock(), { ...OPTIONS, minSources: 2 })
+    for (let failure = 0; failure < 20; failure++) circuit.failed('MODEL_FAILED', 'one')
+    expect(circuit.state).toBe('closed')
+    circuit.failed('MODEL_FAILED', 'another')
+    expect(circuit.state).toBe('open')
+  })
+
+  it('opens on failures that no request was the cause of, whoever they happened to', () => {
+    const circuit = new Circuit(new ManualClock(), { ...OPTIONS, minSources: 2 })
+    for (let failure = 0; failure < 3; failure++) circuit.failed('MODEL_NETWORK')
+    expect(circuit.state).toBe('open')
+  })
+
   it('learns nothing from a request we gave up ourselves', async () => {
     const clock = new ManualClock()
     const circuit = new Circuit(clock, OPTIONS)
@@ -84,10 +98,13 @@ describe('a dead provider', () => {
     const http = new StreamHttp({ status: 500, body: '{}' })
     const { anthropic, google } = CONFIGS
     const providers = createProviders(
-      { anthropic: { ...anthropic, circuit: { maxFailures: 1 } }, google },
+      { anthropic: { ...anthropic, circuit: { maxFailures: 1, minSources: 1 } }, google },
       { http, clock, ids: new SeededIds() },
     )
     await collect({ provider: providers.resolve('anthropic/x').provider, clock })
-    expect(Object.fromEntries(providers.health())).toEqual({ anthropic: 'open', google: 'closed' })
+    expect(Object.fromEntries(providers.health())).toEqual({
+      anthropic: { circuit: 'open', lastFailure: { at: expect.any(Number), code: 'MODEL_FAILED', status: 500 } },
+      google: { circuit: 'closed' },
+    })
   })
 })

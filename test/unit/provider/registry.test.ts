@@ -100,6 +100,18 @@ describe('providers', () => {
     expect(list.filter(({ provider }) => provider === 'home')).toHaveLength(1)
   })
 
+  it('list the models the configuration asks, and a vendor’s behind another address too', () => {
+    const list = createProviders(
+      { home: { baseUrl: 'http://x' }, proxy: { type: 'google', baseUrl: 'http://y' }, empty: { baseUrl: 'http://z' } },
+      { http: new StreamHttp({}), clock: new ManualClock(), ids: new SeededIds(), asked: ['home/llama', 'demo'] },
+    )
+    const refs = list.list().map(({ ref }) => ref)
+    expect(refs).toContain('home/llama')
+    expect(refs.filter((ref) => ref.startsWith('proxy/')).length).toBe(catalogueIds('google').length)
+    expect(list.resolve('home').ref).toBe('home/llama')
+    expect([...list.names()]).toEqual(['home', 'proxy', 'empty'])
+  })
+
   it('cost what the catalogue or the user says', async () => {
     const http = new StreamHttp({ body: fixture('anthropic-text') })
     const clock = new ManualClock()

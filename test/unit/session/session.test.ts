@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { deferred, type Deferred } from '../../../src/base/deferred.ts'
-import { Semaphore } from '../../../src/base/semaphore.ts'
 import type { RunId, SessionKey } from '../../../src/core/ids.ts'
 import type { AcceptedMessage, ReplyContent } from '../../../src/core/inbound.ts'
 import { Session, type Answer } from '../../../src/session/session.ts'
@@ -17,7 +16,7 @@ class Scene {
   storing: Promise<void> = Promise.resolve()
   readonly #turns = new Map<string, Deferred<ReplyContent | undefined>>()
   readonly session = new Session(KEY, {
-    turns: new Semaphore(4),
+    admit: async () => () => undefined,
     work: (message, tellAnswer, signal) => {
       const turn = deferred<ReplyContent | undefined>()
       this.started.push(message.run)
