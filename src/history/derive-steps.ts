@@ -137,8 +137,7 @@ function titleOf({ message }: MessageEntry): string | undefined {
 }
 
 function isFinalAnswer(message: AssistantMessage): boolean {
-  if (message.stopReason === 'error' || message.stopReason === 'aborted' || !Array.isArray(message.content))
-    return false
+  if (message.stopReason === 'error' || message.stopReason === 'aborted') return false
   if (toolCallsOf(message).length > 0) return false
   return message.content.some((block) => block.type === 'text' && block.text.trim() !== '')
 }

@@ -1,7 +1,8 @@
 import { isRecord, type JsonObject } from '../base/json.ts'
 import type { EntryId } from '../core/ids.ts'
+import { isDeeperThan } from '../core/sound-fields.ts'
 
-/** A JSON object whose fields nobody has checked. */
+/** A JSON object whose fields nothing has checked. */
 export type Loose = { readonly [field: string]: unknown }
 
 /** For values that came out of JSON: then an object is a JSON object. */
@@ -12,7 +13,8 @@ export const isEntryId = (value: unknown): value is EntryId => typeof value === 
 /** Far above what a tool takes and below what JSON parsers of providers accept (protobuf stops at 100). */
 const MAX_LEVELS = 64
 
-/** An object without the fields that are nested too deeply to be sent, or even to be written as JSON. */
+/** An object without the fields that are nested too deeply to be sent. */
+export function withoutDeepFields<T extends object>(value: T): T
 export function withoutDeepFields(value: Loose): Loose {
   for (const field in value) {
     if (isDeeperThan(MAX_LEVELS, value[field]))
@@ -20,14 +22,3 @@ export function withoutDeepFields(value: Loose): Loose {
   }
   return value
 }
-
-function isDeeperThan(levels: number, value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  if (levels === 0) return true
-  for (const inner of Object.values(value)) if (isDeeperThan(levels - 1, inner)) return true
-  return false
-}
-
-export const stringOf = (value: unknown): string => (typeof value === 'string' ? value : '')
-
-export const numberOf = (value: unknown): number => (typeof value === 'number' && Number.isFinite(value) ? value : 0)

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
+import type { BashExecutionMessage } from '../core/message.ts'
 
 /** Every sentence the pipeline puts into a conversation, in one place. Providers' caches depend on these bytes. */
 
@@ -14,20 +15,14 @@ export function branchSummaryText(summary: string): string {
   return `The following is a summary of a branch that this conversation came back from:\n\n<summary>\n${summary}</summary>`
 }
 
-export function bashExecutionText(execution: { readonly [field: string]: unknown }): string {
-  const { command, output, exitCode, fullOutputPath } = execution
-  const parts = [
-    `Ran \`${asText(command)}\`\n${asText(output) === '' ? '(no output)' : `\`\`\`\n${asText(output)}\n\`\`\``}`,
-  ]
-  if (execution['cancelled'] === true) parts.push('(command cancelled)')
-  else if (typeof exitCode === 'number' && exitCode !== 0) parts.push(`Command exited with code ${exitCode}`)
-  if (execution['truncated'] === true && asText(fullOutputPath) !== '') {
-    parts.push(`[Output truncated. Full output: ${asText(fullOutputPath)}]`)
-  }
+export function bashExecutionText(execution: BashExecutionMessage): string {
+  const { command, output, exitCode, cancelled, truncated, fullOutputPath = '' } = execution
+  const parts = [`Ran \`${command}\`\n${output === '' ? '(no output)' : `\`\`\`\n${output}\n\`\`\``}`]
+  if (cancelled) parts.push('(command cancelled)')
+  else if (exitCode !== undefined && exitCode !== 0) parts.push(`Command exited with code ${exitCode}`)
+  if (truncated && fullOutputPath !== '') parts.push(`[Output truncated. Full output: ${fullOutputPath}]`)
   return parts.join('\n\n')
 }
-
-const asText = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 export const systemMessageText = (text: string): string => `[System message]\n${text}`
 

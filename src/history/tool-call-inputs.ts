@@ -1,5 +1,4 @@
 import type { AssistantBlock, ToolCallBlock } from '../core/message.ts'
-import { NO_ARGUMENTS } from './normalize-message.ts'
 import { change, editItems, type Change, type Item, type StepResult } from './item.ts'
 
 /**
@@ -28,6 +27,6 @@ function problemOf(call: ToolCallBlock & { readonly partialJson?: unknown }): st
   if (call.id === '') return 'tool call without an id'
   if (call.name === '') return 'tool call without a name'
   if (call.partialJson !== undefined) return 'tool call that was never finished'
-  if (call.arguments === NO_ARGUMENTS) return 'tool call without input'
+  if (call.invalidArguments === '') return 'tool call without input'
   return undefined
 }

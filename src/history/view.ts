@@ -2,6 +2,8 @@ import { assertNever } from '../base/assert-never.ts'
 import type { CompactionEntry, ContextEditEntry, Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 import { wellFormed } from '../core/cut-text.ts'
+import type { Message } from '../core/message.ts'
+import { soundMessage } from '../core/sound-message.ts'
 import { activeCleanups } from './cleanup-records.ts'
 import { latestCompaction, undoDetails } from './compaction-records.ts'
 import type { Change, Item } from './item.ts'
@@ -107,17 +109,17 @@ function itemOf(entry: Entry, edits: ReadonlyMap<EntryId, ContextEditEntry>, cha
 function normalizedOf(entry: Entry, edit: ContextEditEntry | undefined): Normalized | undefined {
   switch (entry.type) {
     case 'message':
-      if (typeof entry.message !== 'object' || entry.message === null) return undefined
-      if (edit === undefined) return normalizeMessage(entry.message)
-      return normalizeMessage({ ...entry.message, content: edit.replacement?.content })
-    case 'custom_message':
-      return normalizeMessage({
-        role: 'custom',
-        content: edit?.replacement?.content ?? entry.content,
-        timestamp: Date.parse(entry.timestamp),
-      })
-    case 'branch_summary':
-      return normalizeMessage({ role: 'branchSummary', summary: entry.summary, timestamp: Date.parse(entry.timestamp) })
+      return normalizeMessage(withEdit(entry.message, edit))
+    case 'custom_message': {
+      const { customType, content, display } = entry
+      return normalizeMessage(
+        withEdit({ role: 'custom', customType, content, display, timestamp: timeOf(entry) }, edit),
+      )
+    }
+    case 'branch_summary': {
+      const { summary, fromId } = entry
+      return normalizeMessage({ role: 'branchSummary', summary, fromId, timestamp: timeOf(entry) })
+    }
     case 'compaction':
     case 'custom':
     case 'model_change':
@@ -132,14 +134,22 @@ function normalizedOf(entry: Entry, edit: ContextEditEntry | undefined): Normali
   }
 }
 
+/** The replacement need not suit the role of what it replaces, so the result passes the boundary for messages again. */
+function withEdit(message: Message, edit: ContextEditEntry | undefined): Message {
+  return edit === undefined ? message : soundMessage({ ...message, content: edit.replacement?.content })
+}
+
+/** 0 for a time that cannot be read. */
+const timeOf = ({ timestamp }: Entry): number => Date.parse(timestamp) || 0
+
 /** It took the first one back: nothing is summarised any more. */
 function isWithoutSummary(compaction: CompactionEntry): boolean {
   const undo = undoDetails(compaction)
   return undo !== undefined && undo.reinstates === undefined
 }
 
-function summaryItem({ id, summary, timestamp }: CompactionEntry): Item {
-  const text = wellFormed(compactionSummaryText(typeof summary === 'string' ? summary : ''))
-  const content = [{ type: 'text', text }] as const
-  return { kind: 'summary', sources: [id], message: { role: 'user', content, timestamp: Date.parse(timestamp) || 0 } }
+function summaryItem(compaction: CompactionEntry): Item {
+  const { id, summary } = compaction
+  const content = [{ type: 'text', text: wellFormed(compactionSummaryText(summary)) }] as const
+  return { kind: 'summary', sources: [id], message: { role: 'user', content, timestamp: timeOf(compaction) } }
 }

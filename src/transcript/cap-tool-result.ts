@@ -28,10 +28,7 @@ export async function capToolResult(
   cap: ToolResultCap,
   blobs: Blobs,
 ): Promise<ToolResultMessage> {
-  // Programs outside may hand over a plain string; the format knows it for users only.
-  const content = message.content as string | readonly UserBlock[]
-  const blocks: readonly UserBlock[] =
-    typeof content === 'string' ? [{ type: 'text', text: content }] : Array.isArray(content) ? content : []
+  const blocks = message.content
   const lengths = blocks.map((block) => (block.type === 'text' ? block.text.length : 0))
   const shares = shareOut(lengths, cap.maxCharacters, cap.minBlockCharacters)
   if (shares.every((share, at) => share === lengths[at])) return message
@@ -50,14 +47,9 @@ export async function capToolResult(
   const earlier = (message as CappedFields).clewBlobs ?? []
   return {
     ...message,
-    content: (typeof content === 'string' ? textOfFirst(capped) : capped) as readonly UserBlock[],
+    content: capped,
     clewBlobs: [...earlier, ...references],
   } as ToolResultMessage
-}
-
-function textOfFirst(blocks: readonly UserBlock[]): string {
-  const [first] = blocks
-  return first?.type === 'text' ? first.text : ''
 }
 
 function noticeOf(omitted: number, blob: string): string {

@@ -21,6 +21,8 @@ export interface TranscriptReport {
   readonly entries: number
   /** Worst first. */
   readonly notes: readonly RepairNote[]
+  /** False when a repair would leave the file as it is, healthy or not. */
+  readonly isRepairable: boolean
   /** What a repair would do, or did, a sentence each. */
   readonly steps: readonly string[]
 }
@@ -28,8 +30,9 @@ export interface TranscriptReport {
 export interface RepairReport extends TranscriptReport {
   /** False when nothing had to be done. */
   readonly isRepaired: boolean
-  /** Where the old bytes are. */
+  /** Where the old bytes are: the whole old file, or only the unfinished line that was cut off. */
   readonly backupPath: string | undefined
+  readonly backupHolds: 'file' | 'cut-off-line' | undefined
 }
 
 export interface RepairPorts {
@@ -68,10 +71,9 @@ export async function repairTranscript(
   try {
     const loaded = await loadVerified(ports.files, path, maxLineBytes)
     const report = toReport(path, loaded)
-    const isSound = loaded.isSound && loaded.tornBytes === 0
-    if (isSound) return { ...report, isRepaired: false, backupPath: undefined }
-    const { backupPath } = await makeSound({ ...ports, path, loaded, maxBackups, maxLineBytes })
-    return { ...report, isRepaired: true, backupPath }
+    if (!report.isRepairable) return { ...report, isRepaired: false, backupPath: undefined, backupHolds: undefined }
+    const { backupPath, isRewritten } = await makeSound({ ...ports, path, loaded, maxBackups, maxLineBytes })
+    return { ...report, isRepaired: true, backupPath, backupHolds: isRewritten ? 'file' : 'cut-off-line' }
   } catch (error) {
     throw toStorageError(error)
   } finally {
@@ -105,6 +107,7 @@ function toReport(path: string, loaded: Loaded): TranscriptReport {
   return {
     path,
     isHealthy: repairs.length === 0 && header.version >= FORMAT_VERSION,
+    isRepairable: !loaded.isSound || loaded.tornBytes > 0,
     version: header.version,
     bytes: loaded.size,
     entries: index === undefined ? 0 : index.liveCount,
@@ -124,6 +127,8 @@ const STEPS: Record<RepairNote['kind'], string> = {
   'duplicate-id': 'give the second of two entries with one id a new one',
   relinked: 'link entries whose parent is lost to the nearest entry before them',
   'torn-tail': 'set the unfinished last line aside and cut it off',
+  copy: 'leave out lines that the file holds a second time',
+  'odd-fields': 'leave fields of a wrong type as they are in the file; they are read as the type they should have',
 }
 
 function stepsFor({ state, isSound }: Loaded): readonly string[] {

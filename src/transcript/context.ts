@@ -1,6 +1,7 @@
 import type { CompactionEntry, ContextEditEntry, Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 import type { Message } from '../core/message.ts'
+import { soundMessage } from '../core/sound-message.ts'
 import type { TranscriptContext } from './store.ts'
 
 /** What the end of a path means to the model: the entries that can matter, and the settings of the whole path. */
@@ -92,7 +93,7 @@ function lastCompaction(path: readonly Entry[]): number {
 
 function summaryOf(compaction: CompactionEntry): Message[] {
   const { summary, tokensBefore, timestamp, systemMessage } = compaction
-  const message = { role: 'compactionSummary', summary, tokensBefore, timestamp: Date.parse(timestamp) } as const
+  const message = { role: 'compactionSummary', summary, tokensBefore, timestamp: timeOf(timestamp) } as const
   return systemMessage === undefined ? [message] : [systemMessage, message]
 }
 
@@ -106,26 +107,24 @@ function messageOf(entry: Entry, edits: ReadonlyMap<EntryId, ContextEditEntry>):
   const message = plainMessageOf(entry)
   const edit = message === undefined ? undefined : edits.get(entry.id)
   if (edit === undefined) return message
-  if (edit.replacement === null || edit.replacement === undefined) return undefined
-  return { ...message, content: edit.replacement.content } as Message
+  return edit.replacement === null ? undefined : soundMessage({ ...message, content: edit.replacement.content })
 }
 
 function plainMessageOf(entry: Entry): Message | undefined {
-  if (entry.type === 'message') return withContent(entry.message)
+  if (entry.type === 'message') return entry.message
   if (entry.type === 'custom_message') {
     const { customType, content, display, details, timestamp } = entry
-    const message = { role: 'custom', customType, content, display, timestamp: Date.parse(timestamp) } as const
+    const message = { role: 'custom', customType, content, display, timestamp: timeOf(timestamp) } as const
     return details === undefined ? message : { ...message, details }
   }
   if (entry.type === 'branch_summary' && entry.summary !== '') {
     const { summary, fromId, timestamp } = entry
-    return { role: 'branchSummary', summary, fromId, timestamp: Date.parse(timestamp) }
+    return { role: 'branchSummary', summary, fromId, timestamp: timeOf(timestamp) }
   }
   return undefined
 }
 
-/** Content that is null, as some writers leave it, would be rejected by every reader further on. */
-function withContent(message: Message): Message {
-  const isNull = 'content' in message && (message.content as unknown) === null
-  return isNull ? { ...message, content: [] } : message
+/** 0 for a time that cannot be read. */
+function timeOf(timestamp: string): number {
+  return Date.parse(timestamp) || 0
 }

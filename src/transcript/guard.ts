@@ -5,6 +5,8 @@ import type { EntryDraft } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
 import type { AssistantMessage, Message, Provenance, ToolResultMessage, UserMessage } from '../core/message.ts'
+import { withBoundedDepth } from '../core/sound-fields.ts'
+import { isRole, soundMessage, soundProvenance } from '../core/sound-message.ts'
 import type { Blobs } from './blobs.ts'
 import { capToolResult, type ToolResultCap } from './cap-tool-result.ts'
 import { afterEntry, syntheticResult, type OpenCalls } from './open-calls.ts'
@@ -136,6 +138,7 @@ function withoutInvalidParts(message: Message, provenance: Provenance | undefine
   return message.role === 'user' ? withProvenance(message, provenance) : message
 }
 
+/** Drafts come from hooks and from programs too: a known role is given the shape it promises, others pass as they are. */
 function validMessage(message: unknown): Message {
   if (!isRecord(message) || typeof message['role'] !== 'string' || message['role'] === '') {
     throw new GatewayError('FIELD_INVALID', 'a message needs a role', { field: 'message.role' })
@@ -148,41 +151,34 @@ function validMessage(message: unknown): Message {
   if (message['role'] === 'toolResult' && (typeof message['toolCallId'] !== 'string' || message['toolCallId'] === '')) {
     throw new GatewayError('FIELD_INVALID', 'a tool result needs the id of its call', { field: 'message.toolCallId' })
   }
-  return message as unknown as Message
+  return isRole(message['role']) ? soundMessage(withBoundedDepth(message)) : (message as unknown as Message)
 }
 
 /** Half-streamed calls have no name, no id or no arguments; no provider takes them back. */
 function withoutInvalidCalls(message: AssistantMessage): AssistantMessage | undefined {
-  if (!Array.isArray(message.content)) return message
   const content = message.content.filter(
-    (block) => block.type !== 'toolCall' || (block.id !== '' && block.name !== '' && isRecord(block.arguments)),
+    (block) => block.type !== 'toolCall' || (block.id !== '' && block.name !== '' && block.invalidArguments !== ''),
   )
   if (content.length === message.content.length) return message
   return content.length === 0 ? undefined : { ...message, content }
 }
 
-const PROVENANCE_KINDS: readonly unknown[] = ['external_user', 'inter_session', 'internal_system']
-
 function withProvenance(message: UserMessage, given: Provenance | undefined): UserMessage {
-  const own = validProvenance(message.provenance)
-  const provenance = own ?? validProvenance(given)
+  const provenance = trimmedProvenance(message.provenance) ?? trimmedProvenance(given)
   if (provenance === undefined && message.provenance === undefined) return message
   const { provenance: _, ...rest } = message
   return provenance === undefined ? rest : Object.assign(rest, { provenance })
 }
 
-function validProvenance(value: unknown): Provenance | undefined {
-  if (!isRecord(value) || !PROVENANCE_KINDS.includes(value['kind'])) return undefined
-  const fields = Object.entries(value).flatMap(([name, field]) => {
-    if (typeof field !== 'string') return []
-    const trimmed = field.trim()
-    return trimmed === '' ? [] : [[name, trimmed]]
-  })
-  return Object.fromEntries(fields) as Provenance
+function trimmedProvenance(value: unknown): Provenance | undefined {
+  const provenance = soundProvenance(value)
+  if (provenance === undefined) return undefined
+  const trimmed = Object.entries(provenance).map(([name, field]) => [name, field.trim()])
+  return Object.fromEntries(trimmed.filter(([, field]) => field !== '')) as Provenance
 }
 
 function withToolName(message: ToolResultMessage, open: OpenCalls): ToolResultMessage {
-  const own = typeof message.toolName === 'string' ? message.toolName.trim() : ''
+  const own = message.toolName.trim()
   const toolName = own === '' ? (open.get(message.toolCallId)?.toolName ?? 'unknown') : own
   return toolName === message.toolName ? message : { ...message, toolName }
 }

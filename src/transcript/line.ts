@@ -1,34 +1,38 @@
 import { createHash } from 'node:crypto'
 import { isRecord, type JsonObject } from '../base/json.ts'
-import type { Entry, SessionHeader } from '../core/entry.ts'
+import type { Entry, SessionHeader, UnknownEntry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
+import {
+  nameOf,
+  numberOf,
+  optionalFlag,
+  optionalNumber,
+  optionalText,
+  withBoundedDepth,
+  withRules,
+  type Fields,
+  type Rule,
+} from '../core/sound-fields.ts'
+import { soundContent, soundMessage } from '../core/sound-message.ts'
 
 /** The format this room writes. Older ones are read and migrated, newer headers are taken as they are. */
 export const FORMAT_VERSION = 3
 
-/**
- * An entry as its line, the newline included. Type, id, parent and time come first: readers find their way through a
- * file by a line's first bytes. Line separators are escaped because generic line readers split on them; lone
- * surrogates are escaped by `JSON.stringify` itself.
- */
-export function encodeEntry(entry: Entry): string {
-  return encodeLine(orderedRaw(entry))
-}
-
-/** The fields of an entry's line, in the order they are written. */
-export function orderedRaw(entry: Entry): Record<string, unknown> {
-  const fields: Record<string, unknown> =
-    entry.type === 'unknown'
-      ? { timestamp: entry.timestamp, ...entry.raw, id: entry.id, parentId: entry.parentId }
-      : { ...entry }
-  const { type, id, parentId, timestamp, ...rest } = fields
-  return { type, id, parentId, timestamp, ...rest }
+/** The fields of the line of an entry whose type we do not know, in the order they are written. */
+export function orderedRaw({ id, parentId, timestamp, raw }: UnknownEntry): Fields {
+  const { type, id: _id, parentId: _parentId, timestamp: own = timestamp, ...rest } = raw
+  return { type, id, parentId, timestamp: own, ...rest }
 }
 
 export function encodeHeader(header: SessionHeader): string {
   return encodeLine(header)
 }
 
+/**
+ * A value as a line, the newline included. Type, id, parent and time of an entry come first: readers find their way
+ * through a file by a line's first bytes. Line separators are escaped because generic line readers split on them; lone
+ * surrogates are escaped by `JSON.stringify` itself.
+ */
 export function encodeLine(value: object): string {
   return `${escapeSeparators(JSON.stringify(value))}\n`
 }
@@ -41,54 +45,114 @@ function escapeSeparators(json: string): string {
   return json.replace(SEPARATORS, (char) => (char === '\u2028' ? '\\u2028' : '\\u2029'))
 }
 
-const KNOWN_TYPES: ReadonlyMap<string, (raw: Record<string, unknown>) => boolean> = new Map<
-  string,
-  (raw: Record<string, unknown>) => boolean
->([
-  ['message', (raw) => isRecord(raw['message']) && typeof raw['message']['role'] === 'string'],
+/** Types of entries, and what a line of each must hold at least to be one. */
+const KNOWN_TYPES: ReadonlyMap<string, (raw: Fields) => boolean> = new Map<string, (raw: Fields) => boolean>([
+  ['message', ({ message }) => isRecord(message) || Array.isArray(message) || typeof message === 'string'],
   ['compaction', (raw) => typeof raw['summary'] === 'string'],
   ['branch_summary', (raw) => typeof raw['summary'] === 'string'],
   ['custom', (raw) => typeof raw['customType'] === 'string'],
-  ['custom_message', (raw) => typeof raw['customType'] === 'string' && 'content' in raw],
+  ['custom_message', (raw) => 'content' in raw],
   ['model_change', (raw) => typeof raw['provider'] === 'string' && typeof raw['modelId'] === 'string'],
   ['thinking_level_change', (raw) => typeof raw['thinkingLevel'] === 'string'],
   ['label', (raw) => typeof raw['targetId'] === 'string'],
   ['session_info', () => true],
-  ['context_edit', (raw) => typeof raw['targetId'] === 'string'],
+  ['context_edit', (raw) => typeof raw['targetId'] === 'string' && isReplacement(raw['replacement'])],
 ])
 
-/** True for an entry of a known type whose own fields have the shape that type needs. */
-export function hasKnownShape(raw: Record<string, unknown>): boolean {
-  return typeof raw['type'] === 'string' && KNOWN_TYPES.get(raw['type'])?.(raw) === true
+const isReplacement = (value: unknown): boolean => value === null || (isRecord(value) && 'content' in value)
+
+/** For the fields of every entry. */
+const PLACE_RULES = { stepId: optionalText, round: optionalNumber }
+
+const RULES: ReadonlyMap<string, Readonly<Record<string, Rule>>> = new Map<string, Readonly<Record<string, Rule>>>([
+  ['message', { ...PLACE_RULES, message: soundMessage }],
+  [
+    'compaction',
+    {
+      ...PLACE_RULES,
+      tokensBefore: numberOf,
+      fromHook: optionalFlag,
+      systemMessage: (value) => (isRecord(value) ? soundMessage(value) : undefined),
+    },
+  ],
+  ['branch_summary', { ...PLACE_RULES, fromId: nameOf }],
+  [
+    'custom_message',
+    { ...PLACE_RULES, customType: nameOf, content: soundContent, display: (value) => value !== false },
+  ],
+  ['label', { ...PLACE_RULES, label: optionalText }],
+  ['session_info', { ...PLACE_RULES, name: nameOf }],
+  [
+    'context_edit',
+    { ...PLACE_RULES, replacement: soundReplacement, mirrors: (value) => (value === undefined ? value : 'cleanup') },
+  ],
+])
+
+function soundReplacement(value: unknown): unknown {
+  return isRecord(value) ? withRules(value, { content: soundContent }) : null
+}
+
+/** A line whose type is lost is a message when it holds one. */
+function typeOf({ type, message }: Fields): unknown {
+  return typeof type !== 'string' && isRecord(message) && typeof message['role'] === 'string' ? 'message' : type
 }
 
 /** `custom` entry that holds a line which is not what it says it is; pi would stumble over the line itself. */
 export const MISSHAPEN = 'clew.misshapen'
 
 /** Of no type, or of a known one without its fields. */
-export function isMisshapen(raw: Record<string, unknown>): boolean {
-  return typeof raw['type'] !== 'string' || KNOWN_TYPES.get(raw['type'])?.(raw) === false
+export function isMisshapen(raw: Fields): boolean {
+  const type = typeOf(raw)
+  return typeof type !== 'string' || KNOWN_TYPES.get(type)?.(raw) === false
+}
+
+/** True for a line that is an entry only after fields of it were corrected. */
+export function hasOddFields(raw: Fields): boolean {
+  return !isMisshapen(raw) && withSoundFields(withBoundedDepth(raw), nameOf(raw['id'])) !== raw
 }
 
 /**
- * A parsed line under the place it has in the tree, which after damage need not be the one written in it. Types we
- * do not know travel on as `unknown` with everything they held, misshapen lines inside a `custom` entry.
+ * The one place where a line becomes an entry. It gets the place it has in the tree, which after damage need not be the
+ * one written in it, and fields of the types that its kind promises; the line in the file stays what it is. Types we do
+ * not know travel on as `unknown` with everything they held, misshapen lines inside a `custom` entry.
  */
-export function toEntry(raw: Record<string, unknown>, id: EntryId, parentId: EntryId | null): Entry {
-  const timestamp = typeof raw['timestamp'] === 'string' ? raw['timestamp'] : ''
-  const isSame = raw['id'] === id && raw['parentId'] === parentId && raw['timestamp'] === timestamp
-  const placed = isSame ? raw : { ...raw, id, parentId, timestamp }
-  if (hasKnownShape(raw)) return freezeEntry(placed as unknown as Entry)
-  if (isMisshapen(raw))
-    return freezeEntry({ type: 'custom', id, parentId, timestamp, customType: MISSHAPEN, data: raw })
+export function toEntry(raw: Fields, id: EntryId, parentId: EntryId | null): Entry {
+  const timestamp = nameOf(raw['timestamp'])
+  const bounded = withBoundedDepth(raw)
+  if (isMisshapen(bounded))
+    return freezeEntry({ type: 'custom', id, parentId, timestamp, customType: MISSHAPEN, data: bounded })
+  const sound = withSoundFields(bounded, id)
+  const isPlaced = raw['id'] === id && raw['parentId'] === parentId && raw['timestamp'] === timestamp
+  const placed = isPlaced ? sound : { ...sound, id, parentId, timestamp }
+  if (KNOWN_TYPES.has(nameOf(placed['type']))) return freezeEntry(placed as unknown as Entry)
   return freezeEntry({ type: 'unknown', id, parentId, timestamp, raw: placed as JsonObject })
+}
+
+function withSoundFields(raw: Fields, id: string): Fields {
+  const type = typeOf(raw)
+  const typed = type === raw['type'] ? raw : { ...raw, type }
+  const ruled = withRules(typed, RULES.get(nameOf(type)) ?? PLACE_RULES)
+  // A compaction that does not say what it keeps keeps nothing before itself.
+  if (type !== 'compaction' || typeof ruled['firstKeptEntryId'] === 'string') return ruled
+  return { ...ruled, firstKeptEntryId: id }
+}
+
+/**
+ * The line of an entry at another place in the tree, everything else as it was read: what a reader makes of its fields
+ * is not written back. Undefined for a line that stays as it is.
+ */
+export function movedLine(raw: Fields, id: EntryId, parentId: EntryId | null): Fields | undefined {
+  const timestamp = nameOf(raw['timestamp'])
+  if (isMisshapen(raw)) return { type: 'custom', id, parentId, timestamp, customType: MISSHAPEN, data: raw }
+  if (raw['id'] === id && raw['parentId'] === parentId && raw['timestamp'] === timestamp) return undefined
+  const { type, id: _id, parentId: _parentId, timestamp: _timestamp, ...rest } = raw
+  return { type, id, parentId, timestamp, ...rest }
 }
 
 /** Frozen where callers reach by habit: the entry, its message, the message's content. */
 export function freezeEntry(entry: Entry): Entry {
   if (entry.type === 'message') {
-    const { content } = entry.message as { readonly content?: unknown }
-    if (Array.isArray(content)) Object.freeze(content)
+    if ('content' in entry.message) Object.freeze(entry.message.content)
     Object.freeze(entry.message)
   }
   return Object.freeze(entry)

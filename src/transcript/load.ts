@@ -82,7 +82,7 @@ export function notesOf(scan: Scan, header: SessionHeader): readonly RepairNote[
 
 /** Nothing a rewrite would make better. */
 function isHarmless(note: RepairNote): boolean {
-  return note.kind === 'torn-tail' || note.kind === 'too-long'
+  return note.kind === 'torn-tail' || note.kind === 'too-long' || note.kind === 'odd-fields'
 }
 
 const SEVERITY: readonly RepairNote['kind'][] = [
@@ -94,5 +94,7 @@ const SEVERITY: readonly RepairNote['kind'][] = [
   'cycle',
   'duplicate-id',
   'relinked',
+  'copy',
+  'odd-fields',
   'torn-tail',
 ]

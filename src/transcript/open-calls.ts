@@ -31,7 +31,7 @@ export function afterEntry(open: OpenCalls, entry: Entry | EntryDraft): OpenCall
     rest.delete(message.toolCallId)
     return rest
   }
-  if (message.role !== 'assistant' || !Array.isArray(message.content)) return open.size === 0 ? open : new Map()
+  if (message.role !== 'assistant') return open.size === 0 ? open : new Map()
   return callsOpenedBy(message, entry)
 }
 

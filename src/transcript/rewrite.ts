@@ -2,8 +2,9 @@ import { isUtf8 } from 'node:buffer'
 import { createTemporary, directoryOf, type FileHandle, type Files } from '../base/files.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import type { SessionHeader } from '../core/entry.ts'
+import { withBoundedDepth } from '../core/sound-fields.ts'
 import type { EntryIndex } from './entry-index.ts'
-import { encodeEntry, encodeHeader, FORMAT_VERSION, toEntry } from './line.ts'
+import { encodeHeader, encodeLine, FORMAT_VERSION, movedLine } from './line.ts'
 import { migrateRaw } from './migrate.ts'
 import { toBuffer, type Scan } from './scan.ts'
 
@@ -104,11 +105,9 @@ async function soundLine(source: FileHandle, index: EntryIndex, at: number, vers
   const raw = parseJson(bytes.toString('utf8'))
   if (!isRecord(raw)) return Buffer.alloc(0)
   const migrated = migrateRaw(raw, version, index)
-  const entry = toEntry(migrated, index.idAt(at), index.parentIdAt(at))
-  const shown: unknown = entry.type === 'unknown' ? entry.raw : entry
-  // The parsed line itself came back: it has its place, its shape and its version.
-  if (shown === raw && isUtf8(bytes)) return Buffer.concat([bytes, Buffer.from('\n')])
-  return Buffer.from(encodeEntry(entry))
+  const moved = movedLine(migrated, index.idAt(at), index.parentIdAt(at))
+  if (moved === undefined && migrated === raw && isUtf8(bytes)) return Buffer.concat([bytes, Buffer.from('\n')])
+  return Buffer.from(encodeLine(withBoundedDepth(moved ?? migrated)))
 }
 
 class ChunkWriter {

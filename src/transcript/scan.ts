@@ -3,10 +3,11 @@ import type { FileHandle } from '../base/files.ts'
 import { parseGently, PIECE_BYTES } from '../base/gentle-json.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import type { SessionHeader } from '../core/entry.ts'
+import { withBoundedDepth } from '../core/sound-fields.ts'
 import { EntryIndex } from './entry-index.ts'
 import { kindOf, readHead } from './head.ts'
 import { HeadScanner } from './head-scanner.ts'
-import { isHeader, isMisshapen, toHeader } from './line.ts'
+import { hasOddFields, isHeader, isMisshapen, toHeader } from './line.ts'
 
 export interface ScanOptions {
   readonly maxLineBytes: number
@@ -73,7 +74,7 @@ async function scanBlocks(handle: FileHandle, reader: BlockReader, size: number,
       blockBytes = Math.ceil(usualBytes)
     }
   }
-  await resolveCopies(handle, scanner.index)
+  await resolveCopies(handle, scanner.index, options.verify)
   scanner.index.resolve()
   return scanner.finish(position)
 }
@@ -224,6 +225,7 @@ class Scanner {
       return
     }
     if (isMisshapen(raw)) this.index.note({ kind: 'wrong-shape', line, bytes: length })
+    else if (this.#options.verify && hasOddFields(raw)) this.index.note({ kind: 'odd-fields', line, bytes: length })
     const { id, parentId } = raw
     this.index.add({
       offset,
@@ -256,15 +258,21 @@ async function findNewline(reader: BlockReader, from: number, size: number, bloc
   return size
 }
 
-async function resolveCopies(handle: FileHandle, index: EntryIndex): Promise<void> {
+async function resolveCopies(handle: FileHandle, index: EntryIndex, verify: boolean): Promise<void> {
   for (const [later, latest] of index.copies) {
     const earlier = index.originalOf(latest)
     const [one, other] = [await readRaw(handle, index, later), await readRaw(handle, index, earlier)]
-    if (JSON.stringify(one) === JSON.stringify(other)) index.dropCopy(later, earlier)
-    else if (other === undefined) index.replaceUnreadable(later, earlier)
+    if (isSame(one, other)) {
+      index.dropCopy(later, earlier)
+      if (verify) index.note({ kind: 'copy', line: index.lineAt(later), bytes: index.lengthAt(later) })
+    } else if (other === undefined) index.replaceUnreadable(later, earlier)
     else index.renameCopy(later, earlier)
   }
   index.forgetCopies()
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(withBoundedDepth(one)) === JSON.stringify(withBoundedDepth(other))
 }
 
 /** The parsed line of an entry; undefined when it does not parse. */

@@ -78,6 +78,10 @@ export interface RepairNote {
     | 'cycle'
     | 'relinked'
     | 'too-long'
+    /** Fields of a wrong type: read as the type they should have, the line stays as it is. */
+    | 'odd-fields'
+    /** The file holds this line a second time. */
+    | 'copy'
   readonly line: number
   readonly bytes: number
 }

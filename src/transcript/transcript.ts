@@ -1,10 +1,10 @@
 import { deferred, type Deferred } from '../base/deferred.ts'
 import type { JournalRecord } from '../base/journal.ts'
 import { NEVER } from '../base/never.ts'
-import type { Entry, EntryDraft, SessionHeader } from '../core/entry.ts'
+import type { Entry, EntryDraft, SessionHeader, UnknownEntry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { EntryId, SessionId } from '../core/ids.ts'
-import type { Provenance } from '../core/message.ts'
+import type { AssistantBlock, Provenance, UserBlock } from '../core/message.ts'
 import {
   buildContext,
   EMPTY_PATH,
@@ -15,7 +15,7 @@ import {
   type ActivePath,
 } from './context.ts'
 import { guardAtOnce, guardDrafts, type GuardOptions } from './guard.ts'
-import { encodeLine, freezeEntry, orderedRaw } from './line.ts'
+import { encodeLine, freezeEntry, orderedRaw, toEntry } from './line.ts'
 import type { EncodedEntry, EntryLog, LogState } from './log.ts'
 import { openCallsOf, type OpenCalls } from './open-calls.ts'
 import type { Stamps } from './stamps.ts'
@@ -350,8 +350,9 @@ export class LogTranscript {
   #toEntry(draft: EntryDraft, parentId: EntryId | null, batch: readonly EncodedEntry[]): EncodedEntry {
     const id = this.#newId(batch)
     const { type, ...fields } = draft
-    const entry = freezeEntry({ type, id, parentId, timestamp: this.#options.stamps.now(), ...fields } as Entry)
-    const line = encodeLine(entry.type === 'unknown' ? orderedRaw(entry) : entry)
+    const raw = { type, id, parentId, timestamp: this.#options.stamps.now(), ...fields }
+    const entry = raw.type === 'unknown' ? freezeEntry(raw as UnknownEntry) : toEntry(raw, id, parentId)
+    const line = encodeLine(raw.type === 'unknown' ? orderedRaw(raw as UnknownEntry) : raw)
     const { maxLineBytes } = this.#options
     // A UTF-16 unit is at most three bytes; the exact count is only needed near the limit.
     if (line.length * 3 > maxLineBytes && Buffer.byteLength(line) > maxLineBytes) {
@@ -398,23 +399,21 @@ function sizeOf(entries: readonly Entry[]): number {
   let bytes = 0
   for (const entry of entries) {
     bytes += 300
-    if (entry.type !== 'message' || !('content' in entry.message)) continue
-    const { content } = entry.message as { readonly content: unknown }
-    bytes += typeof content === 'string' ? content.length : Array.isArray(content) ? blocksSize(content) : 0
+    if (entry.type === 'message' && 'content' in entry.message) bytes += contentSize(entry.message.content)
   }
   return bytes
 }
 
-function blocksSize(blocks: readonly Record<string, unknown>[]): number {
+function contentSize(content: string | readonly (UserBlock | AssistantBlock)[]): number {
+  if (typeof content === 'string') return content.length
   let bytes = 0
-  for (const { text, thinking, data } of blocks) {
-    bytes += lengthOf(text) + lengthOf(thinking) + lengthOf(data)
+  for (const block of content) {
+    bytes += 200
+    if (block.type === 'text') bytes += block.text.length
+    else if (block.type === 'thinking') bytes += block.thinking.length
+    else if (block.type === 'image') bytes += block.data.length
   }
   return bytes
-}
-
-function lengthOf(value: unknown): number {
-  return typeof value === 'string' ? value.length : 100
 }
 
 function entryNotFound(id: EntryId): GatewayError {

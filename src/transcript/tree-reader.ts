@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { FileHandle } from '../base/files.ts'
 import { isRecord } from '../base/json.ts'
-import type { Entry } from '../core/entry.ts'
+import type { CompactionEntry, Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 import { EMPTY_PATH, levelSetBy, modelSetBy, type ActivePath } from './context.ts'
 import type { EntryIndex } from './entry-index.ts'
@@ -73,16 +73,34 @@ export class TreeReader {
   /** Undefined when a line turned out unreadable: the tree has changed and the walk starts again. */
   async #tryActiveAt(leaf: number): Promise<ActivePath | undefined> {
     if (leaf < 0) return EMPTY_PATH
-    const index = this.#index
-    const toCompaction = this.#positionsUp(leaf, (at) => index.kindAt(at) === ENTRY_KINDS.compaction)
+    const found = await this.#upToCompaction(leaf)
+    if (found === undefined) return undefined
+    const { toCompaction, compaction } = found
     const top = toCompaction.at(-1) ?? leaf
-    const compaction = index.kindAt(top) === ENTRY_KINDS.compaction ? await this.readOne(top) : undefined
-    if (compaction === undefined && index.isDead(top)) return undefined
-    const kept = compaction?.type === 'compaction' ? this.#keptBefore(top, compaction.firstKeptEntryId) : []
+    const kept = compaction === undefined ? [] : this.#keptBefore(top, compaction.firstKeptEntryId)
     const positions = [...toCompaction, ...kept].toReversed()
     const entries = await this.#inPathOrder(positions)
     if (entries.length < positions.length) return undefined
     return this.#withSettings(entries, positions[0] ?? leaf)
+  }
+
+  /** A line that only calls itself a compaction hides nothing: the walk goes on above it. */
+  async #upToCompaction(
+    leaf: number,
+  ): Promise<{ readonly toCompaction: readonly number[]; readonly compaction?: CompactionEntry } | undefined> {
+    const index = this.#index
+    const toCompaction: number[] = []
+    for (let from = leaf; from >= 0;) {
+      const run = this.#positionsUp(from, (at) => index.kindAt(at) === ENTRY_KINDS.compaction)
+      for (const at of run) toCompaction.push(at)
+      const top = run.at(-1) ?? from
+      if (index.kindAt(top) !== ENTRY_KINDS.compaction) break
+      const entry = await this.readOne(top)
+      if (entry === undefined) return undefined
+      if (entry.type === 'compaction') return { toCompaction, compaction: entry }
+      from = index.parentAt(top)
+    }
+    return { toCompaction }
   }
 
   #keptBefore(compaction: number, firstKept: EntryId): number[] {

@@ -9,6 +9,7 @@ import {
   type UserBlock,
 } from '../../src/core/message.ts'
 import { createBudget, type HistoryBudget } from '../../src/history/budget.ts'
+import { toEntry } from '../../src/transcript/line.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from '../../src/history/prepare.ts'
 
 export const TARGETS = {
@@ -26,7 +27,7 @@ export type TargetName = keyof typeof TARGETS
 
 export const id = (text: string): EntryId => text as EntryId
 
-/** Entries of one path, ids `e1`, `e2` … and one second between them. */
+/** Entries of one path as a store reads them, ids `e1`, `e2` … and one second between them. */
 export function entriesOf(...parts: readonly (Message | Partial<Entry>)[]): readonly Entry[] {
   return parts.map((part, at) => {
     const base = {
@@ -34,8 +35,14 @@ export function entriesOf(...parts: readonly (Message | Partial<Entry>)[]): read
       parentId: at === 0 ? null : id(`e${at}`),
       timestamp: new Date(1_000_000 + at * 1000).toISOString(),
     }
-    return deepFreeze(('role' in part ? { ...base, type: 'message', message: part } : { ...base, ...part }) as Entry)
+    return deepFreeze(asRead('role' in part ? { ...base, type: 'message', message: part } : { ...base, ...part }))
   })
+}
+
+/** What the store makes of an entry's line, whatever its fields hold. */
+export function asRead(line: object): Entry {
+  const raw = line as Entry
+  return raw.type === 'unknown' ? raw : toEntry({ ...raw }, raw.id, raw.parentId)
 }
 
 export const user = (content: string | readonly UserBlock[], more: object = {}): Message => ({

@@ -5,7 +5,7 @@ import { nodeFiles } from '../../platform/node-files.ts'
 import { nodeProcesses } from '../../platform/node-processes.ts'
 import { systemClock } from '../../platform/system-clock.ts'
 import { systemIds } from '../../platform/system-ids.ts'
-import { checkTranscript, repairTranscript, type TranscriptReport } from '../../transcript/check.ts'
+import { checkTranscript, repairTranscript, type RepairReport, type TranscriptReport } from '../../transcript/check.ts'
 import { EXIT_FAILURE } from '../exit-codes.ts'
 import { printJson, printLines } from '../output.ts'
 import { stopSignal } from '../stop-signal.ts'
@@ -20,18 +20,22 @@ export async function checkFile(file: string, options: TranscriptOptions): Promi
   if (!report.isHealthy) process.exitCode = EXIT_FAILURE
   if (options.json === true) return printJson(toJson(report))
   printLines(describe(file, report))
-  if (!report.isHealthy) printLines(['', `mend it with: clew transcript repair ${file}`])
+  if (report.isRepairable) printLines(['', `repair it with: clew transcript repair ${file}`])
 }
 
-/** Mends the file; what is taken out is kept beside it. */
+/** Repairs the file; what is taken out is kept beside it. */
 export async function repairFile(file: string, options: TranscriptOptions): Promise<void> {
   const ports = { files: nodeFiles, clock: systemClock, ids: systemIds, processes: nodeProcesses, log: silentLog }
   const report = await repairTranscript(ports, resolve(file), stopSignal())
   if (options.json === true) return printJson(toJson(report))
   printLines(describe(file, report))
-  printLines([
-    report.isRepaired ? `mended; the old file is kept as ${report.backupPath ?? 'it was'}` : 'nothing had to be mended',
-  ])
+  printLines([outcomeOf(report)])
+}
+
+function outcomeOf({ isRepaired, backupPath = '', backupHolds }: RepairReport): string {
+  if (!isRepaired) return 'nothing had to be repaired'
+  const kept = backupHolds === 'file' ? 'the old file is' : 'the bytes that were cut off are'
+  return `repaired; ${kept} kept as ${backupPath}`
 }
 
 function describe(file: string, report: TranscriptReport): string[] {

@@ -12,7 +12,7 @@ import {
   type RuleViolation,
   type TemplateFamily,
 } from '../../../src/simulator/rules/index.ts'
-import { deepFreeze } from '../history.ts'
+import { asRead, deepFreeze } from '../history.ts'
 import type { Random } from './random.ts'
 import { generateEntries } from './generate.ts'
 import { mutateEntries } from './mutate.ts'
@@ -72,7 +72,7 @@ export interface FuzzCase {
 
 export function createCase(seed: number): FuzzCase {
   const random = createRandom(seed)
-  const entries = mutateEntries(generateEntries(random), random)
+  const entries = mutateEntries(generateEntries(random), random).map(asRead)
   return {
     entries,
     thinkingLevel: random.pick(['off', 'high']),

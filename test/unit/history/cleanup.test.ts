@@ -146,6 +146,19 @@ describe('planCleanup', () => {
     expect(seen).toContain('[call s1b]')
     expect(seen).toContain('The step ended without a final answer: its last round is kept.')
   })
+  it.each([
+    ['nothing', []],
+    ['a blank', [text(' ')]],
+  ])('keeps the last round that has content or results when a refused request after it says %s', (_, content) => {
+    const [instruction, first, failure] = step('s1', 'a')
+    const refused = assistant(content, { stopReason: 'error', errorMessage: 'refused' })
+    const entries = entriesOf(instruction!, first!, failure!, {
+      type: 'message',
+      message: refused,
+      stepId: 's1',
+    } as never)
+    expect(plan(entries, { outcome: 'failed' })).toMatchObject({ kind: 'skipped', reason: 'nothing to hide' })
+  })
   it('never hides what a user said in the middle', () => {
     const [instruction, ...rest] = step('s1', 'a')
     const steered = entriesOf(

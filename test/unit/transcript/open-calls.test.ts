@@ -10,10 +10,7 @@ const message = fc.oneof(
   fc.record({
     role: fc.constant('assistant'),
     stopReason: fc.constantFrom('toolUse', 'error', 'aborted'),
-    content: fc.oneof(
-      fc.constant(null),
-      fc.array(call.map((id) => ({ type: 'toolCall', id, name: id, arguments: {} }))),
-    ),
+    content: fc.array(call.map((id) => ({ type: 'toolCall', id, name: id, arguments: {} }))),
   }),
 )
 const entry = fc.oneof(
