@@ -1,5 +1,6 @@
 import { isRecord, parseJson } from '../base/json.ts'
 import {
+  isEmpty,
   nameOf,
   optionalFlag,
   optionalObject,
@@ -29,7 +30,7 @@ export function soundBlocks(content: unknown): readonly SoundBlock[] {
 
 function blocksFrom(value: unknown): readonly SoundBlock[] {
   if (Array.isArray(value)) return value.flatMap(blocksFrom)
-  if (isRecord(value)) return Object.keys(value).length === 0 ? [] : [soundBlock(value)]
+  if (isRecord(value)) return isEmpty(value) ? [] : [soundBlock(value)]
   const text = textFrom(value)
   return text === '' ? [] : [{ type: 'text', text }]
 }
@@ -92,9 +93,11 @@ function asKind(block: Fields, kind: Kind): SoundBlock {
   return ruled['type'] === kind ? (ruled as SoundBlock) : { ...ruled, type: kind }
 }
 
+/** Text whose field has another name, or one that a flipped bit has spoilt. */
 function withText(block: Fields): Fields {
-  const isElsewhere = (block['text'] === undefined || block['text'] === null) && block['content'] !== undefined
-  return isElsewhere ? { ...block, text: textFrom(block['content']) } : block
+  if (block['text'] !== undefined && block['text'] !== null) return block
+  const { type: _type, text: _text, textSignature: _signature, raw: _raw, ...others } = block
+  return { ...block, text: textFrom(block['content'] ?? (isEmpty(others) ? undefined : others)) }
 }
 
 /** Input that cannot be read is none: the call is marked, because it must not be run without it. */

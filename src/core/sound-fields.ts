@@ -28,6 +28,8 @@ export function textFrom(value: unknown): string {
   return JSON.stringify(value)
 }
 
+export const isEmpty = (value: Fields): boolean => Object.keys(value).length === 0
+
 export const nameOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 export const numberOf = (value: unknown): number => (typeof value === 'number' && Number.isFinite(value) ? value : 0)

@@ -2,6 +2,7 @@ import { isRecord } from '../base/json.ts'
 import { NO_USAGE, type AssistantMessage, type Message, type Provenance, type Usage } from './message.ts'
 import { soundBlocks, type SoundBlock } from './sound-blocks.ts'
 import {
+  isEmpty,
   isTrue,
   nameOf,
   numberOf,
@@ -104,13 +105,28 @@ function withKnownRole(given: Fields): KnownRole {
   return { ...worded, role: 'custom', customType: nameOf(role) || 'unknown' }
 }
 
-/** Where there is no content, the text of writers that call it so; where even the role is lost, all there is. */
+/**
+ * Where there is no content, the text of writers that call it so, else every field that nothing knows: a flipped bit in
+ * a name must not take a person's words out of view. A role of a later version keeps its own fields to itself.
+ */
 function withContent(given: Fields): Fields {
   const { content, text, role } = given
   if (content !== undefined && content !== null) return given
   if (text !== undefined) return { ...given, content: text }
-  return typeof role === 'string' ? given : { ...given, content: JSON.stringify(given) }
+  if (typeof role === 'string' && !WORDED_ROLES.has(role)) return given
+  const others = Object.fromEntries(Object.entries(given).filter(([field]) => !FIELDS_WITHOUT_WORDS.has(field)))
+  return isEmpty(others) ? given : { ...given, content: JSON.stringify(others) }
 }
+
+const WORDED_ROLES: ReadonlySet<string> = new Set(['user', 'toolResult', 'tool', 'custom', 'hookMessage', 'system'])
+const FIELDS_WITHOUT_WORDS: ReadonlySet<string> = new Set([
+  'role',
+  'content',
+  ...Object.keys({ ...RULES.user, ...RULES.toolResult, ...RULES.custom }),
+  ...CALL_ID_FIELDS,
+  'details',
+  'clewBlobs',
+])
 
 function withCallId(given: Fields): KnownRole {
   const named = { ...given, role: 'toolResult' as const }

@@ -165,6 +165,7 @@ export class EntryIndex {
   dropCopy(later: number, earlier: number): void {
     this.#dead.add(later)
     this.#originals.set(later, earlier)
+    this.#notes.push({ kind: 'copy', line: this.lineAt(later), bytes: this.lengthAt(later) })
     this.ids.pointTo(earlier)
     for (let at = 0; at < this.#count; at++) if (this.#parents[at] === later) this.#parents[at] = earlier
   }
@@ -216,6 +217,7 @@ export class EntryIndex {
    */
   resolve(): void {
     const forward: number[] = []
+    const guessed = new Set<number>()
     for (const [at, parentId] of this.#wanted) {
       const found = parentId === undefined ? -1 : this.ids.get(parentId)
       if (found >= 0 && found !== at) {
@@ -224,10 +226,11 @@ export class EntryIndex {
         continue
       }
       this.#parents[at] = this.#substitute(at, parentId)
+      guessed.add(at)
       this.#resolved.push(this.#relinked(at))
     }
     this.#wanted.clear()
-    if (forward.length > 0) this.#cutCycles()
+    if (forward.length > 0) this.#cutCycles(guessed)
   }
 
   #substitute(at: number, parentId: string | undefined): number {
@@ -251,7 +254,7 @@ export class EntryIndex {
   }
 
   /** In file order: whatever a walk meets that is neither new nor known to end is a cycle, all of it at or after `start`. */
-  #cutCycles(): void {
+  #cutCycles(guessed: ReadonlySet<number>): void {
     const ends = new Uint8Array(this.#count)
     for (let start = 0; start < this.#count; start++) {
       const walk: number[] = []
@@ -262,13 +265,14 @@ export class EntryIndex {
         walk.push(at)
         at = this.#parents[at] ?? NO_PARENT
       }
-      if (at >= 0 && ends[at] === 0) this.#cut(walk.slice(walk.indexOf(at)), start)
+      if (at >= 0 && ends[at] === 0) this.#cut(walk.slice(walk.indexOf(at)), start, guessed)
       for (const passed of walk) ends[passed] = 1
     }
   }
 
-  #cut(cycle: readonly number[], start: number): void {
-    const first = cycle.reduce((least, at) => Math.min(least, at))
+  /** A link that we guessed gives way before one that a line names: what hangs on the circle stays on the path. */
+  #cut(cycle: readonly number[], start: number, guessed: ReadonlySet<number>): void {
+    const first = cycle.find((at) => guessed.has(at)) ?? cycle.reduce((least, at) => Math.min(least, at))
     this.#parents[first] = this.#entryBefore(start)
     this.#resolved.push({ kind: 'cycle', line: this.lineAt(first), bytes: this.lengthAt(first) })
   }

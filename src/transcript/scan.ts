@@ -74,7 +74,7 @@ async function scanBlocks(handle: FileHandle, reader: BlockReader, size: number,
       blockBytes = Math.ceil(usualBytes)
     }
   }
-  await resolveCopies(handle, scanner.index, options.verify)
+  await resolveCopies(handle, scanner.index)
   scanner.index.resolve()
   return scanner.finish(position)
 }
@@ -258,14 +258,12 @@ async function findNewline(reader: BlockReader, from: number, size: number, bloc
   return size
 }
 
-async function resolveCopies(handle: FileHandle, index: EntryIndex, verify: boolean): Promise<void> {
+async function resolveCopies(handle: FileHandle, index: EntryIndex): Promise<void> {
   for (const [later, latest] of index.copies) {
     const earlier = index.originalOf(latest)
     const [one, other] = [await readRaw(handle, index, later), await readRaw(handle, index, earlier)]
-    if (isSame(one, other)) {
-      index.dropCopy(later, earlier)
-      if (verify) index.note({ kind: 'copy', line: index.lineAt(later), bytes: index.lengthAt(later) })
-    } else if (other === undefined) index.replaceUnreadable(later, earlier)
+    if (isSame(one, other)) index.dropCopy(later, earlier)
+    else if (other === undefined) index.replaceUnreadable(later, earlier)
     else index.renameCopy(later, earlier)
   }
   index.forgetCopies()

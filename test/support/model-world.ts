@@ -28,6 +28,8 @@ export const MODELS = {
 export type ModelName = keyof typeof MODELS
 
 export interface WorldOptions {
+  /** The disk of the first life. */
+  readonly files?: MemoryFiles
   readonly config?: Record<string, unknown>
   /** Answers what no `enqueue` answers; the answering model of the simulator when absent. */
   readonly script?: Script
@@ -62,7 +64,7 @@ export class ModelWorld {
 
   static async open(options: WorldOptions = {}): Promise<ModelWorld> {
     const world = new ModelWorld(options)
-    await world.#start(undefined, undefined)
+    await world.#start(options.files)
     return world
   }
 

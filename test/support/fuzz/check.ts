@@ -173,8 +173,13 @@ export function violationsOf(
   prepared: PreparedHistory,
   thinkingLevel: string,
 ): readonly RuleViolation[] {
-  const { api, provider, model } = input.target
-  const body: unknown = JSON.parse(bodyOf(input, prepared, thinkingLevel))
+  return violationsIn(input, bodyOf(input, prepared, thinkingLevel))
+}
+
+/** What the strict checker of the target's API says of a body. */
+export function violationsIn({ target, projection }: HistoryInput, encoded: string): readonly RuleViolation[] {
+  const { api, provider, model } = target
+  const body: unknown = JSON.parse(encoded)
   switch (api) {
     case 'anthropic-messages':
       return checkAnthropicRequest(body)
@@ -182,7 +187,7 @@ export function violationsOf(
       return checkOpenAIResponsesRequest(body)
     case 'openai-completions':
       if (provider === 'openai') return checkOpenAICompletionsRequest(body)
-      return checkTemplates(body, input.projection === 'safest')
+      return checkTemplates(body, projection === 'safest')
     case 'google-generative-ai':
       return checkGoogleRequest(body, { model })
     default:

@@ -159,6 +159,15 @@ describe('a line nested without end', () => {
 })
 
 describe('a file that holds everything twice', () => {
+  it('is made one by the first append, with a copy of the old file beside it', async () => {
+    const text = fileOf(user('one'), user('two'))
+    const files = disk(text + text)
+    await opened(files, (transcript) => transcript.append([userDraft('next')]))
+    expect(await checkTranscript(files, PATH)).toMatchObject({ isHealthy: true })
+    const backups = (await files.list(DIRECTORY)).filter((name) => name.includes('.bak-'))
+    expect(backups.map((name) => files.text(`${DIRECTORY}/${name}`))).toEqual([text + text])
+  })
+
   it('is reported line by line, reads as one, and is repaired to one', async () => {
     const text = fileOf(user('one'), user('two'))
     const files = disk(text + text)
@@ -175,6 +184,17 @@ describe('a file that holds everything twice', () => {
     expect(await repaired(files)).toMatchObject({ isRepaired: true, backupHolds: 'file' })
     expect(await checkTranscript(files, PATH)).toMatchObject({ isHealthy: true })
     expect(files.text(PATH)?.startsWith(text)).toBe(true)
+  })
+})
+
+describe('a line that was moved before its ancestors', () => {
+  it('keeps all of them on the path when one of their parents is lost', async () => {
+    const [header, first, , third, fourth, fifth, last] = fileOf(
+      ...['one', 'lost', 'three', 'four', 'five', 'six'].map(user),
+    ).split('\n')
+    const files = disk([header, first, fifth, third, fourth, last, ''].join('\n'))
+    const path = await opened(files, (transcript) => transcript.branch())
+    expect(path.map(({ id }) => id)).toEqual(['00000001', '00000003', '00000004', '00000005', '00000006'])
   })
 })
 
