@@ -18,6 +18,7 @@ import { createToolRunner } from '../tool/run-tool-calls.ts'
 import type { TurnModel, TurnSettings } from '../turn/parts.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
+import { hooksOf, providersOf, toolsOf, type PluginSource } from './plugin.ts'
 import { createPictures } from './pictures.ts'
 import { openTools, type Toolbox } from './tools.ts'
 
@@ -43,11 +44,12 @@ export interface AgentOptions {
   readonly paths: HomePaths
   /** Hooks of a program that uses us as a library, before those of the configuration. */
   readonly hooks?: readonly HookSource[]
+  readonly plugins?: readonly PluginSource[]
 }
 
 export async function openAgent(
   platform: Platform,
-  { config, paths, hooks: ownHooks = [] }: AgentOptions,
+  { config, paths, hooks: ownHooks = [], plugins = [] }: AgentOptions,
 ): Promise<Agent> {
   const { clock, ids, http, log } = platform
   const demo = { provider: createDemoProvider({ clock }), models: { demo: DEMO_INFO } }
@@ -55,12 +57,12 @@ export async function openAgent(
     http,
     clock,
     ids,
-    extra: [demo],
+    extra: [demo, ...providersOf(plugins)],
     asked: config.model,
   })
   const configured = config.model.map((name) => toTurnModel(providers.resolve(name), config))
-  const hooks = await openHooks(platform, config, paths, ownHooks)
-  const toolbox = await openTools(platform, config, paths)
+  const hooks = await openHooks(platform, config, paths, [...ownHooks, ...hooksOf(plugins)])
+  const toolbox = await openTools(platform, { config, paths, own: toolsOf(plugins) })
   const tools = createToolRunner({
     registry: toolbox.registry,
     clock,

@@ -17,7 +17,9 @@ import type { TurnModel } from '../turn/parts.ts'
 import { openAgent, type Agent } from './agent.ts'
 import type { HomePaths } from './home.ts'
 import { createMediaReferences } from './media-references.ts'
+import { loadPlugins } from './load-plugins.ts'
 import type { Platform } from './platform.ts'
+import { channelsOf, type PluginSource } from './plugin.ts'
 import { createStatus } from './status.ts'
 import { createStorageWatch } from './storage-watch.ts'
 import { openStorage, type Storage } from './storage.ts'
@@ -44,11 +46,13 @@ export interface GatewayAppOptions {
   readonly config: Config
   readonly paths: HomePaths
   readonly hooks?: readonly HookSource[]
+  /** What the program around us brings; plugins of the configuration come after it. */
+  readonly plugins?: readonly PluginSource[]
 }
 
 export async function openGatewayApp(
   platform: Platform,
-  { config, paths, hooks = [] }: GatewayAppOptions,
+  { config, paths, hooks = [], plugins: own = [] }: GatewayAppOptions,
 ): Promise<GatewayApp> {
   checkStorageKind(config)
   const metrics = createMetrics()
@@ -56,7 +60,8 @@ export async function openGatewayApp(
   const webhook = createWebhookChannel(platform, config)
   const channels = new Map<string, Channel>([[webhook.name, webhook]])
   // First what can be wrong in the configuration: then nothing was opened that has to be closed again.
-  const agent = await openAgent(platform, { config, paths, hooks })
+  const plugins = [...own, ...(await loadPlugins(config.plugins, { modules: platform.modules, directory: paths.home }))]
+  const agent = await openAgent(platform, { config, paths, hooks, plugins })
   const storage = await openStorage(platform, {
     config,
     paths,
@@ -65,7 +70,13 @@ export async function openGatewayApp(
     onJournalFailed: watch.journalFailed,
     onHomeLost: watch.homeLost,
   })
-  const gateway = createGateway(platform, { config, agent, storage, metrics })
+  const gateway = createGateway(platform, {
+    config,
+    agent,
+    storage,
+    metrics,
+    ownChannels: channelsOf(plugins).map(({ name }) => name),
+  })
   const media = createMediaExpiry(platform, { config, paths, storage })
   const status = createStatus({ clock: platform.clock, config, paths, storage, agent, gateway, channels })
   return {
@@ -87,7 +98,7 @@ export async function openGatewayApp(
       channel: (name) => channels.get(name),
     }),
     async open(more) {
-      for (const channel of more) channels.set(channel.name, channel)
+      for (const channel of [...more, ...channelsOf(plugins)]) addChannel(channels, channel)
       await gateway.open([...channels.values()])
       media.start()
     },
@@ -100,6 +111,12 @@ export async function openGatewayApp(
   }
 }
 
+function addChannel(channels: Map<string, Channel>, channel: Channel): void {
+  if (channels.has(channel.name))
+    throw new GatewayError('PLUGIN_INVALID', `two channels are called "${channel.name}"`, { channel: channel.name })
+  channels.set(channel.name, channel)
+}
+
 function checkStorageKind({ storage: { kind } }: Config): void {
   if (kind === 'files') return
   throw new GatewayError('CONFIG_INVALID', `storage.kind "${kind}" is not available in this version; use "files"`)
@@ -110,9 +127,14 @@ interface GatewayDeps {
   readonly agent: Agent
   readonly storage: Storage
   readonly metrics: Metrics
+  /** Names of channels that plugins bring. */
+  readonly ownChannels: readonly string[]
 }
 
-function createGateway({ clock, ids, log }: Platform, { config, agent, storage, metrics }: GatewayDeps): Gateway {
+function createGateway(
+  { clock, ids, log }: Platform,
+  { config, agent, storage, metrics, ownChannels }: GatewayDeps,
+): Gateway {
   const { journal, directory, delivery, control, sessionsFile, transcripts, usage, windows } = storage
   const firstModel = (key: SessionKey): TurnModel => agent.modelsFor(directory.settingsOf(key))[0]
   const gateway: Gateway = new Gateway({
@@ -133,7 +155,7 @@ function createGateway({ clock, ids, log }: Platform, { config, agent, storage, 
     queueMode: config.queue.mode,
     metrics: createGatewayMetrics(
       metrics,
-      { channels: ['webhook', 'xiaoyi'], providers: [...agent.providers.names()] },
+      { channels: ['webhook', 'xiaoyi', ...ownChannels], providers: [...agent.providers.names()] },
       {
         sessions: () => directory.size,
         activity: () => gateway.activity(),

@@ -1,48 +1,63 @@
+import type { JsonObject, JsonValue } from '../base/json.ts'
+import { isRecord } from '../base/json.ts'
 import { silentLog, type Log } from '../base/log.ts'
-import type { JsonObject } from '../base/json.ts'
 import { loadConfig, type ConfigOverride } from '../config/load.ts'
-import type { HookModule } from '../hook/hook.ts'
 import { deadline } from '../platform/web.ts'
 import { nodeFiles } from '../platform/node-files.ts'
 import { homePaths } from './home.ts'
 import { openGatewayApp } from './gateway-app.ts'
 import { createNodePlatform } from './node-platform.ts'
+import { providersOf, type Plugin } from './plugin.ts'
 import { serve } from './serve.ts'
 
-export interface StartGatewayOptions {
-  /** `CLEW_HOME`, else `~/.openclaw`, when absent. */
+/** What `startGateway` takes: a home, a configuration, and what `bridge.json` cannot express. */
+export interface StartGatewayOptions extends Plugin {
+  /** Where everything is kept. `CLEW_HOME`, else the default of the command line, when absent. */
   readonly home?: string
-  readonly host?: string
-  /** 0 picks a free one. */
-  readonly port?: number
-  readonly model?: string
-  readonly hooks?: HookModule
+  /** The keys of `bridge.json`; each wins over the same key of the file in the home. */
+  readonly config?: JsonObject
   readonly log?: Log
+  /** Where `"$NAME"` in the configuration is looked up; `process.env` when absent. */
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 
+/** A gateway that takes messages. */
 export interface RunningGateway {
+  /** `http://127.0.0.1:8080`; the webhook channel is at `/ws` below it. */
   readonly url: string
   readonly port: number
+  /** What `clew status --json` shows. */
   status(): JsonObject
+  /** Rejects when the disk can no longer make anything durable: stop then. */
+  readonly failed: Promise<never>
   /** Lets running turns finish for `shutdown.drain_ms`, then ends everything. What is unfinished goes on at the next start. */
   stop(): Promise<void>
 }
 
 /** The gateway inside another program: the same as `clew start`, without its terminal and its signals. */
 export async function startGateway(options: StartGatewayOptions = {}): Promise<RunningGateway> {
-  const env = options.env ?? process.env
-  const paths = homePaths(options.home, env)
-  const { config } = await loadConfig({ files: nodeFiles, path: paths.config, env, overrides: overridesOf(options) })
-  const platform = createNodePlatform(options.log ?? silentLog)
-  const hooks = options.hooks === undefined ? [] : [{ source: 'startGateway', hooks: options.hooks }]
-  const app = await openGatewayApp(platform, { config, paths, hooks })
+  const { home, config: given = {}, log = silentLog, env = process.env, ...plugin } = options
+  const plugins = [{ source: 'startGateway', plugin }]
+  const paths = homePaths(home, env)
+  const { config } = await loadConfig({
+    files: nodeFiles,
+    path: paths.config,
+    env,
+    overrides: overridesOf(given),
+    ownProviders: providersOf(plugins).map(({ provider }) => provider.name),
+  })
+  const platform = createNodePlatform(log)
+  const app = await openGatewayApp(platform, { config, paths, plugins }).catch(async (error: unknown) => {
+    await platform.close()
+    throw error
+  })
   try {
     const serving = await serve(app, platform)
     return {
       url: serving.url,
       port: serving.port,
       status: () => app.api.status(),
+      failed: app.failed,
       async stop() {
         await serving.stop(deadline(config.shutdown.drain_ms))
         await platform.close()
@@ -55,10 +70,24 @@ export async function startGateway(options: StartGatewayOptions = {}): Promise<R
   }
 }
 
-function overridesOf({ host, port, model }: StartGatewayOptions): readonly ConfigOverride[] {
-  return [
-    ...(host === undefined ? [] : [{ key: 'listen.host', value: host, source: 'host' }]),
-    ...(port === undefined ? [] : [{ key: 'listen.port', value: port, source: 'port' }]),
-    ...(model === undefined ? [] : [{ key: 'model', value: model, source: 'model' }]),
-  ]
+/** One override per value: a section that is given in part leaves the rest of it to the file. */
+function overridesOf(config: JsonObject): readonly ConfigOverride[] {
+  return leavesOf(config, []).map(({ path, value }) => ({ path, key: path.join('.'), value, source: 'config' }))
+}
+
+interface Leaf {
+  readonly path: readonly string[]
+  readonly value: JsonValue
+}
+
+function leavesOf(value: JsonObject, path: readonly string[]): readonly Leaf[] {
+  return Object.entries(value).flatMap(([key, item]): readonly Leaf[] => {
+    const at = [...path, key]
+    if (item === undefined) return []
+    return isSection(item) ? leavesOf(item, at) : [{ path: at, value: item }]
+  })
+}
+
+function isSection(value: JsonValue): value is JsonObject {
+  return isRecord(value) && Object.keys(value).length > 0
 }

@@ -17,10 +17,20 @@ export interface Toolbox {
   close(): Promise<void>
 }
 
-/** The tools the configuration switches on, built-in and from MCP servers. */
-export async function openTools(platform: Platform, config: Config, paths: HomePaths): Promise<Toolbox> {
+export interface ToolboxOptions {
+  readonly config: Config
+  readonly paths: HomePaths
+  /** Of plugins and of the program around us. */
+  readonly own: readonly Tool[]
+}
+
+/** The tools the configuration switches on, built-in and from MCP servers, and those that were brought along. */
+export async function openTools(platform: Platform, { config, paths, own }: ToolboxOptions): Promise<Toolbox> {
   const mcp = await openMcp(platform, config, paths)
-  const registry = createToolRegistry(builtInTools(platform, config, paths), mcp === undefined ? [] : [mcp.tools])
+  const registry = createToolRegistry(
+    [...builtInTools(platform, config, paths), ...own],
+    mcp === undefined ? [] : [mcp.tools],
+  )
   return { registry, mcp, notes: notesOn(config), close: async () => mcp?.close() }
 }
 

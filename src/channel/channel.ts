@@ -74,6 +74,7 @@ export interface Intake {
   nextSeq(channel: string, account: string): Promise<number>
 }
 
+/** A message that is durable: the run that will answer it, and its session. */
 export interface Acceptance {
   readonly run: RunId
   readonly key: SessionKey
@@ -81,6 +82,7 @@ export interface Acceptance {
   readonly duplicate: boolean
 }
 
+/** What a command did, after it took effect. */
 export type ControlResult =
   | { readonly type: 'reset' | 'delete'; readonly key: SessionKey }
   | { readonly type: 'cancel'; readonly key: SessionKey; readonly cancelled: number }

@@ -5,6 +5,7 @@ import type { CommonOptions } from './connect.ts'
 import { openAgent, type Agent } from '../app/agent.ts'
 import { homePaths } from '../app/home.ts'
 import { openGatewayApp, type GatewayApp } from '../app/gateway-app.ts'
+import { loadPlugins } from '../app/load-plugins.ts'
 import { createNodePlatform } from '../app/node-platform.ts'
 
 /** The agent of a configuration without a gateway around it: for commands that only look. */
@@ -12,7 +13,8 @@ export async function withAgent<T>(options: CommonOptions, action: (agent: Agent
   const paths = homePaths(options.home, process.env)
   const { config } = await loadConfig({ files: nodeFiles, path: paths.config, env: process.env })
   const platform = createNodePlatform(silentLog)
-  const agent = await openAgent(platform, { config, paths })
+  const plugins = await loadPlugins(config.plugins, { modules: platform.modules, directory: paths.home })
+  const agent = await openAgent(platform, { config, paths, plugins })
   try {
     return await action(agent)
   } finally {

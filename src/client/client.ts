@@ -12,8 +12,10 @@ export interface WebSocketLike {
   onmessage: ((event: never) => void) | null
 }
 
+/** What makes a socket: the browser's `WebSocket`, or that of `ws`. */
 export type WebSocketConstructor = new (url: string) => WebSocketLike
 
+/** Where the gateway is and who asks. */
 export interface ClientOptions {
   /** `ws://127.0.0.1:8080/ws` */
   readonly url: string
@@ -30,8 +32,10 @@ export interface ClientOptions {
   readonly onStateChange?: (state: ClientState) => void
 }
 
+/** Where the connection stands; `waiting` is the pause before the next try. */
 export type ClientState = 'connecting' | 'open' | 'waiting' | 'closed'
 
+/** Where a message belongs and how its answer comes. */
 export interface AskOptions {
   readonly id?: string
   readonly session?: string
@@ -45,6 +49,7 @@ export interface AskOptions {
   readonly auto_cleanup_enabled?: boolean
 }
 
+/** A row of the session list. */
 export interface SessionInfo {
   readonly key: string
   readonly sessionId: string

@@ -17,11 +17,15 @@ export interface LoadConfigOptions {
   readonly env: Environment
   /** Flags; they win over the file. */
   readonly overrides?: readonly ConfigOverride[]
+  /** Names of providers that the program brings itself. */
+  readonly ownProviders?: readonly string[]
 }
 
 export interface ConfigOverride {
   /** Dotted, `listen.port`. */
   readonly key: string
+  /** Where a name in it holds a dot. */
+  readonly path?: readonly string[]
   readonly value: unknown
   /** What an error calls it, `--port`. */
   readonly source: string
@@ -67,7 +71,7 @@ async function examine(options: LoadConfigOptions): Promise<Examined> {
     return { config: undefined, problems: source.problems }
 
   const overridden = overrides.reduce(
-    (value, { key, value: given }) => withValue(value, key.split('.'), given),
+    (value, { key, path, value: given }) => withValue(value, path ?? key.split('.'), given),
     source.value,
   )
   const expanded = expandEnvironment(overridden, options.env)
@@ -84,7 +88,7 @@ async function examine(options: LoadConfigOptions): Promise<Examined> {
   if (file === undefined) return { config: undefined, problems: inOrder(problems) }
 
   const complete = withWellKnownProviders(file, options.env)
-  for (const { path, message, code, severity = 'error' } of breaches(complete))
+  for (const { path, message, code, severity = 'error' } of breaches(complete, options.ownProviders))
     problems.push({ ...locate(path, severity, message), ...(code && { code }) })
   return { config: toConfig(complete), problems: inOrder(problems) }
 }

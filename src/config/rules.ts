@@ -12,11 +12,11 @@ export interface RuleBreach {
 }
 
 /** What no single key shows: keys that need each other, or exclude each other. */
-export function breaches(file: FileConfig): readonly RuleBreach[] {
+export function breaches(file: FileConfig, ownProviders: readonly string[] = []): readonly RuleBreach[] {
   return [
     ...listen(file),
     ...providers(file),
-    ...models(file),
+    ...models(file, ownProviders),
     ...mcpServers(file),
     ...tools(file),
     ...xiaoyi(file),
@@ -86,7 +86,7 @@ function* providers(file: FileConfig): Generator<RuleBreach> {
   }
 }
 
-function* models(file: FileConfig): Generator<RuleBreach> {
+function* models(file: FileConfig, ownProviders: readonly string[]): Generator<RuleBreach> {
   for (const [index, model] of modelsOf(file).entries()) {
     if (model === 'demo') continue
     const path = typeof file.model === 'string' ? ['model'] : ['model', index]
@@ -95,6 +95,8 @@ function* models(file: FileConfig): Generator<RuleBreach> {
     const provider = Object.hasOwn(file.providers, name) ? file.providers[name] : undefined
     const hint = known?.keyVariable === undefined ? '' : `, or set ${known.keyVariable}`
     if (provider === undefined) {
+      // Then it is the plugins' to bring it; what nobody brings is refused when the models are resolved.
+      if (file.plugins.length > 0 || ownProviders.includes(name)) continue
       yield { path, message: `${model} needs an entry providers.${name}${hint}` }
     } else if (provider.apiKey === undefined && provider.baseUrl === undefined && known?.keyless !== true) {
       // A server of one's own may well ask for no key; the providers' own addresses always do.

@@ -296,6 +296,10 @@ export const fileSchema = z
     shutdown: section('Ending.', {
       drain_ms: milliseconds('Time running turns get to finish.').default(DEFAULTS.shutdown.drain_ms),
     }),
+    plugins: z
+      .array(z.string().min(1))
+      .default([])
+      .meta({ description: 'Plugin files to load, relative to the file: tools, channels, providers and hooks.' }),
     hooks: z.array(z.string().min(1)).default([]).meta({ description: 'Modules to load, relative to the file.' }),
     storage,
     durability: oneOf('"sync": acknowledged is on disk. "fast": acknowledged is with the operating system.', [

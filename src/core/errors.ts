@@ -65,10 +65,13 @@ export const ERRORS = {
   XIAOYI_PUSH_FAILED: { kind: 'peer', retry: 'later' },
   // hooks
   HOOK_INVALID: { kind: 'config', retry: 'never' },
+  // plugins
+  PLUGIN_INVALID: { kind: 'config', retry: 'never' },
   // anything we did not foresee
   INTERNAL: { kind: 'defect', retry: 'never' },
 } as const satisfies Record<string, ErrorRule>
 
+/** The codes of `docs/errors.md`. */
 export type ErrorCode = keyof typeof ERRORS
 
 export type ErrorFacts = { readonly [name: string]: JsonValue | undefined }

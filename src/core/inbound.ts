@@ -48,6 +48,7 @@ export function isEphemeralAccount(account: string): boolean {
   return account.slice(account.indexOf('\n') + 1).startsWith(EPHEMERAL)
 }
 
+/** A file that came with a message, on this machine's disk. */
 export interface Attachment {
   readonly name: string
   readonly mimeType: string
@@ -96,6 +97,7 @@ export interface Reply {
   readonly requested?: boolean
 }
 
+/** How a message ended: answered, failed, or stopped. */
 export type ReplyContent =
   | { readonly kind: 'complete'; readonly text: string }
   | { readonly kind: 'error'; readonly code: ErrorCode; readonly message: string; readonly partialText: string }

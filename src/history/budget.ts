@@ -51,6 +51,7 @@ export const DEFAULT_PRUNING: PruningSettings = {
   denyTools: [],
 }
 
+/** A budget for a window, with the defaults for everything that is not given. */
 export function createBudget(options: Partial<HistoryBudget> & { readonly contextWindow: number }): HistoryBudget {
   return {
     reservedTokens: Math.min(16_384, Math.floor(options.contextWindow / 4)),

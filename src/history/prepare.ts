@@ -30,6 +30,7 @@ import { validateTurns } from './validate-turns.ts'
 import { activeEntries, viewOf } from './view.ts'
 import { bytesMeasure } from './wire-bytes.ts'
 
+/** A conversation and the model it is prepared for. */
 export interface HistoryInput {
   /** The active path; the part before the last compaction's first kept entry may be missing. */
   readonly entries: readonly Entry[]
@@ -45,6 +46,7 @@ export interface HistoryInput {
   readonly policy?: TranscriptPolicy
 }
 
+/** What can be sent, and a report of every difference from what is stored. */
 export interface PreparedHistory {
   /** Valid for the target: paired, ordered, within every limit. Never empty. */
   readonly messages: readonly PreparedMessage[]

@@ -69,6 +69,7 @@ export interface CleanupRound {
   readonly failed: boolean
 }
 
+/** The points of a conversation at which hooks are called. */
 export type HookName = keyof HookEvents
 
 /** What the modifying hooks may answer. The others observe: their answer is ignored. */

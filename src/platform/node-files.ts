@@ -37,6 +37,7 @@ const FLAGS: Record<OpenMode, number> = {
   update: constants.O_RDWR,
 }
 
+/** The disk of this machine. */
 export const nodeFiles: Files = {
   async open(path, mode, permissions = 0o600) {
     return createHandle(path, await openFile(path, FLAGS[mode], permissions))

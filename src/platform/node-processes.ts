@@ -12,6 +12,7 @@ interface Leftover {
 
 const leftovers = new Set<Leftover>()
 
+/** The processes of this machine, as far as locks have to know them. */
 export const nodeProcesses: Processes = {
   self: { pid: process.pid, startedAt: startOf(process.pid) ?? '', host: hostname() },
   isAlive(other) {

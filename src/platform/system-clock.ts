@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 
+/** The time of this machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => Math.floor(performance.now()),

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Ids } from '../base/ids.ts'
 
+/** Randomness of this machine, fit for secrets. */
 export const systemIds: Ids = {
   uuid: () => randomUUID(),
   hex: (length) =>

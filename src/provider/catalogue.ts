@@ -2,6 +2,7 @@ import { MODEL_ROWS, type ModelRow } from './catalogue-data.ts'
 import type { ReasoningStyle } from './encoding.ts'
 import { NO_PRICES, type Prices } from './usage.ts'
 
+/** What a history and a bill have to know about a model. */
 export interface ModelInfo {
   /** Tokens of one request, answer included. */
   readonly contextWindow: number

@@ -19,6 +19,7 @@ export interface ModelProvider {
   stream(request: EncodedRequest, signal: AbortSignal): AsyncIterable<ModelEvent>
 }
 
+/** The wire format of a provider, which decides the rules a history is prepared for; `demo` has none. */
 export type ModelApi =
   | 'anthropic-messages'
   | 'openai-responses'
@@ -27,6 +28,7 @@ export type ModelApi =
   | 'mistral-conversations'
   | 'demo'
 
+/** What a model is asked, before an API has put it into its own words. */
 export interface ModelRequest {
   /** The model id as the provider knows it. */
   readonly model: string
@@ -43,6 +45,7 @@ export interface ModelRequest {
   readonly cacheKey?: string
 }
 
+/** A tool as a model is told of it. */
 export interface ToolSpec {
   readonly name: string
   readonly description: string
@@ -50,6 +53,7 @@ export interface ToolSpec {
   readonly parameters: JsonObject
 }
 
+/** A request as it goes over the wire. */
 export interface EncodedRequest {
   readonly model: string
   /** The exact bytes of the request body, as text. */
@@ -58,6 +62,7 @@ export interface EncodedRequest {
   readonly conversation?: string
 }
 
+/** What a model says while it answers; `end` is the last. */
 export type ModelEvent =
   | { readonly type: 'text-delta'; readonly delta: string }
   | { readonly type: 'thinking-delta'; readonly delta: string }

@@ -27,6 +27,7 @@ export interface ProviderParts {
   readonly asked?: readonly string[]
 }
 
+/** A provider that was built instead of configured, with what is known of its models. */
 export interface ExtraProvider {
   readonly provider: ModelProvider
   readonly models: Readonly<Record<string, ModelInfo>>

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../base/clock.ts'
 import type { Socket, SocketHandlers } from '../base/sockets.ts'
 
+/** How the two ends behave. */
 export interface LinkedSocketOptions {
   /** Needed for delays and for the time limit of the closing handshake. */
   readonly clock?: Clock

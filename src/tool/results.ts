@@ -1,6 +1,7 @@
 import type { JsonObject } from '../base/json.ts'
 import type { ToolResult } from './tool.ts'
 
+/** A result that worked, as one text. */
 export function textResult(text: string, details?: JsonObject): ToolResult {
   return { content: [{ type: 'text', text }], isError: false, ...(details && { details }) }
 }

@@ -81,7 +81,7 @@ async function runBounded(
     timedOut = true
     stop.abort(new Error('the tool took too long'))
   })
-  const running = start(() => tool.run(call, stop.signal))
+  const running = start(() => tool.run({ ...call, log: log.child({ tool: tool.name }) }, stop.signal))
   try {
     const ended = await endedOrStopped(running, stop.signal)
     if (ended !== undefined) return ended

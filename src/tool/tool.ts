@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
+import type { Log } from '../base/log.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
 import type { UserBlock } from '../core/message.ts'
 
@@ -21,18 +22,23 @@ export interface Tool {
   run(call: ToolCall, signal: AbortSignal): Promise<ToolResult>
 }
 
+/** How a call may be run. */
 export interface CallTraits {
   readonly parallel: boolean
   readonly repeatable: boolean
 }
 
+/** One call of a tool, as the model made it. */
 export interface ToolCall {
   readonly id: string
   readonly arguments: JsonObject
   readonly session: SessionKey
   readonly sessionId: SessionId
+  /** For lines of the tool's own. */
+  readonly log?: Log
 }
 
+/** What a call came to; `content` is what the model reads. */
 export interface ToolResult {
   readonly content: readonly UserBlock[]
   readonly isError: boolean

@@ -13,6 +13,7 @@ import { makeSound } from './mend.ts'
 import { toStorageError } from './storage-error.ts'
 import type { RepairNote } from './store.ts'
 
+/** What is wrong with a file, if anything. */
 export interface TranscriptReport {
   readonly path: string
   readonly isHealthy: boolean
@@ -27,6 +28,7 @@ export interface TranscriptReport {
   readonly steps: readonly string[]
 }
 
+/** What a repair did. */
 export interface RepairReport extends TranscriptReport {
   /** False when nothing had to be done. */
   readonly isRepaired: boolean
@@ -35,6 +37,7 @@ export interface RepairReport extends TranscriptReport {
   readonly backupHolds: 'file' | 'cut-off-line' | undefined
 }
 
+/** What a repair needs of the machine. */
 export interface RepairPorts {
   readonly files: Files
   readonly clock: Clock

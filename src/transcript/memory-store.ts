@@ -15,6 +15,7 @@ import { Stamps } from './stamps.ts'
 import type { TranscriptStore } from './store.ts'
 import { LogTranscript } from './transcript.ts'
 
+/** What a store in memory needs; nothing of it survives the process. */
 export interface MemoryStoreOptions {
   readonly clock: Clock
   readonly ids: Ids

@@ -49,6 +49,7 @@ export interface Transcript {
   close(): Promise<void>
 }
 
+/** What goes with an append. */
 export interface AppendOptions {
   /** Records of other topics that become durable in the same commit. Stores without a journal refuse them. */
   readonly alongside?: readonly JournalRecord[]
@@ -56,6 +57,7 @@ export interface AppendOptions {
   readonly provenance?: Provenance
 }
 
+/** The part of a conversation that the model may see. */
 export interface TranscriptContext {
   /**
    * Entries of the path that can matter to the model's view: from the first kept entry of the last compaction on
@@ -67,6 +69,7 @@ export interface TranscriptContext {
   readonly model: { readonly provider: string; readonly modelId: string } | null
 }
 
+/** One thing that opening a damaged file had to mend. */
 export interface RepairNote {
   readonly kind:
     | 'torn-tail'

@@ -5,6 +5,7 @@ import { isRecord, parseJson } from '../../base/json.ts'
 import type { Socket } from '../../base/sockets.ts'
 import { Room, type HubRole, type RoomLimits } from './room.ts'
 
+/** The bounds of a hub. */
 export interface HubLimits extends RoomLimits {
   readonly connections: number
   /** Rooms with nobody in them that still hold frames. */
@@ -12,6 +13,7 @@ export interface HubLimits extends RoomLimits {
   readonly frameBytes: number
 }
 
+/** What a hub needs. */
 export interface HubOptions {
   readonly clock: Clock
   readonly servers: HttpServers
@@ -24,6 +26,7 @@ export interface HubOptions {
   readonly pingMs?: number
 }
 
+/** A webhook hub that runs. */
 export interface Hub {
   readonly port: number
   /** What a gateway dials: `webhook_url`. */

@@ -1,7 +1,9 @@
 import type { Socket } from '../../base/sockets.ts'
 
+/** What a peer is to a room. */
 export type HubRole = 'bridge' | 'client'
 
+/** The bounds of one room. */
 export interface RoomLimits {
   /** Frames of the bridge kept for a client that is not there yet; the oldest go first. */
   readonly heldFrames: number

@@ -3,6 +3,7 @@ import type { HttpServers } from '../../base/http.ts'
 import type { Ids } from '../../base/ids.ts'
 import { openHub } from './hub.ts'
 
+/** Where the hub listens. */
 export interface RunHubOptions {
   readonly clock: Clock
   readonly ids: Ids

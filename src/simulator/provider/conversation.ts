@@ -12,17 +12,20 @@ export interface Conversation {
   readonly thinks: boolean
 }
 
+/** One turn of the conversation that a request holds. */
 export type Turn =
   | { readonly role: 'user'; readonly text: string; readonly images: number }
   | { readonly role: 'assistant'; readonly text: string; readonly calls: readonly CalledTool[] }
   | { readonly role: 'tool'; readonly name: string; readonly text: string }
 
+/** A call inside an answer of the conversation. */
 export interface CalledTool {
   readonly id: string
   readonly name: string
   readonly arguments: JsonObject
 }
 
+/** A tool the request offers. */
 export interface OfferedTool {
   readonly name: string
   readonly parameters: JsonObject

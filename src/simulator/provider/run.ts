@@ -25,12 +25,15 @@ export const SIMULATED_PROVIDERS = {
   mistral: { api: 'mistral-conversations', type: 'mistral', model: 'mistral-large-latest' },
 } as const satisfies Readonly<Record<string, Named>>
 
+/** The providers that can be simulated from the command line. */
 export type SimulatedProviderName = keyof typeof SIMULATED_PROVIDERS
 
+/** True for a name that `runProviderSimulator` knows. */
 export function isSimulatedProvider(name: string): name is SimulatedProviderName {
   return Object.hasOwn(SIMULATED_PROVIDERS, name)
 }
 
+/** Where the simulator listens and which key it takes. */
 export interface RunSimulatorOptions {
   readonly name: SimulatedProviderName
   readonly servers: HttpServers

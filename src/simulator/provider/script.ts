@@ -9,11 +9,13 @@ export const SIMULATED_APIS = [
   'google-generative-ai',
   'mistral-conversations',
 ] as const
+/** The APIs that are simulated. */
 export type SimulatedApi = (typeof SIMULATED_APIS)[number]
 
 /** What the simulator does with one request: answers it, or refuses it as the service does on a bad day. */
 export type ScriptedReply = ScriptedAnswer | ScriptedRefusal
 
+/** An answer the simulator gives. */
 export interface ScriptedAnswer {
   readonly blocks: readonly AnswerBlock[]
   /** Derived from the blocks when absent. */
@@ -22,6 +24,7 @@ export interface ScriptedAnswer {
   readonly delivery?: Delivery
 }
 
+/** A part of a scripted answer. */
 export type AnswerBlock =
   | { readonly type: 'text'; readonly text: string }
   /** Signed by the simulator unless a signature is given. */
@@ -30,6 +33,7 @@ export type AnswerBlock =
   | { readonly type: 'toolCall'; readonly name: string; readonly arguments: JsonObject | string; readonly id?: string }
   | { readonly type: 'refusal'; readonly refusal: string }
 
+/** Why a scripted answer ends. */
 export type AnswerStop = 'stop' | 'length' | 'tool-calls' | 'refusal' | 'stop-sequence'
 
 /**
@@ -66,6 +70,7 @@ export interface Delivery {
   readonly endAfterEvents?: number
 }
 
+/** The refusals that every API can give. */
 export type RefusalKind =
   | 'invalid-request'
   | 'authentication'
@@ -79,6 +84,7 @@ export type RefusalKind =
   | 'context-overflow'
   | 'content-filter'
 
+/** A refusal in the provider's own shape. */
 export interface ScriptedRefusal {
   readonly refuse: RefusalKind
   readonly message?: string

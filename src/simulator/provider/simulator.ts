@@ -39,6 +39,7 @@ const WIRES: Readonly<Record<SimulatedApi, ApiWire>> = {
   'mistral-conversations': mistralWire,
 }
 
+/** Which API, which models, and who answers. */
 export interface SimulatorOptions {
   readonly api: SimulatedApi
   readonly clock: Clock
@@ -71,6 +72,7 @@ export interface SimulatorOptions {
   readonly onEnd?: (request: SeenRequest) => void
 }
 
+/** A simulator that listens. */
 export interface ServedSimulator {
   readonly url: string
   /** What a client of the API takes as its base URL. */
@@ -79,6 +81,7 @@ export interface ServedSimulator {
   close(): Promise<void>
 }
 
+/** A model service in this process. */
 export interface ProviderSimulator {
   readonly api: SimulatedApi
   /** In order of arrival; entries are completed while their exchange goes on. */

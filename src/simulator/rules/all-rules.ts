@@ -13,4 +13,5 @@ export const ALL_RULES = {
   mistral: MISTRAL_RULES,
 } as const satisfies Readonly<Record<string, RuleTable>>
 
+/** The APIs that have rules. */
 export type RuleApi = keyof typeof ALL_RULES

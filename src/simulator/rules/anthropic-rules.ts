@@ -7,6 +7,7 @@ const VISION = 'platform.claude.com/docs/en/build-with-claude/vision#request-lim
 const CACHING = 'platform.claude.com/docs/en/build-with-claude/prompt-caching'
 const SDK = '@anthropic-ai/sdk 1.8.0 resources/messages/messages.d.ts'
 
+/** The rules of Anthropic's Messages API. */
 export const ANTHROPIC_RULES = {
   'body-object': { demand: 'The body is a JSON object.', source: MESSAGES, date: '2026-11-10' },
   'request-bytes': {

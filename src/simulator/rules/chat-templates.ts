@@ -57,6 +57,7 @@ const EVERY: readonly TemplateRule[] = [
   'template-channel-marks',
 ]
 
+/** The family of a model by its name; undefined for one that no template is known of. */
 export function templateFamilyOf(model: string): TemplateFamily | undefined {
   const families = Object.entries(TEMPLATE_FAMILIES) as [keyof typeof TEMPLATE_FAMILIES, Family][]
   return families.find(([, { models }]) => models.test(model))?.[0]

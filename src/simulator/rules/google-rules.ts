@@ -6,6 +6,7 @@ const SIGNATURES = 'ai.google.dev/gemini-api/docs/thought-signatures'
 const IMAGES = 'ai.google.dev/gemini-api/docs/image-understanding'
 const FUNCTIONS = 'ai.google.dev/gemini-api/docs/function-calling'
 
+/** The rules of Google's Gemini API. */
 export const GOOGLE_RULES = {
   'body-object': { demand: 'The body is a JSON object.', source: REFERENCE, date: '2026-10-29' },
   'valid-unicode': {

@@ -22,6 +22,7 @@ const MAX_BODY_BYTES = 20 * 1024 * 1024
 const MAX_IMAGES = 3000
 const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/webp', 'image/heic', 'image/heif']
 
+/** What only the check of Gemini requests has to know. */
 export interface GoogleOptions extends CheckOptions {
   /** From the URL. Absent: judged as the strictest family, Gemini 3. */
   readonly model?: string

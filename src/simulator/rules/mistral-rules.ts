@@ -8,6 +8,7 @@ const VISION = 'docs.mistral.ai/capabilities/vision'
 const ORDER = { type: 'invalid_request_message_order', code: '3230' }
 const SCHEMA = { status: 422, type: 'invalid_request_error' }
 
+/** The rules of Mistral's API. */
 export const MISTRAL_RULES = {
   'body-object': { demand: 'The body is a JSON object.', source: REFERENCE, date: '2026-09-09', ...SCHEMA },
   'valid-unicode': {

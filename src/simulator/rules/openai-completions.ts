@@ -32,6 +32,7 @@ const MAX_CALL_ID_CHARS = 40
 const MAX_IMAGES = 500
 const MAX_STOPS = 4
 
+/** Which server a Chat Completions request is for. */
 export interface CompletionsOptions extends CheckOptions {
   /** `compatible`: a local server with a strict chat template, which also knows fields OpenAI does not. */
   readonly dialect?: 'openai' | 'compatible'

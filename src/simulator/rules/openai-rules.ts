@@ -98,6 +98,7 @@ const SHARED = {
   },
 } as const satisfies RuleTable
 
+/** The rules of OpenAI's Responses. */
 export const OPENAI_RESPONSES_RULES = {
   ...SHARED,
   'input-present': {
@@ -177,6 +178,7 @@ export const OPENAI_RESPONSES_RULES = {
   },
 } as const satisfies RuleTable
 
+/** The rules of OpenAI's Chat Completions. */
 export const OPENAI_COMPLETIONS_RULES = {
   ...SHARED,
   'messages-present': {

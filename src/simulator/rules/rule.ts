@@ -18,8 +18,10 @@ export interface ProviderRule {
   readonly strictOnly?: true
 }
 
+/** Rules by name. */
 export type RuleTable = Readonly<Record<string, ProviderRule>>
 
+/** A rule that a request breaks, and where. */
 export interface RuleViolation {
   /** `api/rule`, as the docs list it. */
   readonly rule: string
@@ -46,6 +48,7 @@ export interface IssuedValues {
   reasoningBefore(itemId: string): string | undefined
 }
 
+/** What a check has to know besides the request. */
 export interface CheckOptions {
   readonly profile?: RuleProfile
   readonly issued?: IssuedValues

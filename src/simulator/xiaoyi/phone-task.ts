@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../../base/clock.ts'
 
+/** Where a task of the phone stands. */
 export type PhoneTaskState = 'undelivered' | 'running' | 'done' | 'timed-out' | 'superseded'
 
 /** One thing an agent did that a real phone would punish. `rule` names it; conformance cases refer to these names. */
@@ -10,6 +11,7 @@ export interface Violation {
   readonly at: number
 }
 
+/** The rules a phone holds an agent to. */
 export type Rule =
   | 'after-cancel'
   | 'after-final'

@@ -19,6 +19,7 @@ export interface PhoneControl {
 const STATES = new Set(['submitted', 'working', 'input-required', 'completed', 'canceled', 'failed', 'unknown'])
 const CONTROL_STATES = new Set(['cleared', 'canceled', 'failed', 'unknown'])
 
+/** What a phone notices. */
 export interface PhoneEvents {
   onChange?: (task: PhoneTask, frame: SeenFrame) => void
   onControl?: (control: PhoneControl) => void

@@ -1,9 +1,13 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts'
 
+/** Every form of a clear that was seen. */
 export const CLEAR_SHAPES = ['official', 'seed', 'params', 'snake', 'legacy', 'wrapped'] as const
+/** The name of one of them. */
 export type ClearShape = (typeof CLEAR_SHAPES)[number]
 
+/** Every form of a cancel that was seen. */
 export const CANCEL_SHAPES = ['official', 'seed', 'params', 'a2a', 'snake', 'legacy', 'wrapped'] as const
+/** The name of one of them. */
 export type CancelShape = (typeof CANCEL_SHAPES)[number]
 
 export interface RequestIds {

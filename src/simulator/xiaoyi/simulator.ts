@@ -20,6 +20,7 @@ import { cancelRequest, clearRequest, messageRequest, textPart, variablesPart, w
 import type { Switches } from './switches.ts'
 import { REAL_SERVICE } from './switches.ts'
 
+/** What a simulated XiaoYi service needs. */
 export interface XiaoyiSimulatorOptions {
   readonly clock: Clock
   readonly ids: Ids
@@ -31,6 +32,7 @@ export interface XiaoyiSimulatorOptions {
   readonly phoneLimits?: Partial<PhoneLimits>
 }
 
+/** How the phone says it. */
 export interface SayOptions {
   /** Which link carries it; default: the one opened last. */
   readonly via?: number

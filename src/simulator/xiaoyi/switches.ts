@@ -36,6 +36,7 @@ export interface Switches {
   pushCode: string
 }
 
+/** The switches as the real service behaves. */
 export const REAL_SERVICE: Switches = {
   evictionScope: 'endpoint',
   refuseWith: undefined,

@@ -6,6 +6,7 @@ import { CANCEL_SHAPES, CLEAR_SHAPES, textPart } from './requests.ts'
 import type { XiaoyiSimulator } from './simulator.ts'
 import type { Switches } from './switches.ts'
 
+/** What a phone in a terminal needs. */
 export interface TerminalPhoneOptions {
   /** Lines, without their ends. */
   readonly input: AsyncIterable<string>

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { Socket } from '../../base/sockets.ts'
 import type { ContractRunner } from './runner.ts'
 
+/** Two ends of one connection, for the suite. */
 export interface SocketPair {
   readonly left: Socket
   readonly right: Socket

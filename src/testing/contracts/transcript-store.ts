@@ -5,6 +5,7 @@ import { NO_USAGE, textOf, type AssistantMessage, type Message, type ToolResultM
 import type { ContractRunner } from './runner.ts'
 import type { Transcript, TranscriptStore } from '../../transcript/store.ts'
 
+/** A store and how to open it again, for the suite. */
 export interface StoreUnderTest {
   readonly store: TranscriptStore
   /** A second store over the same data, after the first was closed. Leave out when nothing outlives the store. */

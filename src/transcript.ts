@@ -1,0 +1,8 @@
+export { openTranscripts } from './app/transcripts.ts'
+export type { EditableTranscript, OpenTranscriptsOptions, Transcripts } from './app/transcripts.ts'
+export { createMemoryStore, type MemoryStoreOptions } from './transcript/memory-store.ts'
+export { checkTranscript, repairTranscript } from './transcript/check.ts'
+export type { RepairPorts, RepairReport, TranscriptReport } from './transcript/check.ts'
+export type { TranscriptLimits } from './transcript/limits.ts'
+export type { BlobReference } from './transcript/cap-tool-result.ts'
+export type { AppendOptions, RepairNote, Transcript, TranscriptContext, TranscriptStore } from './transcript/store.ts'

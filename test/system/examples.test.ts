@@ -1,0 +1,125 @@
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { spawn } from 'node:child_process'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { WebSocket } from 'ws'
+import { build, BuiltGateway, newHome, ROOT, run } from '../support/built-gateway.ts'
+
+const example = (name: string): string => join(ROOT, 'examples', name)
+const folders: string[] = []
+
+/** Somewhere without any package near it. */
+async function emptyFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'clew-plugins-'))
+  folders.push(folder)
+  return folder
+}
+
+beforeAll(build, 120_000)
+afterEach(async () => {
+  await Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true, force: true, maxRetries: 5 })))
+})
+
+describe('the examples of the library', () => {
+  it('start a gateway with a tool, a provider and a hook of their own', async () => {
+    const { code, output } = await run(process.execPath, [example('library/gateway.mjs')])
+    expect(code).toBe(0)
+    expect(output).toContain('> hello\nYou said: hello')
+    expect(output).toMatch(/It says \{"thrown":\[[12],[12],[12]\]\}/u)
+    expect(output).toContain('It says no dice that large in this house')
+  })
+
+  it('open a folder of transcripts, branch, label and read', async () => {
+    const folder = await emptyFolder()
+    const { code, output } = await run(process.execPath, [example('library/transcripts.mjs'), folder])
+    expect(code).toBe(0)
+    expect(output).toBe(
+      'in view: What is a clew? / Where does the word come from?\nlabels: the question\nstored entries: 5\nconversations: first\n',
+    )
+  })
+})
+
+describe('plugins of bridge.json', () => {
+  const files = ['dice.mjs', 'echo-provider.mjs', 'polite.mjs', 'stdin-channel.mjs']
+
+  it('import clew wherever they lie: a tool, a provider, hooks and a channel over stdin', async () => {
+    const folder = await emptyFolder()
+    for (const file of files) await cp(example(`plugins/${file}`), join(folder, file))
+    const home = await newHome({ model: 'echo/plain', plugins: files.map((file) => join(folder, file)) })
+    folders.push(home)
+    const child = spawn(process.execPath, [join(ROOT, 'dist/cli/main.js'), 'start', '--home', home, '--port', '0'], {
+      env: { PATH: process.env['PATH'] },
+    })
+    let output = ''
+    const said = (words: string): Promise<void> =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          if (output.includes(words)) resolve()
+        }
+        child.stdout.on('data', look)
+        child.once('exit', () => reject(new Error(`it ended: ${output}`)))
+        look()
+      })
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (piece: Buffer) => (output += piece.toString()))
+    try {
+      await said('is ready')
+      child.stdin.write('hello\n')
+      await said('You said: hello')
+      child.stdin.write('call dice {"count": 2}\n')
+      await said('[dice]')
+      await said('It says {"thrown":[')
+    } finally {
+      const ended = new Promise((resolve) => child.once('exit', resolve))
+      child.kill('SIGTERM')
+      expect(await ended).toBe(0)
+    }
+    const listed = await run(process.execPath, [join(ROOT, 'dist/cli/main.js'), 'tools', 'list', '--home', home])
+    expect(listed.output).toContain(`dice        ${join(folder, 'dice.mjs')}`)
+  })
+
+  it('that cannot be used stop the start with the reason', async () => {
+    const folder = await emptyFolder()
+    await writeFile(join(folder, 'broken.mjs'), 'import { nothing } from "clew"\nexport default {}\n')
+    const home = await newHome({ plugins: [join(folder, 'broken.mjs')] })
+    folders.push(home)
+    const { code, output } = await run(process.execPath, [join(ROOT, 'dist/cli/main.js'), 'start', '--home', home])
+    expect(code).toBe(1)
+    expect(output).toContain('PLUGIN_INVALID')
+    expect(output).toContain("does not provide an export named 'nothing'")
+  })
+})
+
+describe('the page of the browser example', () => {
+  it('sends what is typed and shows the answer', async () => {
+    const home = await newHome({})
+    folders.push(home)
+    const gateway = await BuiltGateway.start(home)
+    const before = Reflect.get(globalThis, 'WebSocket') as unknown
+    Reflect.set(globalThis, 'WebSocket', WebSocket)
+    try {
+      const { startChat } = (await import(example('browser/chat.js'))) as {
+        startChat: (parts: object) => { close(): void }
+      }
+      let submit: (event: { preventDefault(): void }) => Promise<void> = async () => undefined
+      const lines: { textContent: string; className: string }[] = []
+      const client = startChat({
+        url: `ws://127.0.0.1:${gateway.port}/ws`,
+        form: {
+          elements: { text: { value: 'What is 6 * 7?' } },
+          addEventListener: (_: string, listener: typeof submit) => (submit = listener),
+        },
+        log: { append: (line: (typeof lines)[number]) => lines.push(line) },
+        line: () => ({ textContent: '', className: '' }),
+      })
+      await submit({ preventDefault: () => undefined })
+      expect(lines[0]).toEqual({ textContent: 'What is 6 * 7?', className: 'user' })
+      expect(lines[1]?.textContent).toContain('42')
+      client.close()
+    } finally {
+      Reflect.set(globalThis, 'WebSocket', before)
+      await gateway.stop()
+    }
+  })
+})
