@@ -21,6 +21,8 @@ const CONTEXT_TOKENS = 131_072
 /** Templates without a tool and a system role: they get the safest form. */
 const NEEDS_SAFEST: ReadonlySet<string> = new Set(['google-gemma-2-2b-it.jinja'])
 
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+
 try {
   process.exitCode = (await run()) ? 0 : 1
 } catch (thrown) {

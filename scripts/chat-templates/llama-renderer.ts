@@ -71,6 +71,10 @@ async function start({ root, model }: LlamaOptions, template: string): Promise<{
     ],
     { stdio: 'ignore', env: { GGML_BACKEND_PATH: join(libraries, BACKEND), HOME: root } },
   )
+  // A run that is stopped takes its server with it.
+  const kill = (): boolean => child.kill('SIGKILL')
+  process.once('exit', kill)
+  child.once('exit', () => process.removeListener('exit', kill))
   const url = `http://127.0.0.1:${port}`
   for (let attempt = 0; attempt < READY_ATTEMPTS && child.exitCode === null; attempt++) {
     if (await isReady(url)) return { child, url }
