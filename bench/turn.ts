@@ -81,6 +81,7 @@ async function openParts(model: TurnModel, past: number): Promise<TurnParts> {
     tools: createToolRunner({ registry, clock: systemClock }),
     hooks: createHookRunner({ sources: [], clock: systemClock }),
     counter: createTokenCounter(),
+    savings: { cleaned: () => [], measured: () => [] },
     spending: { check: () => undefined, record: () => [] },
     windows: new LearnedWindows(systemClock),
     clock: systemClock,

@@ -135,7 +135,7 @@ function createGateway(
   { clock, ids, log }: Platform,
   { config, agent, storage, metrics, ownChannels }: GatewayDeps,
 ): Gateway {
-  const { journal, directory, delivery, control, sessionsFile, transcripts, usage, windows } = storage
+  const { journal, directory, delivery, control, sessionsFile, transcripts, usage, cleanups, windows } = storage
   const firstModel = (key: SessionKey): TurnModel => agent.modelsFor(directory.settingsOf(key))[0]
   const gateway: Gateway = new Gateway({
     clock,
@@ -161,6 +161,7 @@ function createGateway(
         activity: () => gateway.activity(),
         providerLoad: () => gateway.providerLoad(),
         replies: () => delivery.counts(),
+        netTokensSaved: () => cleanups.total().netTokensSaved,
       },
     ),
     converse: (message, context) =>
@@ -171,6 +172,7 @@ function createGateway(
         transcripts,
         agent,
         usage,
+        cleanups,
         windows,
         spending: config.budget,
       }),
@@ -182,6 +184,8 @@ function createGateway(
       sessionsFile,
       providers: agent.providers,
       modelsFor: (record) => agent.modelsFor(record),
+      transcripts,
+      cleanups,
       gateway: () => gateway,
       queueMode: config.queue.mode,
     }),

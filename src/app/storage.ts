@@ -7,6 +7,7 @@ import type { DeliveryFate, Reply } from '../core/inbound.ts'
 import { Delivery } from '../gateway/delivery.ts'
 import { SessionControl } from '../session/control.ts'
 import { SessionDirectory } from '../session/directory.ts'
+import { CleanupLedger } from '../session/cleanup-ledger.ts'
 import { LearnedWindows } from '../session/learned-windows.ts'
 import { ExportHistory, SessionsFile } from '../session/sessions-file.ts'
 import { UsageLedger } from '../session/usage-ledger.ts'
@@ -27,6 +28,7 @@ export interface Storage {
   readonly directory: SessionDirectory
   readonly delivery: Delivery
   readonly usage: UsageLedger
+  readonly cleanups: CleanupLedger
   readonly windows: LearnedWindows
   /** Kept while the channel is switched off, too. */
   readonly xiaoyi: XiaoyiState
@@ -96,6 +98,7 @@ async function openLocked(
   const history = new ExportHistory()
   const topic = new TranscriptTopic()
   const usage = new UsageLedger(clock)
+  const cleanups = new CleanupLedger()
   const windows = new LearnedWindows(clock)
   const xiaoyi = new XiaoyiState()
   const delivery = new Delivery({
@@ -114,7 +117,7 @@ async function openLocked(
     files,
     log,
     directory: paths.journal,
-    topics: [directory, history, delivery, usage, windows, xiaoyi, topic],
+    topics: [directory, history, delivery, usage, cleanups, windows, xiaoyi, topic],
     fence: () => lock.lost(),
     onFailed: (error) => options.onJournalFailed(error),
   })
@@ -142,12 +145,24 @@ async function openLocked(
     directory,
     transcripts,
     log,
-    forgetUsage: (sessionId) => usage.forget(sessionId),
+    forgetUsage: (sessionId) => [usage.forget(sessionId), cleanups.forget(sessionId)],
     maxArchivedPerSession: MAX_ARCHIVED_PER_SESSION,
     onLeaving: (key, sessionId, reason) => tellLeaving(options.hooks, { session: key, sessionId }, reason),
   })
   const unwrittenEntries = (): Iterable<unknown> => topic.snapshot()
-  return { journal, directory, delivery, usage, windows, xiaoyi, sessionsFile, transcripts, control, unwrittenEntries }
+  return {
+    journal,
+    directory,
+    delivery,
+    usage,
+    cleanups,
+    windows,
+    xiaoyi,
+    sessionsFile,
+    transcripts,
+    control,
+    unwrittenEntries,
+  }
 }
 
 /** Hooks hear of it before it happens and after; neither can prevent it. */

@@ -228,6 +228,7 @@ export class Conversations {
         signal,
         tellAnswer,
         emit: async (event) => {
+          metrics.happened(event.event)
           // A turn that was left may still be on its way out: nothing of it may follow its answer.
           if (delivery.isOpen(message.run)) show(event, message)
         },

@@ -11,6 +11,7 @@ import { requestRecords } from '../history/request-record.ts'
 import { activeEntries } from '../history/view.ts'
 import type { CountMessages } from '../history/view-tokens.ts'
 import type { Providers } from '../provider/registry.ts'
+import type { CleanupLedger } from '../session/cleanup-ledger.ts'
 import type { SessionControl } from '../session/control.ts'
 import type { AgentParts } from '../session/converse.ts'
 import type { SessionDirectory } from '../session/directory.ts'
@@ -22,6 +23,7 @@ import { findStoredResult } from '../turn/stored-result.ts'
 import { countFor } from '../turn/count-messages.ts'
 import { undoLatestCleanup } from '../turn/undo-cleanup.ts'
 import { describeRequest } from './describe-request.ts'
+import { describeSteps } from './describe-steps.ts'
 import type { Gateway } from './gateway.ts'
 import type { GatewayApi } from './http.ts'
 
@@ -32,6 +34,7 @@ export interface ApiStorage {
   readonly transcripts: TranscriptStore
   readonly sessionsFile: SessionsFile
   readonly usage: UsageLedger
+  readonly cleanups: CleanupLedger
 }
 
 export interface ApiDeps {
@@ -60,7 +63,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
       const limit = Math.min(query.limit ?? 50, maxList)
       const { sessions, total, nextCursor } = directory.list({ ...query, limit, ...(caller && { caller }) })
       return {
-        sessions: sessions.map(({ key, record }) => rowOf(key, record)),
+        sessions: sessions.map(({ key, record }) => ({ ...rowOf(key, record), ...cleanupOf(storage, record) })),
         count: sessions.length,
         total,
         ...(nextCursor === undefined ? {} : { nextCursor }),
@@ -82,6 +85,8 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
           activity: gateway.sessionActivity(row.key),
           requests: requestRecords(branch).length,
           usage: { ...storage.usage.ofSession(row.record.sessionId) },
+          cleanup: { ...storage.cleanups.ofSession(row.record.sessionId) },
+          steps: describeSteps(branch),
           repairs: transcript.repairs.map((note) => ({ ...note })),
           messages: messages.slice(-(query.limit ?? 1_000)).map((entry) => ({
             ...messageView(entry),
@@ -89,6 +94,16 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
             ...(active.has(entry) ? {} : { summarised: true }),
           })),
         }
+      } finally {
+        await transcript.close()
+      }
+    },
+    async steps(key, caller) {
+      const row = findRow(storage, key, caller)
+      const transcript = await transcripts.open(row.record.sessionId, NEVER)
+      try {
+        const steps = describeSteps(await transcript.branch())
+        return { key: row.key, cleanup: { ...storage.cleanups.ofSession(row.record.sessionId) }, steps }
       } finally {
         await transcript.close()
       }
@@ -143,7 +158,7 @@ async function restoreView(
   try {
     const undone = await (compaction
       ? restoreSummarised(transcript, await countFor(agent.modelsFor(record)[0], agent))
-      : restoreCleaned(transcript))
+      : restoreCleaned({ transcript, savings: storage.cleanups.accountOf(record.sessionId) }))
     if (undone !== undefined) return { success: true, key, ...undone }
     const what = compaction ? 'compaction' : 'cleanup'
     throw new GatewayError('FIELD_INVALID', `there is no ${what} left to undo in this session`, { field: 'key' })
@@ -152,8 +167,8 @@ async function restoreView(
   }
 }
 
-async function restoreCleaned(transcript: Transcript): Promise<JsonObject | undefined> {
-  const stepId = await undoLatestCleanup(transcript)
+async function restoreCleaned(deps: Parameters<typeof undoLatestCleanup>[0]): Promise<JsonObject | undefined> {
+  const stepId = await undoLatestCleanup(deps)
   if (stepId === undefined) return undefined
   return { stepId, message: `the rounds of step ${stepId} are in the model's view again` }
 }
@@ -178,6 +193,12 @@ function findRow({ directory }: ApiStorage, key: string, caller: Caller | undefi
 
 function rowOf(key: SessionKey, record: SessionRecord): JsonObject {
   return { key, ...(record as unknown as JsonObject) }
+}
+
+/** What cleanups saved, where there were any. */
+function cleanupOf({ cleanups }: ApiStorage, { sessionId }: SessionRecord): JsonObject {
+  const totals = cleanups.ofSession(sessionId)
+  return totals.steps === 0 && totals.netTokensSaved === 0 ? {} : { cleanup: { ...totals } }
 }
 
 function messageView(entry: MessageEntry): JsonObject {

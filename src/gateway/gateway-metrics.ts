@@ -1,10 +1,12 @@
 import { SECONDS_BUCKETS, type Metrics } from '../base/metrics.ts'
+import type { TurnEvent } from '../core/event.ts'
 import type { ProviderLoad } from '../session/turn-slots.ts'
 import type { DeliveryState } from './run-table.ts'
 
 export interface GatewayMetrics {
   messageAccepted(channel: string): void
   turnEnded(outcome: string, seconds: number): void
+  happened(event: TurnEvent): void
 }
 
 /** What the gauges are read from when somebody asks. */
@@ -13,6 +15,8 @@ export interface GatewayGauges {
   activity(): { readonly running: number; readonly queued: number }
   providerLoad(): ReadonlyMap<string, ProviderLoad>
   replies(): Readonly<Record<DeliveryState, number>>
+  /** What all cleanups saved, less what they cost in prompt caches. */
+  netTokensSaved(): number
 }
 
 export interface GatewayLabels {
@@ -43,6 +47,22 @@ export function createGatewayMetrics(
     help: 'From the start of a turn to its end.',
     buckets: SECONDS_BUCKETS,
   })
+  const cleanedSteps = metrics.counter({
+    name: 'clew_cleanup_steps_total',
+    help: 'Finished steps that were cleaned up.',
+  })
+  const cleanedMessages = metrics.counter({
+    name: 'clew_cleanup_messages_total',
+    help: 'Messages that cleanups took out of the model’s view.',
+  })
+  const savedTokens = metrics.counter({
+    name: 'clew_cleanup_tokens_saved_total',
+    help: 'Tokens by which cleanups made contexts smaller, cache effects not counted.',
+  })
+  const netTokens = metrics.gauge({
+    name: 'clew_cleanup_net_tokens_saved',
+    help: 'What cleanups saved over all requests less what writing prompt caches again cost, in tokens at the price of fresh input.',
+  })
   const sessions = metrics.gauge({ name: 'clew_sessions', help: 'Sessions in the index.' })
   const running = metrics.gauge({ name: 'clew_turns_running', help: 'Turns running now.' })
   const queued = metrics.gauge({ name: 'clew_messages_queued', help: 'Messages waiting for their turn.' })
@@ -63,6 +83,7 @@ export function createGatewayMetrics(
   })
   metrics.onCollect(() => {
     sessions.set(gauges.sessions())
+    netTokens.set(gauges.netTokensSaved())
     const activity = gauges.activity()
     running.set(activity.running)
     queued.set(activity.queued)
@@ -77,6 +98,12 @@ export function createGatewayMetrics(
   })
   return {
     messageAccepted: (channel) => accepted.increase(1, { channel }),
+    happened: (event) => {
+      if (event.type !== 'step-cleanup-completed' || event.cleanedMessages === 0) return
+      cleanedSteps.increase(event.steps?.length ?? 1)
+      cleanedMessages.increase(event.cleanedMessages)
+      savedTokens.increase(event.tokensSaved)
+    },
     turnEnded: (outcome, took) => {
       turns.increase(1, { outcome })
       seconds.observe(took)

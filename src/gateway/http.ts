@@ -18,6 +18,8 @@ export interface GatewayApi {
   /** A caller gets to see what it may; without one it is the operator. */
   list(query: ListQuery, caller?: Caller): Promise<JsonObject>
   show(key: string, query: ShowQuery, caller?: Caller): Promise<JsonObject>
+  /** What was asked, done and answered, step by step. */
+  steps(key: string, caller?: Caller): Promise<JsonObject>
   /** A tool result as the tool gave it, by the id of a blob, a call or an entry. */
   blob(key: string, id: string, caller?: Caller): Promise<JsonObject>
   reset(key: string, caller?: Caller): Promise<JsonObject>
@@ -121,6 +123,7 @@ function createRoutes({ api, metrics }: HttpParts): readonly Route[] {
       path: /^\/api\/sessions\/([^/]+)\/blobs\/([^/]+)$/u,
       answer: async ({ name, second, caller }) => json(await api.blob(name, second, caller)),
     },
+    { method: 'GET', path: action('steps'), answer: async ({ name, caller }) => json(await api.steps(name, caller)) },
     { method: 'DELETE', path: session, answer: async ({ name, caller }) => json(await api.delete(name, caller)) },
     { method: 'POST', path: action('reset'), answer: async ({ name, caller }) => json(await api.reset(name, caller)) },
     {

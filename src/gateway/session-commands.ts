@@ -1,10 +1,15 @@
 import type { Journal } from '../base/journal.ts'
+import { NEVER } from '../base/never.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { SessionId } from '../core/ids.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
+import { sizeOfHistory } from '../history/request-record.ts'
 import type { Providers } from '../provider/registry.ts'
 import type { AgentParts } from '../session/converse.ts'
+import type { CleanupLedger } from '../session/cleanup-ledger.ts'
 import type { SessionDirectory } from '../session/directory.ts'
 import type { SessionsFile } from '../session/sessions-file.ts'
+import type { TranscriptStore } from '../transcript/store.ts'
 import type { CommandParts } from './command-answers.ts'
 import type { Gateway } from './gateway.ts'
 
@@ -14,6 +19,8 @@ export interface SessionCommandDeps {
   readonly sessionsFile: SessionsFile
   readonly providers: Providers
   readonly modelsFor: AgentParts['modelsFor']
+  readonly transcripts: TranscriptStore
+  readonly cleanups: CleanupLedger
   /** Asked when a command runs: the gateway itself needs the commands to be made. */
   gateway(): Pick<Gateway, 'sessionActivity'>
   readonly queueMode: string
@@ -27,15 +34,38 @@ export function createSessionCommands(deps: SessionCommandDeps): CommandParts {
   }
 }
 
-function describeSession(message: AcceptedMessage, deps: SessionCommandDeps): string {
+async function describeSession(message: AcceptedMessage, deps: SessionCommandDeps): Promise<string> {
   const { running, queued } = deps.gateway().sessionActivity(message.key)
   const model = deps.modelsFor(deps.directory.settingsOf(message.key))[0].name
+  const record = deps.directory.get(message.key)
   return [
     `session ${message.key}`,
     `model ${model}`,
     running === null ? 'nothing runs' : 'an answer is being worked on',
-    `${queued} waiting (${deps.queueMode} mode)`,
+    queued === 0 ? `queue empty (mode: ${deps.queueMode})` : `${queued} waiting (mode: ${deps.queueMode})`,
+    ...(record === undefined ? [] : await describeContext(record.sessionId, deps)),
   ].join('\n')
+}
+
+async function describeContext(
+  sessionId: SessionId,
+  { transcripts, cleanups }: SessionCommandDeps,
+): Promise<readonly string[]> {
+  const transcript = await transcripts.open(sessionId, NEVER)
+  try {
+    const { messages, tokens } = sizeOfHistory((await transcript.context()).entries)
+    const { steps, messages: hidden, tokensSaved, netTokensSaved, netBasis } = cleanups.ofSession(sessionId)
+    return [
+      `context about ${tokens} tokens in ${messages} messages (estimated)`,
+      ...(steps === 0 && netTokensSaved === 0
+        ? []
+        : [
+            `cleaned up ${hidden} messages of ${steps} steps, ${tokensSaved} tokens saved; net of cache effects ${netTokensSaved} so far (${netBasis})`,
+          ]),
+    ]
+  } finally {
+    await transcript.close()
+  }
 }
 
 /** Durable, per session, and stronger than the configuration until `/model default`. */

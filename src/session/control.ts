@@ -12,8 +12,8 @@ export interface SessionControlParts {
   readonly transcripts: TranscriptStore
   readonly log: Log
   readonly maxArchivedPerSession: number
-  /** What was spent on a conversation goes with it. */
-  forgetUsage(sessionId: SessionId): JournalRecord
+  /** What was counted for a conversation goes with it. */
+  forgetUsage(sessionId: SessionId): readonly JournalRecord[]
   /** Before a conversation goes; undefined when nobody wants to know. Must not throw. */
   onLeaving(key: SessionKey, sessionId: SessionId, reason: 'reset' | 'delete'): Promise<void> | undefined
 }
@@ -89,7 +89,7 @@ export class SessionControl {
     await transcripts.remove(record.sessionId)
     for (const { sessionId } of record.archived ?? []) await transcripts.remove(sessionId)
     const ids = [record.sessionId, ...(record.archived ?? []).map(({ sessionId }) => sessionId)]
-    await journal.commit([directory.remove(key), ...alongside(), ...ids.map((id) => this.#parts.forgetUsage(id))])
+    await journal.commit([directory.remove(key), ...alongside(), ...ids.flatMap((id) => this.#parts.forgetUsage(id))])
   }
 
   /** Brings an archived conversation back; the present one takes its place in the archive. */

@@ -13,6 +13,7 @@ import type { Instruction, ModelWindows, TurnModel, TurnParts, TurnSettings } fr
 import { runTurn } from '../turn/turn.ts'
 import { parseSlash } from './commands.ts'
 import type { SessionDirectory, SessionSettings } from './directory.ts'
+import type { CleanupLedger } from './cleanup-ledger.ts'
 import type { SpendingLimits, UsageLedger } from './usage-ledger.ts'
 
 /** What answers, as far as a conversation has to know it. */
@@ -41,6 +42,7 @@ export interface ConverseParts {
   readonly transcripts: TranscriptStore
   readonly agent: AgentParts
   readonly usage: UsageLedger
+  readonly cleanups: CleanupLedger
   readonly spending: SpendingLimits
   readonly windows: ModelWindows
 }
@@ -103,7 +105,7 @@ function turnParts(
   record: SessionRecord,
   transcript: Transcript,
   conversation: Conversation,
-  { agent, clock, log, usage, spending, windows }: ConverseParts,
+  { agent, clock, log, usage, cleanups, spending, windows }: ConverseParts,
 ): TurnParts {
   const { key, run } = message
   const { sessionId } = record
@@ -123,6 +125,7 @@ function turnParts(
     clock,
     log: log.child({ session: key, run }),
     windows,
+    savings: cleanups.accountOf(sessionId),
     spending: {
       check: () => usage.check(sessionId, spending),
       record: (...paid) => usage.record(sessionId, ...paid),

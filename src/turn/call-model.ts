@@ -1,9 +1,12 @@
 import { GrowingText } from '../base/growing-text.ts'
+import type { JournalRecord } from '../base/journal.ts'
 import type { LogFacts } from '../base/log.ts'
 import { GatewayError, toGatewayError, type ErrorCode } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
 import { NO_USAGE, textOf, type AssistantMessage, type Usage } from '../core/message.ts'
 import { causeOf } from '../core/turn-stopped.ts'
+import { cachePricesOf } from '../history/cache-cost.ts'
+import { cleanupEffect } from '../history/cleanup-effect.ts'
 import { exceedsWindowWithoutHistory, shouldCompact } from '../history/compaction.ts'
 import { MAX_LENGTH_REFUSALS } from '../history/overflow.ts'
 import type { ToolSpec } from '../provider/provider.ts'
@@ -322,7 +325,13 @@ async function appendAnswer(
 ): Promise<AssistantMessage> {
   const stored = await parts.transcript.append(
     [...request.drafts(), { type: 'message', message, stepId: round.run, round: round.round }],
-    { alongside: [...parts.spending.record(message.usage), ...parts.windows.confirm(request.model)] },
+    {
+      alongside: [
+        ...parts.spending.record(message.usage),
+        ...parts.windows.confirm(request.model),
+        ...savingsOf(request, message, parts),
+      ],
+    },
   )
   const entry = stored.at(-1)
   if (entry === undefined) throw new GatewayError('INTERNAL', 'the transcript stored nothing')
@@ -330,6 +339,17 @@ async function appendAnswer(
   // The guard may have taken invalid calls out, or a hook the whole answer: what is stored is what counts.
   if (entry.type === 'message' && entry.message.role === 'assistant') return entry.message
   return { ...message, content: message.content.filter((block) => block.type !== 'toolCall') }
+}
+
+/** What the cleanups in force did to this request, by what the provider reports of its cache. */
+function savingsOf(
+  { model, input }: PreparedRequest,
+  { usage, timestamp }: AssistantMessage,
+  { savings }: TurnParts,
+): readonly JournalRecord[] {
+  const { ttlMs } = input.budget.pruning
+  const effect = cleanupEffect(input.entries, usage, { prices: cachePricesOf(model.prices), now: timestamp, ttlMs })
+  return effect === undefined ? [] : savings.measured(effect)
 }
 
 interface CutAnswer {

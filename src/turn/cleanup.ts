@@ -41,7 +41,10 @@ export async function cleanStep(
   })
   const drafts = draftsOf(plan, stepId, entries, parts)
   // A summary that is not used has been paid for too.
-  const alongside = chosen.paid.length === 0 ? [] : parts.spending.record(...chosen.paid)
+  const alongside = [
+    ...(chosen.paid.length === 0 ? [] : parts.spending.record(...chosen.paid)),
+    ...(plan.kind === 'clean' ? parts.savings.cleaned(changeOf(plan)) : []),
+  ]
   if (drafts.length > 0 || alongside.length > 0) await transcript.append(drafts, { alongside })
   if (plan.kind === 'skipped' && plan.reason === 'already cleaned') return undefined
   return toEvent(stepId, plan)
@@ -73,6 +76,10 @@ function draftsOf(
   const waits = plan.reason === 'the cache is warm' || plan.reason === 'below the minimum'
   const isNew = settings.cleanup.policy === 'cache-aware' && waits && !deferredSteps(entries).includes(stepId)
   return isNew ? [deferredDraft(stepId)] : []
+}
+
+function changeOf({ records, stats }: Extract<CleanupPlan, { readonly kind: 'clean' }>) {
+  return { steps: records.length, messages: stats.cleanedMessages, tokensSaved: stats.tokensSaved }
 }
 
 function recordDrafts(record: CleanupRecord): readonly EntryDraft[] {

@@ -24,7 +24,7 @@ export async function runMaintenance(
         : `Cleaned ${messages} messages of ${events.length} steps; saved about ${saved} tokens. /restore brings the latest back.`
     }
     case 'restore': {
-      const stepId = await undoLatestCleanup(parts.transcript, run)
+      const stepId = await undoLatestCleanup(parts, run)
       return stepId === undefined ? 'There is no cleanup to undo.' : `The working steps of ${stepId} are in view again.`
     }
     case 'compact': {

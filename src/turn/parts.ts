@@ -7,6 +7,7 @@ import type { UserBlock, Usage } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { TokenCounter } from '../core/token-counter.ts'
 import type { PruningSettings } from '../history/budget.ts'
+import type { CleanupEffect } from '../history/cleanup-effect.ts'
 import type { CleanupRules } from '../history/cleanup-strategy.ts'
 import type { CompactionSettings } from '../history/compaction.ts'
 import type { HookRunner } from '../hook/runner.ts'
@@ -92,6 +93,18 @@ export interface Spending {
   record(...usages: readonly Usage[]): readonly JournalRecord[]
 }
 
+/** Keeps count of what cleanups save; each answer is to be committed with what it tells of. */
+export interface SavingsAccount {
+  /** Below 0 for what was restored. */
+  cleaned(change: {
+    readonly steps: number
+    readonly messages: number
+    readonly tokensSaved: number
+  }): readonly JournalRecord[]
+  /** What the cleanups in force did to one request. */
+  measured(effect: CleanupEffect): readonly JournalRecord[]
+}
+
 export interface TurnParts {
   readonly session: SessionKey
   readonly sessionId: SessionId
@@ -103,6 +116,7 @@ export interface TurnParts {
   readonly hooks: HookRunner
   readonly counter: TokenCounter
   readonly spending: Spending
+  readonly savings: SavingsAccount
   readonly windows: ModelWindows
   readonly clock: Clock
   readonly log: Log

@@ -2,29 +2,34 @@ import { isRecord } from '../base/json.ts'
 import type { Entry, EntryDraft, MessageEntry } from '../core/entry.ts'
 import type { RunId } from '../core/ids.ts'
 import { latestCleanup, RESTORE_ENTRY_TYPE } from '../history/cleanup-records.ts'
-import type { Transcript } from '../transcript/store.ts'
+import type { TurnParts } from './parts.ts'
 
 /**
  * Brings the latest hidden rounds back into view; undefined when nothing is hidden. A command that a restart runs again
  * (`run`) undoes what it undid before, not one more.
  */
-export async function undoLatestCleanup(transcript: Transcript, run?: RunId): Promise<string | undefined> {
+export async function undoLatestCleanup(
+  { transcript, savings }: Pick<TurnParts, 'transcript' | 'savings'>,
+  run?: RunId,
+): Promise<string | undefined> {
   const { entries } = await transcript.context()
   const done = run === undefined ? undefined : restoredBy(entries, run)
   if (done !== undefined) return done
   const latest = latestCleanup(entries)
   if (latest === undefined) return undefined
-  const { stepId } = latest.record
-  const hidden = new Set(latest.record.hidden)
+  const { stepId, hidden: ids, tokensBefore, tokensAfter } = latest.record
+  const hidden = new Set(ids)
   const originals = entries.filter((entry): entry is MessageEntry => entry.type === 'message' && hidden.has(entry.id))
-  await transcript.append([
+  const drafts: readonly EntryDraft[] = [
     {
       type: 'custom',
       customType: RESTORE_ENTRY_TYPE,
       data: { cleanup: latest.id, stepId, ...(run === undefined ? {} : { run }) },
     },
     ...originals.flatMap(mirrorOf),
-  ])
+  ]
+  const change = { steps: -1, messages: -ids.length, tokensSaved: tokensAfter - tokensBefore }
+  await transcript.append(drafts, { alongside: savings.cleaned(change) })
   return stepId
 }
 

@@ -124,3 +124,70 @@ describe('every request', () => {
     }
   })
 })
+
+describe('steps as data', () => {
+  it('have title, times, rounds, results and what was hidden, on their own and with the session', async () => {
+    const { gateway } = await cleanedGateway()
+    const client = await gateway.connect()
+    await client.ask({ id: '2', content: 'hello\nthere', session: 's' })
+    const { steps } = (await gateway.api('/api/sessions/s/steps')) as { steps: Record<string, unknown>[] }
+    expect(steps).toMatchObject([
+      {
+        title: TASK,
+        instructionText: TASK,
+        outcome: 'completed',
+        rounds: [
+          {
+            hidden: true,
+            llmResponse: { toolCalls: [{ name: 'calculator' }], stopReason: 'toolUse', model: 'demo/demo' },
+            toolCallResults: [{ toolName: 'calculator', isError: true }],
+          },
+          { hidden: true, toolCallResults: [{ isError: false, text: '84' }] },
+          { llmResponse: { toolCalls: [], stopReason: 'stop' }, toolCallResults: [] },
+        ],
+        cleanup: { cleanedMessages: 4, estimated: true },
+      },
+      { title: 'hello', instructionText: 'hello\nthere', outcome: 'completed', rounds: [{ toolCallResults: [] }] },
+    ])
+    const [first] = steps
+    expect(first?.['result']).toContain('84')
+    expect(Number(first?.['endTime'])).toBeGreaterThan(Number(first?.['startTime']))
+    expect((await gateway.api('/api/sessions/s'))['steps']).toEqual(steps)
+  })
+
+  it('say how they ended without an answer', async () => {
+    const gateway = await openGateway({ config: { task: { max_rounds: 1 } } })
+    const client = await gateway.connect()
+    await client.ask({ id: '1', content: TASK, session: 's' })
+    const { steps } = (await gateway.api('/api/sessions/s/steps')) as { steps: Record<string, unknown>[] }
+    expect(steps).toMatchObject([{ outcome: 'round-limit' }])
+    expect(steps[0]).not.toHaveProperty('result')
+  })
+})
+
+describe('what cleanups saved in all', () => {
+  it('is in /status, the list, the session and the metrics, with the net, and goes down with /restore', async () => {
+    const { gateway, data } = await cleanedGateway()
+    const client = await gateway.connect()
+    await client.ask({ id: '2', content: 'thanks', session: 's' })
+    const saved = data['tokens_saved'] ?? 0
+    // The demo model has no cache: what is hidden is saved in every request.
+    const totals = { steps: 1, messages: 4, tokensSaved: saved, netTokensSaved: saved, netBasis: 'estimated' }
+    expect(await gateway.api('/api/sessions')).toMatchObject({ sessions: [{ cleanup: totals }] })
+    expect(await gateway.api('/api/sessions/s')).toMatchObject({ cleanup: totals })
+    const status = String((await client.ask({ id: '3', content: '/status', session: 's' }))['content'])
+    expect(status).toMatch(/^context about \d+ tokens in 4 messages \(estimated\)$/mu)
+    expect(status).toContain(
+      `cleaned up 4 messages of 1 steps, ${saved} tokens saved; net of cache effects ${saved} so far (estimated)`,
+    )
+    const metrics = gateway.house.metrics.expose()
+    expect(metrics).toContain('clew_cleanup_steps_total 1')
+    expect(metrics).toContain('clew_cleanup_messages_total 4')
+    expect(metrics).toContain(`clew_cleanup_tokens_saved_total ${saved}`)
+    expect(metrics).toContain(`clew_cleanup_net_tokens_saved ${saved}`)
+    await client.ask({ id: '4', content: '/restore', session: 's' })
+    expect(await gateway.api('/api/sessions/s')).toMatchObject({
+      cleanup: { steps: 0, messages: 0, tokensSaved: 0, netTokensSaved: saved },
+    })
+  })
+})

@@ -96,7 +96,7 @@ export class GatewayCore {
       directory,
       transcripts: noTranscripts,
       log: silentLog,
-      forgetUsage: () => ({ topic: 'usage', data: null }),
+      forgetUsage: () => [{ topic: 'usage', data: null }],
       maxArchivedPerSession: 10,
       onLeaving: async () => undefined,
     })
@@ -118,7 +118,7 @@ export class GatewayCore {
         turns: { total: 4, perProvider: 4, perAccount: 4 },
       },
       queueMode: options.queueMode ?? 'queue',
-      metrics: { messageAccepted: () => undefined, turnEnded: () => undefined },
+      metrics: { messageAccepted: () => undefined, turnEnded: () => undefined, happened: () => undefined },
       async converse(message, { signal }) {
         onTurn?.(message, 'start')
         try {

@@ -115,6 +115,7 @@ function renderSession(shown: JsonObject): string[] {
     ['id', text(session['sessionId'])],
     ['updated', new Date(Number(session['updatedAt'])).toISOString()],
     ['requests', `${Number(shown['requests'] ?? 0)}`],
+    ...cleanupRow(shown['cleanup']),
     ...(Array.isArray(session['archived'])
       ? session['archived']
           .filter(isRecord)
@@ -123,6 +124,14 @@ function renderSession(shown: JsonObject): string[] {
   ])
   const messages = Array.isArray(shown['messages']) ? shown['messages'].filter(isRecord) : []
   return [...head, '', ...messages.flatMap(renderMessage)]
+}
+
+function cleanupRow(cleanup: unknown): string[][] {
+  if (!isRecord(cleanup) || (cleanup['steps'] === 0 && cleanup['netTokensSaved'] === 0)) return []
+  const number = (name: string): string => `${Number(cleanup[name] ?? 0)}`
+  const net = `net of cache effects ${number('netTokensSaved')} so far (${text(cleanup['netBasis'])})`
+  const saved = `${number('messages')} messages of ${number('steps')} steps, ${number('tokensSaved')} tokens saved`
+  return [['cleanup', `${saved}; ${net}`]]
 }
 
 function renderMessage(message: Record<string, unknown>): string[] {

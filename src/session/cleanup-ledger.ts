@@ -1,0 +1,88 @@
+import type { JournalRecord, JournalTopic } from '../base/journal.ts'
+import { isRecord } from '../base/json.ts'
+import type { SessionId } from '../core/ids.ts'
+import type { SavingsAccount } from '../turn/parts.ts'
+
+/** What the cleanups of a conversation come to. */
+export interface CleanupTotals {
+  /** In force: cleaned and not restored. */
+  readonly steps: number
+  readonly messages: number
+  readonly tokensSaved: number
+  /** Over all requests so far, less what writing prompt caches again cost; in tokens at the price of fresh input. */
+  readonly netTokensSaved: number
+  /** `measured` when every number in the net was counted. */
+  readonly netBasis: 'measured' | 'estimated'
+}
+
+const TOPIC = 'cleanups'
+const SESSIONS_KEPT = 100_000
+const NOTHING: CleanupTotals = { steps: 0, messages: 0, tokensSaved: 0, netTokensSaved: 0, netBasis: 'measured' }
+
+/**
+ * What cleanups saved, per session. An entry is committed together with the cleanup or the answer it belongs to. Records
+ * carry totals, not differences: applying one twice changes nothing.
+ */
+export class CleanupLedger implements JournalTopic {
+  readonly name = TOPIC
+  readonly #sessions = new Map<SessionId, CleanupTotals>()
+
+  apply(data: unknown): void {
+    if (!isRecord(data) || typeof data['session'] !== 'string') return
+    const session = data['session'] as SessionId
+    const { totals } = data
+    if (totals !== null && !isTotals(totals)) return
+    // The ones not used for longest come first and are forgotten first.
+    this.#sessions.delete(session)
+    if (totals !== null) this.#sessions.set(session, totals)
+    const [oldest] = this.#sessions.size > SESSIONS_KEPT ? this.#sessions.keys() : []
+    if (oldest !== undefined) this.#sessions.delete(oldest)
+  }
+
+  *snapshot(): Iterable<unknown> {
+    for (const [session, totals] of this.#sessions) yield { session, totals }
+  }
+
+  ofSession(session: SessionId): CleanupTotals {
+    return this.#sessions.get(session) ?? NOTHING
+  }
+
+  /** Of all sessions together. */
+  total(): CleanupTotals {
+    return [...this.#sessions.values()].reduce(add, NOTHING)
+  }
+
+  /** For one session's turns; what it returns is to be committed with what happened. */
+  accountOf(session: SessionId): SavingsAccount {
+    const changed = (change: Partial<CleanupTotals>): readonly JournalRecord[] => [
+      { topic: TOPIC, data: { session, totals: add(this.ofSession(session), { ...NOTHING, ...change }) } },
+    ]
+    return {
+      cleaned: (change) => changed(change),
+      measured: ({ tokens, measured }) =>
+        changed({ netTokensSaved: tokens, netBasis: measured ? 'measured' : 'estimated' }),
+    }
+  }
+
+  forget(session: SessionId): JournalRecord {
+    return { topic: TOPIC, data: { session, totals: null } }
+  }
+}
+
+function add(a: CleanupTotals, b: CleanupTotals): CleanupTotals {
+  return {
+    steps: a.steps + b.steps,
+    messages: a.messages + b.messages,
+    tokensSaved: a.tokensSaved + b.tokensSaved,
+    netTokensSaved: a.netTokensSaved + b.netTokensSaved,
+    netBasis: a.netBasis === 'measured' && b.netBasis === 'measured' ? 'measured' : 'estimated',
+  }
+}
+
+function isTotals(value: unknown): value is CleanupTotals {
+  return (
+    isRecord(value) &&
+    ['steps', 'messages', 'tokensSaved', 'netTokensSaved'].every((field) => typeof value[field] === 'number') &&
+    (value['netBasis'] === 'measured' || value['netBasis'] === 'estimated')
+  )
+}

@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest'
+import type { SessionId } from '../../../src/core/ids.ts'
+import { CleanupLedger } from '../../../src/session/cleanup-ledger.ts'
+
+const session = 'sess_1' as SessionId
+const commit = (ledger: CleanupLedger, records: readonly { readonly data: unknown }[]): void => {
+  for (const { data } of records) ledger.apply(JSON.parse(JSON.stringify(data)))
+}
+
+describe('the ledger of cleanups', () => {
+  it('adds up what was cleaned and measured, and says when one of the numbers was an estimate', () => {
+    const ledger = new CleanupLedger()
+    const account = ledger.accountOf(session)
+    commit(ledger, account.cleaned({ steps: 1, messages: 4, tokensSaved: 100 }))
+    commit(ledger, account.measured({ tokens: -30, measured: true }))
+    expect(ledger.ofSession(session)).toEqual({
+      steps: 1,
+      messages: 4,
+      tokensSaved: 100,
+      netTokensSaved: -30,
+      netBasis: 'measured',
+    })
+    commit(ledger, account.measured({ tokens: 80, measured: false }))
+    commit(ledger, account.cleaned({ steps: -1, messages: -4, tokensSaved: -100 }))
+    expect(ledger.total()).toEqual({
+      steps: 0,
+      messages: 0,
+      tokensSaved: 0,
+      netTokensSaved: 50,
+      netBasis: 'estimated',
+    })
+  })
+
+  it('survives a restart, a record that comes twice, and nonsense; what is forgotten is gone', () => {
+    const ledger = new CleanupLedger()
+    const records = ledger.accountOf(session).cleaned({ steps: 1, messages: 2, tokensSaved: 10 })
+    commit(ledger, [...records, ...records, { data: { session, totals: { steps: 'many' } } }, { data: 7 }])
+    const again = new CleanupLedger()
+    for (const data of ledger.snapshot()) again.apply(data)
+    expect(again.ofSession(session)).toMatchObject({ steps: 1, messages: 2, tokensSaved: 10 })
+    commit(again, [again.forget(session)])
+    expect(again.ofSession(session)).toMatchObject({ steps: 0, netBasis: 'measured' })
+  })
+})
