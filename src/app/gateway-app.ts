@@ -151,6 +151,7 @@ function createGateway(
       queuedTotal: config.limits.queued_total,
       turns: turnLimits(config.limits),
       list: config.limits.list,
+      sessions: config.limits.sessions,
     },
     queueMode: config.queue.mode,
     metrics: createGatewayMetrics(

@@ -5,6 +5,7 @@ import { HubLink, isOwnAddress } from '../channel/webhook/dial.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Config } from '../config/config.ts'
 import { Access, type TokenRule } from '../gateway/access.ts'
+import { showHeldBytes } from '../gateway/gateway-metrics.ts'
 import { createHttpHandlers } from '../gateway/http.ts'
 import { contactUrl, PROTOCOL, removeContact, writeContact } from './contact.ts'
 import type { GatewayApp } from './gateway-app.ts'
@@ -19,7 +20,7 @@ export interface Serving {
 }
 
 /** A frame far over the limit is cut off by the socket itself; one a little over gets an error frame first. */
-const FAR_OVER = 4
+const FAR_OVER = 1.25
 
 const LOCAL_TOKEN_DIGITS = 64
 
@@ -49,9 +50,12 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
     host,
     port,
     maxBodyBytes: config.limits.body_bytes,
-    maxFrameBytes: config.limits.frame_bytes * FAR_OVER,
+    maxBodiesBytes: config.limits.bodies_bytes,
+    maxFrameBytes: Math.ceil(config.limits.frame_bytes * FAR_OVER),
+    maxUnfinishedBytes: config.limits.unfinished_bytes,
     ...handlers,
   })
+  showHeldBytes(metrics, () => ({ ...listener.held(), remembered: app.storage.delivery.rememberedBytes }))
   const links = await openIntake(app, platform, { port: listener.port, localToken }).catch(async (error: unknown) => {
     await listener.close()
     throw error
@@ -124,9 +128,16 @@ interface Links {
 }
 
 /** Loaded only when it is switched on. */
-async function openXiaoyi(platform: Platform, { config, paths, storage }: GatewayApp): Promise<Channel | undefined> {
+async function openXiaoyi(
+  platform: Platform,
+  { config, paths, storage, agent }: GatewayApp,
+): Promise<Channel | undefined> {
   const { openXiaoyiChannel } = await import('./xiaoyi-channel.ts')
-  return openXiaoyiChannel(platform, config, paths, storage.xiaoyi)
+  return openXiaoyiChannel(platform, config, paths, {
+    state: storage.xiaoyi,
+    hooks: agent.hooks,
+    directory: storage.directory,
+  })
 }
 
 async function openLinks(app: GatewayApp, platform: Platform, port: number): Promise<Links> {
@@ -142,7 +153,7 @@ async function openLinks(app: GatewayApp, platform: Platform, port: number): Pro
           log: platform.log.child({ channel: 'webhook' }),
           url: hubUrl,
           uid: config.uid ?? (await readOrCreateUid(platform, paths.uid)),
-          maxFrameBytes: config.limits.frame_bytes * FAR_OVER,
+          maxFrameBytes: Math.ceil(config.limits.frame_bytes * FAR_OVER),
           connectTimeoutMs: 10_000,
           backoff: {
             firstMs: config.channels.webhook.backoff.first_ms,

@@ -1,17 +1,28 @@
+import { NEVER } from '../base/never.ts'
 import { XIAOYI, XiaoyiChannel } from '../channel/xiaoyi/channel.ts'
 import { toXiaoyiSettings } from '../channel/xiaoyi/settings.ts'
 import type { XiaoyiState } from '../channel/xiaoyi/state.ts'
 import type { Config } from '../config/config.ts'
+import type { SessionId, SessionKey } from '../core/ids.ts'
+import type { HookContext } from '../hook/hook.ts'
+import type { HookRunner } from '../hook/runner.ts'
+import type { SessionDirectory } from '../session/directory.ts'
 import { routeOf } from '../session/route.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
+
+export interface XiaoyiDeps {
+  readonly state: XiaoyiState
+  readonly hooks: HookRunner
+  readonly directory: SessionDirectory
+}
 
 /** The XiaoYi channel of a configuration, not yet connected; undefined when it is not enabled. */
 export async function openXiaoyiChannel(
   platform: Platform,
   config: Config,
   paths: HomePaths,
-  state: XiaoyiState,
+  { state, hooks, directory }: XiaoyiDeps,
 ): Promise<XiaoyiChannel | undefined> {
   const { xiaoyi } = config.channels
   if (!xiaoyi.enabled) return undefined
@@ -28,6 +39,17 @@ export async function openXiaoyiChannel(
     log: log.child({ channel: XIAOYI }),
     home: paths.home,
     state,
+    onClear: ({ key, sessionId, id }) => {
+      const event = { channel: XIAOYI, session: key as SessionKey, sessionId, id }
+      return hooks.sessionCleared(event, contextOf(key, directory), NEVER)
+    },
+    onData: ({ key, id, data }) => hooks.channelData({ channel: XIAOYI, id, data }, contextOf(key, directory), NEVER),
     keyFor: (route) => routeOf({ channel: XIAOYI, account: settings.agentId, messageId: '', route }, naming),
   })
+}
+
+/** A conversation that was never used has no id of ours yet. */
+function contextOf(key: string, directory: SessionDirectory): HookContext {
+  const row = directory.resolve(key)
+  return { session: row?.key ?? (key as SessionKey), sessionId: row?.record.sessionId ?? ('' as SessionId) }
 }

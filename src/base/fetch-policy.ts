@@ -14,6 +14,7 @@ export type FetchRefusal =
   | 'too-large'
   | 'timeout'
   | 'encoding'
+  | 'status'
   | 'network'
 
 /** Its message is for a person or a model, and holds neither query strings nor credentials. */
@@ -32,9 +33,16 @@ export interface UrlPolicy {
   readonly maxUrlChars: number
   /** Only these, `*.example.com` for all below one; every public host when empty. */
   readonly allowHosts: readonly string[]
+  /** Hosts of this machine or network that the operator allows by their exact names, whatever the port. */
+  readonly privateHosts: readonly string[]
 }
 
-export const URL_POLICY: UrlPolicy = { ports: [80, 443, 8000, 8080, 8443], maxUrlChars: 4096, allowHosts: [] }
+export const URL_POLICY: UrlPolicy = {
+  ports: [80, 443, 8000, 8080, 8443],
+  maxUrlChars: 4096,
+  allowHosts: [],
+  privateHosts: [],
+}
 
 export const NOT_PUBLIC = 'the address is not on the public internet'
 
@@ -71,11 +79,16 @@ export function checkUrl(text: string, policy: UrlPolicy = URL_POLICY): URL {
   if (url.username !== '' || url.password !== '' || /^[a-z]+:\/*[^/?#]*@/i.test(text)) {
     throw new FetchRefused('credentials', 'an address must not contain a user name or password')
   }
+  if (isPrivateAllowed(url, policy)) return url
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
   if (!policy.ports.includes(port)) throw new FetchRefused('port', `port ${port} is not allowed`)
   if (!isPublicHost(url.hostname)) throw new FetchRefused('address', NOT_PUBLIC)
   if (!isAllowedHost(url.hostname, policy.allowHosts)) throw new FetchRefused('host', 'this host is not allowed')
   return url
+}
+
+export function isPrivateAllowed({ hostname }: URL, { privateHosts }: Pick<UrlPolicy, 'privateHosts'>): boolean {
+  return privateHosts.some((name) => name.toLowerCase() === hostname.toLowerCase())
 }
 
 function isAllowedHost(hostname: string, allowed: readonly string[]): boolean {

@@ -1,6 +1,14 @@
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
 import type { Clock } from './clock.ts'
-import { checkUrl, FetchRefused, NOT_PUBLIC, shownUrl, URL_POLICY, type UrlPolicy } from './fetch-policy.ts'
+import {
+  checkUrl,
+  FetchRefused,
+  isPrivateAllowed,
+  NOT_PUBLIC,
+  shownUrl,
+  URL_POLICY,
+  type UrlPolicy,
+} from './fetch-policy.ts'
 import { type HttpClient, HttpFailure, type HttpResponse } from './http.ts'
 import { sniffMediaType } from './media-type.ts'
 
@@ -77,6 +85,7 @@ class Fetch {
       ports: options.ports ?? URL_POLICY.ports,
       maxUrlChars: options.maxUrlChars ?? URL_POLICY.maxUrlChars,
       allowHosts: options.allowHosts ?? URL_POLICY.allowHosts,
+      privateHosts: options.privateHosts ?? URL_POLICY.privateHosts,
     }
     this.#timeoutMs = timeoutMs
     this.#signal = signal
@@ -106,7 +115,7 @@ class Fetch {
         connectTimeoutMs: this.#timeoutMs,
         firstByteTimeoutMs: this.#timeoutMs,
         idleTimeoutMs: this.#timeoutMs,
-        publicOnly: true,
+        publicOnly: !isPrivateAllowed(url, this.#policy),
       },
       this.#signal,
     )

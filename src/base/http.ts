@@ -10,7 +10,11 @@ export interface ListenOptions {
   /** 0 picks a free port. */
   readonly port: number
   readonly maxBodyBytes: number
+  /** Bytes of all bodies being read or worked on together. */
+  readonly maxBodiesBytes?: number
   readonly maxFrameBytes: number
+  /** Bytes of all frames that have not arrived whole, together. */
+  readonly maxUnfinishedBytes?: number
   /** PEM texts; with them the same port speaks HTTPS and WSS. */
   readonly tls?: { readonly key: string; readonly cert: string }
   /** TCP connections beyond this are dropped without an answer. */
@@ -19,7 +23,10 @@ export interface ListenOptions {
   readonly requestTimeoutMs?: number
   /** Time `close` leaves to open connections to end by themselves. */
   readonly closeGraceMs?: number
-  /** The body has been read whole and is within its limit. The request's signal aborts when the client goes away. */
+  /**
+   * Nothing of the body has been read yet: it comes as the handler reads it, so a refusal on the head costs nothing. A body
+   * over its limit fails with `BodyRefused` while it is read. The request's signal aborts when the client goes away.
+   */
   handle(request: Request, peer: Peer): Promise<Response>
   /** Decides about a WebSocket before the handshake is answered. */
   upgrade(request: UpgradeRequest): UpgradeDecision
@@ -44,8 +51,30 @@ export type UpgradeDecision =
       readonly headers?: Readonly<Record<string, string>>
     }
 
+/** A body that cannot be taken; a handler that lets it through has it answered with its status. */
+export class BodyRefused extends Error {
+  /** 413: this body is too large. 503: all bodies together are; later there may be room. */
+  readonly status: 413 | 503
+
+  constructor(status: 413 | 503, message: string) {
+    super(message)
+    this.name = 'BodyRefused'
+    this.status = status
+  }
+}
+
+/** Bytes held for clients right now. */
+export interface HeldBytes {
+  readonly bodies: number
+  /** Of frames that have not arrived whole. */
+  readonly unfinished: number
+  /** Written to sockets whose peers have not read them. */
+  readonly unsent: number
+}
+
 export interface HttpListener {
   readonly port: number
+  held(): HeldBytes
   /** Stops taking connections, ends the open ones, resolves when all are gone. */
   close(): Promise<void>
 }

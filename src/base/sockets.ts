@@ -1,4 +1,7 @@
-/** One WebSocket connection, text frames only. Handlers are set once, before the first frame is read. */
+/**
+ * One WebSocket connection of texts. A peer that we dialled may send its text as binary frames, which some services do; a
+ * client that dialled us may not. Handlers are set once, before the first frame is read.
+ */
 export interface Socket {
   readonly bufferedBytes: number
   readonly isOpen: boolean
@@ -21,6 +24,10 @@ export interface Socket {
 export interface SocketHandlers {
   onText(text: string): void
   onPong(): void
+  /** Whether the ping is to be answered. Without it every one is, as long as little waits to be sent. */
+  onPing?(): boolean
+  /** A binary frame that is not UTF-8 text, on a socket that we dialled; it is dropped and the socket stays. */
+  onUndecodable?(): void
   /** Exactly once. 1006 when there was no closing handshake. */
   onClose(code: number, reason: string): void
 }

@@ -1,5 +1,4 @@
 import { isRecord, type JsonObject } from '../base/json.ts'
-import { createRedactor } from '../base/redact.ts'
 
 /** What a schema allows, as the object of "expected …". */
 export function describeAllowed(schema: JsonObject): string {
@@ -29,19 +28,31 @@ function rangeOf(schema: JsonObject): string {
   return high ? ` of at most ${maximum}` : ''
 }
 
-const redact = createRedactor({ maxTextLength: 60 })
+/** A slip of the keyboard is a word or a number; a password in the wrong place is, with luck, neither. */
+const WORD = /^[A-Za-z][A-Za-z_-]{0,19}$/
+const NUMBER = /^[-+]?[\d.,]{1,15} ?[A-Za-z]{0,2}$/
 
-/** Secrets are described by their type only. */
-export function describeFound(value: unknown, secret: boolean): string {
+/**
+ * A secret is described by its type only, and so is a text that may be one in the wrong place: anything but a word or a
+ * number, and any text where a section belongs. Of an address only its scheme is shown; the rest may hold a password.
+ */
+export function describeFound(value: unknown, secret: boolean, allowed: JsonObject): string {
   if (value === undefined) return 'nothing'
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'object') return 'an object'
   if (typeof value === 'string') {
     if (value === '') return 'an empty text'
-    return secret ? 'a text' : `the text ${JSON.stringify(redact(value))}`
+    if (secret || isSection(allowed)) return 'a text'
+    const scheme = /^([a-z][a-z+]{0,15}):\/\//i.exec(value)?.[1]
+    if (scheme !== undefined) return `an address beginning with ${scheme.toLowerCase()}://`
+    return WORD.test(value) || NUMBER.test(value) ? `the text ${JSON.stringify(value)}` : 'a text'
   }
   return secret ? `a ${typeof value}` : JSON.stringify(value)
+}
+
+function isSection({ type, properties, additionalProperties }: JsonObject): boolean {
+  return type === 'object' || properties !== undefined || additionalProperties !== undefined
 }
 
 function orList(items: readonly string[]): string {

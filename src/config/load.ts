@@ -77,7 +77,7 @@ async function examine(options: LoadConfigOptions): Promise<Examined> {
   const expanded = expandEnvironment(overridden, options.env)
   const problems: ConfigProblem[] = [...source.problems]
   for (const { path, variable } of expanded.missing) {
-    problems.push(locate(path, 'error', `the environment variable ${variable} is not set`))
+    problems.push(locate(path, 'error', notSet(variable)))
   }
   const { config: file, findings } = validate(expanded)
   for (const { kind, path, message } of findings) {
@@ -108,6 +108,13 @@ async function readText({ files, path }: LoadConfigOptions): Promise<string> {
   } catch (error) {
     throw new GatewayError('CONFIG_INVALID', `${path}: it is not UTF-8 text`, { file: path }, { cause: error })
   }
+}
+
+/** A text that merely begins with a dollar sign may be a password: only what is written like a variable is shown. */
+function notSet(variable: string): string {
+  return /^[A-Z_][A-Z0-9_]*$/.test(variable)
+    ? `the environment variable ${variable} is not set`
+    : 'the environment variable named here is not set; write $$ for a text that begins with $'
 }
 
 type Locate = (path: KeyPath, severity: ConfigProblem['severity'], message: string) => ConfigProblem

@@ -133,15 +133,14 @@ function* xiaoyi(file: FileConfig): Generator<RuleBreach> {
   if (channel.servers?.length === 0) yield { path: [...path, 'servers'], message: 'at least one server is needed' }
   const links = channel.servers?.map(({ url, tls }, index) => ({ url, tls, at: ['servers', index, 'url'] }))
   const legacy = [
-    { url: channel.wsUrl1, tls: undefined, at: ['wsUrl1'] },
-    { url: channel.wsUrl2, tls: undefined, at: ['wsUrl2'] },
+    { url: channel.wsUrl1 ?? '', tls: channel.tls, at: ['wsUrl1'] },
+    { url: channel.wsUrl2 ?? '', tls: channel.tls, at: ['wsUrl2'] },
   ]
   for (const { url, tls, at } of links ?? legacy) {
     if (url === '' || new URL(url).protocol !== 'ws:' || tls === 'plain' || isLoopback(new URL(url).hostname)) continue
     yield {
       path: [...path, ...at],
-      message:
-        'ws:// would send the signature unencrypted to another machine; use wss://, or a server with "tls": "plain"',
+      message: 'ws:// would send the signature unencrypted to another machine; use wss://, or set "tls": "plain"',
     }
   }
 }

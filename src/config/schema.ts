@@ -200,6 +200,9 @@ const limits = section('Upper bounds. Reaching one is answered with an error cod
   ),
   outbox_per_account: count('Undelivered replies kept for one client; the oldest go first.', l.outbox_per_account),
   warm_session_bytes: count('Memory for recently used sessions.', l.warm_session_bytes, 0),
+  bodies_bytes: count('Bytes of all HTTP request bodies being worked on.', l.bodies_bytes, 1_024),
+  unfinished_bytes: count('Bytes of all WebSocket frames that have not arrived whole.', l.unfinished_bytes, 1_024),
+  sessions: count('Conversations in the index; beyond it messages that would begin one are refused.', l.sessions),
   list: count('Rows of one list of sessions; more come with its cursor.', l.list),
 })
 

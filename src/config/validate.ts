@@ -67,14 +67,14 @@ function unknownKey(schema: JsonObject, path: KeyPath): Finding {
 function invalid(schema: JsonObject, value: unknown, expanded: Expanded, issues: readonly Issue[]): Finding[] {
   return issues.map((issue) => {
     const path = deepestPath(issue)
+    const node = schemaAt(schema, path) ?? {}
     const variable = expanded.fromEnvironment.get(JSON.stringify(path))
     // What stands in a variable is nobody's business but its owner's.
     const found =
-      variable === undefined ? describeFound(valueAt(value, path), isSecret(path)) : `the value of $${variable}`
+      variable === undefined ? describeFound(valueAt(value, path), isSecret(path), node) : `the value of $${variable}`
     if (issue.code === 'invalid_key')
       return { kind: 'invalid', path, message: 'a name without spaces and slashes is expected' }
-    const allowed = describeAllowed(schemaAt(schema, path) ?? {})
-    return { kind: 'invalid', path, message: `expected ${allowed}, found ${found}` }
+    return { kind: 'invalid', path, message: `expected ${describeAllowed(node)}, found ${found}` }
   })
 }
 

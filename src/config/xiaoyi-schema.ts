@@ -5,19 +5,18 @@ import { address, flag, milliseconds, oneOf, secret, section, text, whole } from
 const optionalMs = (description: string) => milliseconds(description).optional()
 const optionalCount = (description: string) => whole(description, { min: 0 }).optional()
 
-const URL1 = 'wss://hag.cloud.huawei.com/openclaw/v1/ws/link'
-const URL2 = 'wss://116.63.174.231/openclaw/v1/ws/link'
+const tls = oneOf('How the certificate is checked; a host name is verified and an IP address pinned unless told.', [
+  'verify',
+  'pin',
+  'skip',
+  'plain',
+]).optional()
 
 const servers = z
   .array(
     z.strictObject({
       url: address('Address of the service.', ['ws', 'wss']),
-      tls: oneOf('How the certificate is checked; a host name is verified and an IP address pinned unless told.', [
-        'verify',
-        'pin',
-        'skip',
-        'plain',
-      ]).optional(),
+      tls,
       servername: text('Name to expect in the certificate.').optional(),
     }),
   )
@@ -32,14 +31,18 @@ export function xiaoyiSection<Shape extends z.ZodRawShape>(historyLimits: Shape)
     ak: secret('Access key.').optional(),
     sk: secret('Secret key; signs every connection.').optional(),
     agentId: text('The agent’s id at Huawei.').optional(),
-    wsUrl1: address('First server.', ['ws', 'wss']).default(URL1),
+    wsUrl1: address(
+      'First server. Huawei’s own two (wss://hag.cloud.huawei.com/openclaw/v1/ws/link and wss://116.63.174.231/openclaw/v1/ws/link) are dialled only when neither wsUrl1, wsUrl2 nor servers is set.',
+      ['ws', 'wss'],
+    ).optional(),
     wsUrl2: z
       .union([z.literal(''), address('', ['ws', 'wss'])])
-      .default(URL2)
+      .optional()
       .meta({
         description: 'Second server; an empty text is none.',
         title: 'an address beginning with ws:// or wss://, or an empty text',
       }),
+    tls,
     servers,
     links: oneOf('Both servers at once, the second when the first is down, or the first only.', [
       'dual',
@@ -74,12 +77,13 @@ export function xiaoyiSection<Shape extends z.ZodRawShape>(historyLimits: Shape)
       .strictObject({
         maxBytes: optionalCount('Bytes of one file.'),
         timeoutMs: optionalMs('Longest download.'),
-        allowHosts: z
-          .array(z.string().min(1))
-          .optional()
-          .meta({ description: 'Hosts files may come from; all public ones when empty.' }),
+        allowHosts: z.array(z.string().min(1)).optional().meta({
+          description:
+            'Hosts files may come from (a "*." prefix covers subdomains); all public ones when none is named. A host that is not public (127.0.0.1, nas.local) is allowed only by its exact name.',
+        }),
         maxFiles: optionalCount('Files of one message.'),
         maxTextBytes: optionalCount('Bytes of a text file given to the model.'),
+        maxDataChars: optionalCount('Characters of the data beside a text that are given to the model.'),
       })
       .optional()
       .meta({ description: 'Files in messages.' }),

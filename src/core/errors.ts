@@ -16,6 +16,7 @@ export const ERRORS = {
   TURN_CANCELLED: { kind: 'caller', retry: 'later' },
   RATE_LIMITED: { kind: 'caller', retry: 'later' },
   QUEUE_FULL: { kind: 'caller', retry: 'later' },
+  SESSION_LIMIT: { kind: 'caller', retry: 'later' },
   SHUTTING_DOWN: { kind: 'caller', retry: 'later' },
   UNAUTHORIZED: { kind: 'caller', retry: 'never' },
   FORBIDDEN: { kind: 'caller', retry: 'never' },

@@ -4,12 +4,15 @@ import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/ids.ts'
 import { callerOf, UNKNOWN_OWNER, type InboundMessage } from '../core/inbound.ts'
 import { ownerOf, type SessionDirectory } from '../session/directory.ts'
+import { isLocal, parseSlash } from '../session/commands.ts'
 import { isAutomatic, routeOf, type RouteSettings } from '../session/route.ts'
 
 export interface ClaimsDeps {
   readonly directory: SessionDirectory
   readonly ids: Ids
   readonly route: RouteSettings
+  /** Conversations there may be. */
+  readonly maxSessions: number
 }
 
 export interface Claim {
@@ -28,20 +31,42 @@ export class Claims {
   readonly #deps: ClaimsDeps
   /** Keys of messages that are being made durable and have no row yet. */
   readonly #claimed = new Map<SessionKey, { readonly owner: string; messages: number }>()
+  /** Conversations that messages being made durable begin. */
+  #beginning = 0
 
   constructor(deps: ClaimsDeps) {
     this.#deps = deps
   }
 
-  /** Throws `SESSION_NOT_FOUND` for a conversation that the sender may not see. */
+  /**
+   * Throws `SESSION_NOT_FOUND` for a conversation that the sender may not see, `SESSION_LIMIT` for one that would be one
+   * too many.
+   */
   claim(message: InboundMessage): Claim {
+    const key = this.#keyOf(message)
+    const begins = this.#deps.directory.get(key) === undefined && !isLocal(parseSlash(message.text))
+    if (begins) this.#checkRoom()
+    return this.#hold(key, callerOf(message).owner, begins)
+  }
+
+  #keyOf(message: InboundMessage): SessionKey {
     const { owner, sees } = callerOf(message)
     const routed = this.#routedKey(message)
     const isShared = !isAutomatic(message, this.#deps.route) || this.#deps.route.scope === 'global'
-    if (!isShared || (sees === 'own' && routed === 'global')) return this.#hold(this.#ownKey(routed, owner), owner)
+    if (!isShared || (sees === 'own' && routed === 'global')) return this.#ownKey(routed, owner)
     if (sees === 'own' && this.#isTaken(routed, owner))
       throw new GatewayError('SESSION_NOT_FOUND', 'no session has this key', { key: routed.slice(0, 200) })
-    return this.#hold(routed, owner)
+    return routed
+  }
+
+  #checkRoom(): void {
+    const { directory, maxSessions } = this.#deps
+    if (directory.size + this.#beginning < maxSessions) return
+    throw new GatewayError(
+      'SESSION_LIMIT',
+      `there are ${directory.size} conversations already; delete some, go on with one by its "session", or raise limits.sessions`,
+      { sessions: directory.size, limit: maxSessions },
+    )
   }
 
   /** The key of the route; a row adopted from a file may have another case, and is found exactly first, then folded. */
@@ -73,13 +98,15 @@ export class Claims {
     return holder !== undefined && (holder !== owner || owner === UNKNOWN_OWNER)
   }
 
-  #hold(key: SessionKey, owner: string): Claim {
+  #hold(key: SessionKey, owner: string, begins: boolean): Claim {
+    if (begins) this.#beginning++
     const claimed = this.#claimed.get(key) ?? { owner, messages: 0 }
     claimed.messages++
     this.#claimed.set(key, claimed)
     return {
       key,
       release: () => {
+        if (begins) this.#beginning--
         claimed.messages--
         if (claimed.messages === 0) this.#claimed.delete(key)
       },

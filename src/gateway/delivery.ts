@@ -145,6 +145,10 @@ export class Delivery implements JournalTopic {
     return this.#runs.open
   }
 
+  get rememberedBytes(): number {
+    return this.#runs.bytes
+  }
+
   isResetDone(run: RunId): boolean {
     return this.#runs.get(run)?.resetDone === true
   }

@@ -1,3 +1,4 @@
+import type { HeldBytes } from '../base/http.ts'
 import { SECONDS_BUCKETS, type Metrics } from '../base/metrics.ts'
 import type { TurnEvent } from '../core/event.ts'
 import type { ProviderLoad } from '../session/turn-slots.ts'
@@ -22,6 +23,23 @@ export interface GatewayGauges {
 export interface GatewayLabels {
   readonly channels: readonly string[]
   readonly providers: readonly string[]
+}
+
+/** What memory is held for clients, by kind. */
+export interface HeldByKind extends HeldBytes {
+  /** Of answers that are remembered for redelivery and resume. */
+  readonly remembered: number
+}
+
+export function showHeldBytes(metrics: Metrics, held: () => HeldByKind): void {
+  const gauge = metrics.gauge({
+    name: 'clew_held_bytes',
+    help: 'Memory held for clients: request bodies, unfinished frames, unsent frames, remembered answers.',
+    labels: { kind: ['bodies', 'unfinished', 'unsent', 'remembered'] },
+  })
+  metrics.onCollect(() => {
+    for (const [kind, bytes] of Object.entries(held())) gauge.set(bytes, { kind })
+  })
 }
 
 const OUTCOMES = ['complete', 'error', 'cancelled', 'interrupted'] as const

@@ -25,6 +25,8 @@ export interface GatewayLimits extends QueueLimits {
   readonly turns: TurnLimits
   /** Rows of one list. */
   readonly list: number
+  /** Conversations there may be. */
+  readonly sessions: number
 }
 
 export interface GatewayParts {
@@ -63,7 +65,7 @@ export class Gateway implements Intake {
   constructor(parts: GatewayParts) {
     this.#parts = parts
     const { limits, directory, ids, route } = parts
-    this.#claims = new Claims({ directory, ids, route })
+    this.#claims = new Claims({ directory, ids, route, maxSessions: limits.sessions })
     this.#conversations = new Conversations({
       ...parts,
       turnLimits: limits.turns,

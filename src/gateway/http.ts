@@ -1,4 +1,4 @@
-import type { ListenOptions, UpgradeDecision, UpgradeRequest } from '../base/http.ts'
+import { BodyRefused, type ListenOptions, type UpgradeDecision, type UpgradeRequest } from '../base/http.ts'
 import { parseForeignJson } from '../base/foreign-json.ts'
 import { isRecord, type JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
@@ -285,11 +285,16 @@ const STATUS_OF: { readonly [code in ErrorCode]?: number } = {
   FIELD_INVALID: 400,
   FORBIDDEN: 403,
   SHUTTING_DOWN: 503,
-  QUEUE_FULL: 429,
+  QUEUE_FULL: 503,
+  SESSION_LIMIT: 503,
   RATE_LIMITED: 429,
 }
 
 function errorResponse(thrown: unknown, log: Log): Response {
+  if (thrown instanceof BodyRefused) {
+    const code = thrown.status === 413 ? 'FRAME_TOO_LARGE' : 'RATE_LIMITED'
+    return json({ error: thrown.message, code }, thrown.status, retryAfter(thrown.status))
+  }
   const error = toGatewayError(thrown)
   const status = STATUS_OF[error.code] ?? (ERRORS[error.code].kind === 'caller' ? 400 : 500)
   if (status === 500)
@@ -297,7 +302,11 @@ function errorResponse(thrown: unknown, log: Log): Response {
       code: error.code,
       cause: error.cause instanceof Error ? error.cause.name : undefined,
     })
-  return json({ error: error.message, code: error.code }, status)
+  return json({ error: error.message, code: error.code }, status, retryAfter(status))
+}
+
+function retryAfter(status: number): Readonly<Record<string, string>> {
+  return status === 429 || status === 503 ? { 'retry-after': '1' } : {}
 }
 
 function plain(text: string, type: string): Response {

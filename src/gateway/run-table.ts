@@ -51,6 +51,11 @@ export class RunTable {
     return this.#open
   }
 
+  /** Of texts and answers, roughly. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
   get(id: RunId): Run | undefined {
     return this.#runs.get(id)
   }

@@ -58,6 +58,15 @@ export interface HookEvents {
   before_reset: { readonly reason: 'reset' | 'delete' }
   session_start: { readonly resumed: boolean }
   session_end: { readonly reason: 'reset' | 'delete' | 'idle' | 'shutdown' }
+  /** The service behind a channel cleared a conversation, also one that was never used. `sessionId` and `id` are its own. */
+  session_cleared: {
+    readonly channel: string
+    readonly session: SessionKey
+    readonly sessionId: string
+    readonly id: string
+  }
+  /** Data that came through a channel, beside a text or alone; `id` is the message's own. */
+  channel_data: { readonly channel: string; readonly id: string; readonly data: readonly JsonObject[] }
 }
 
 /** One model answer with its results; they are hidden together or not at all. */
@@ -147,6 +156,8 @@ export const HOOK_NAMES: readonly HookName[] = [
   'before_reset',
   'session_start',
   'session_end',
+  'session_cleared',
+  'channel_data',
 ]
 
 /** Gives a module's hooks their types: `export const hooks = defineHooks({ … })`. */

@@ -49,6 +49,8 @@ export interface HookRunner {
   beforeReset: Run<'before_reset', void>
   sessionStart: Run<'session_start', void>
   sessionEnd: Run<'session_end', void>
+  sessionCleared: Run<'session_cleared', void>
+  channelData: Run<'channel_data', void>
 }
 
 export type ToolCallDecision =
@@ -121,6 +123,8 @@ export function createHookRunner(options: HookRunnerOptions): HookRunner {
     beforeReset: observe('before_reset'),
     sessionStart: observe('session_start'),
     sessionEnd: observe('session_end'),
+    sessionCleared: observe('session_cleared'),
+    channelData: observe('channel_data'),
   }
 }
 

@@ -3,14 +3,24 @@ import { createServer as createSecureServer } from 'node:https'
 import type { Socket as NetSocket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
-import type { HttpListener, HttpServers, ListenOptions, Peer, UpgradeDecision } from '../base/http.ts'
-import { BodyTooLarge, declaresTooMuch, readBody } from './http-body.ts'
+import {
+  BodyRefused,
+  type HeldBytes,
+  type HttpListener,
+  type HttpServers,
+  type ListenOptions,
+  type Peer,
+  type UpgradeDecision,
+} from '../base/http.ts'
+import { ByteBudget } from './byte-budget.ts'
+import { hasBody, LazyBody } from './http-body.ts'
 import { endResponse, writeResponse } from './http-response.ts'
 import { toSocket, WS_OPTIONS } from './ws-sockets.ts'
 
 const DEFAULT_MAX_CONNECTIONS = 10_000
 const DEFAULT_REQUEST_TIMEOUT_MS = 30_000
 const DEFAULT_CLOSE_GRACE_MS = 1_000
+const DEFAULT_MAX_HELD_BYTES = 64 * 1024 * 1024
 
 export const nodeHttpServers: HttpServers = {
   async listen(options) {
@@ -25,10 +35,14 @@ class NodeHttpListener implements HttpListener {
   readonly #server: Server
   readonly #webSockets: WebSocketServer
   readonly #connections = new Set<NetSocket>()
+  readonly #bodies: ByteBudget
+  readonly #unfinished: ByteBudget
   #closing: Promise<void> | undefined
 
   constructor(options: ListenOptions) {
     this.#options = options
+    this.#bodies = new ByteBudget(options.maxBodiesBytes ?? DEFAULT_MAX_HELD_BYTES)
+    this.#unfinished = new ByteBudget(options.maxUnfinishedBytes ?? DEFAULT_MAX_HELD_BYTES)
     this.#server = options.tls === undefined ? createServer() : createSecureServer({ ...options.tls })
     this.#server.maxConnections = options.maxConnections ?? DEFAULT_MAX_CONNECTIONS
     this.#server.requestTimeout = options.requestTimeoutMs ?? DEFAULT_REQUEST_TIMEOUT_MS
@@ -43,6 +57,12 @@ class NodeHttpListener implements HttpListener {
   get port(): number {
     const address = this.#server.address()
     return typeof address === 'object' && address !== null ? address.port : this.#options.port
+  }
+
+  held(): HeldBytes {
+    let unsent = 0
+    for (const client of this.#webSockets.clients) unsent += client.bufferedAmount
+    return { bodies: this.#bodies.held, unfinished: this.#unfinished.held, unsent }
   }
 
   open(): Promise<void> {
@@ -82,36 +102,49 @@ class NodeHttpListener implements HttpListener {
     const url = urlOf(incoming, this.#options.tls !== undefined)
     if (url === undefined) return endResponse(outgoing, 400, 'malformed request target')
     if (incoming.method === 'TRACE' || incoming.method === 'TRACK') return endResponse(outgoing, 405, 'not supported')
-    const { maxBodyBytes } = this.#options
-    if (declaresTooMuch(incoming, maxBodyBytes)) return this.#refuseBody(incoming, outgoing)
-    if (expectsContinue) outgoing.writeContinue()
     const gone = new AbortController()
     outgoing.once('close', () => gone.abort())
+    const body = hasBody(incoming) ? this.#bodyOf(incoming, outgoing, expectsContinue) : undefined
     try {
-      const body = await readBody(incoming, maxBodyBytes)
-      const request = toRequest(incoming, url, body, gone.signal)
-      await writeResponse(outgoing, await this.#options.handle(request, peerOf(incoming)))
+      const request = toRequest(incoming, url, body?.stream, gone.signal)
+      const response = await this.#options.handle(request, peerOf(incoming))
+      if (!incoming.complete) this.#discardRest(incoming, outgoing)
+      await writeResponse(outgoing, response)
     } catch (error) {
-      if (error instanceof BodyTooLarge) return this.#refuseBody(incoming, outgoing)
-      if (outgoing.headersSent) outgoing.destroy()
+      if (outgoing.headersSent) return void outgoing.destroy()
+      if (!incoming.complete) this.#discardRest(incoming, outgoing)
+      if (error instanceof BodyRefused) endResponse(outgoing, error.status, error.message)
       else endResponse(outgoing, 500, 'internal error')
+    } finally {
+      body?.release()
     }
   }
 
+  #bodyOf(incoming: IncomingMessage, outgoing: ServerResponse, expectsContinue: boolean): LazyBody {
+    return new LazyBody(incoming, {
+      maxBytes: this.#options.maxBodyBytes,
+      budget: this.#bodies,
+      onStart: () => {
+        if (expectsContinue) outgoing.writeContinue()
+      },
+    })
+  }
+
   /**
-   * The rest of the body is read and thrown away for a while: closing at once would reset the connection, and a client
-   * that is still sending would never see the answer.
+   * What the handler did not want of the body is read and thrown away for a while: closing at once would reset the
+   * connection, and a client that is still sending would never see the answer.
    */
-  #refuseBody(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  #discardRest(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const { maxBodyBytes, closeGraceMs = DEFAULT_CLOSE_GRACE_MS } = this.#options
+    outgoing.setHeader('connection', 'close')
     let discarded = 0
     incoming.on('data', (chunk: Buffer) => {
       discarded += chunk.length
       if (discarded > 8 * Math.max(maxBodyBytes, 64 * 1024)) incoming.socket.destroy()
     })
+    incoming.resume()
     const timer = setTimeout(() => incoming.socket.destroy(), closeGraceMs)
     incoming.once('close', () => clearTimeout(timer))
-    endResponse(outgoing, 413, `the body is larger than ${maxBodyBytes} bytes`)
   }
 
   #upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -123,7 +156,7 @@ class NodeHttpListener implements HttpListener {
     this.#webSockets.handleUpgrade(incoming, socket, head, (ws) => {
       socket.off('error', ignore)
       // Handed over first: it attaches the error listener.
-      const port = toSocket(ws, socket)
+      const port = toSocket(ws, socket, { unfinished: this.#unfinished })
       try {
         decision.opened(port)
       } catch {
@@ -170,12 +203,17 @@ function headersOf(incoming: IncomingMessage): Headers {
   return headers
 }
 
-function toRequest(incoming: IncomingMessage, url: URL, body: Uint8Array | undefined, signal: AbortSignal): Request {
+function toRequest(
+  incoming: IncomingMessage,
+  url: URL,
+  body: ReadableStream | undefined,
+  signal: AbortSignal,
+): Request {
   return new Request(url, {
     method: incoming.method ?? 'GET',
     headers: headersOf(incoming),
     signal,
-    ...(body === undefined ? {} : { body }),
+    ...(body === undefined ? {} : { body, duplex: 'half' as const }),
   })
 }
 

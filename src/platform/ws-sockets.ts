@@ -2,6 +2,7 @@ import { isIP, type Socket as NetSocket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { WebSocket } from 'ws'
+import { decodeUtf8 } from '../base/decode-utf8.ts'
 import { errnoOf } from '../base/files.ts'
 import {
   SocketRefused,
@@ -10,10 +11,13 @@ import {
   type SocketDialer,
   type SocketHandlers,
 } from '../base/sockets.ts'
+import type { ByteBudget } from './byte-budget.ts'
 
 /** The same for both directions. No compression: it costs memory per connection, and our frames are small. */
 export const WS_OPTIONS = {
   perMessageDeflate: false,
+  /** Pongs to a peer that does not read would pile up; whether to answer is decided for each ping. */
+  autoPong: false,
   /** How long a peer may take to answer our close frame before the connection is cut. */
   closeTimeout: 5_000,
 }
@@ -26,12 +30,22 @@ const CLOSE_CODE_OF_ERROR: Readonly<Record<string, number>> = {
   WS_ERR_INVALID_UTF8: 1007,
 }
 
+/** While less than this waits to be sent, pings are answered without asking. */
+const PONG_WHILE_BELOW_BYTES = 64 * 1024
+
+export interface WsSocketOptions {
+  /** We dialled the peer: its binary frames are read as text. */
+  readonly isDialled?: boolean
+  /** What this and other sockets may hold of frames that have not arrived whole. */
+  readonly unfinished?: ByteBudget
+}
+
 /**
  * An open `ws` WebSocket, and the stream it writes to, as our port. Reading starts with `listen`, so no frame can slip
  * past its handlers.
  */
-export function toSocket(ws: WebSocket, stream: Duplex): Socket {
-  return new WsSocket(ws, stream)
+export function toSocket(ws: WebSocket, stream: Duplex, options: WsSocketOptions = {}): Socket {
+  return new WsSocket(ws, stream, options)
 }
 
 class WsSocket implements Socket {
@@ -46,17 +60,21 @@ class WsSocket implements Socket {
   #held: string[] = []
   #closed: { readonly code: number; readonly reason: string } | undefined
   #faultCode: number | undefined
+  readonly #isDialled: boolean
 
-  constructor(ws: WebSocket, stream: Duplex) {
+  constructor(ws: WebSocket, stream: Duplex, { isDialled = false, unfinished }: WsSocketOptions) {
     this.#ws = ws
     this.#stream = stream
+    this.#isDialled = isDialled
     ws.pause()
+    if (unfinished !== undefined) this.#countUnfinished(unfinished)
     ws.on('error', (error) => {
       const errno = errnoOf(error)
       if (errno?.startsWith('WS_ERR_')) this.#faultCode = CLOSE_CODE_OF_ERROR[errno] ?? 1002
     })
     ws.on('message', (data, isBinary) => this.#onMessage(data, isBinary))
     ws.on('pong', () => this.#handlers?.onPong())
+    ws.on('ping', (payload) => this.#onPing(payload))
     ws.on('close', (code, reason) => {
       // `ws` reports 1006 when it was the one to find a fault; the code it sent to the peer says more.
       this.#closed = { code: code === 1006 ? (this.#faultCode ?? code) : code, reason: reason.toString() }
@@ -139,9 +157,50 @@ class WsSocket implements Socket {
 
   #onMessage(data: WebSocket.RawData, isBinary: boolean): void {
     if (this.#ending) return
-    if (isBinary) return this.close(1003, 'text frames only')
-    this.#held.push(toText(data))
+    const text = isBinary ? this.#textOfBinary(data) : toText(data)
+    if (text === undefined) return
+    this.#held.push(text)
     this.#deliver()
+  }
+
+  #textOfBinary(data: WebSocket.RawData): string | undefined {
+    if (!this.#isDialled) {
+      this.close(1003, 'text frames only')
+      return undefined
+    }
+    const text = decodeUtf8(toBytes(data))
+    if (text === undefined) this.#handlers?.onUndecodable?.()
+    return text
+  }
+
+  #onPing(payload: Buffer): void {
+    if (this.#ending || !this.isOpen) return
+    const isWanted = this.#handlers?.onPing?.() ?? this.bufferedBytes < PONG_WHILE_BELOW_BYTES
+    if (isWanted && this.isOpen) this.#ws.pong(payload)
+  }
+
+  /**
+   * Counts what arrives until a frame is whole; what goes beyond the budget ends this socket, because nobody can tell how
+   * much more of the frame would come.
+   */
+  #countUnfinished(budget: ByteBudget): void {
+    let bytes = 0
+    const settle = (): void => {
+      budget.give(bytes)
+      bytes = 0
+    }
+    // Before `ws` looks at the piece: a frame that it completes settles the count.
+    this.#stream.prependListener('data', (piece: Buffer) => {
+      if (this.#ending) return
+      if (budget.take(piece.length)) bytes += piece.length
+      else this.#giveUp()
+    })
+    for (const event of ['message', 'ping', 'pong', 'close']) this.#ws.on(event, settle)
+  }
+
+  #giveUp(): void {
+    this.close(1013, 'too many unfinished frames')
+    setImmediate(() => this.#ws.terminate())
   }
 
   /** A defect in what one frame sets off ends this connection, visibly, and no other. */
@@ -168,8 +227,12 @@ class WsSocket implements Socket {
 }
 
 function toText(data: WebSocket.RawData): string {
-  if (Buffer.isBuffer(data)) return data.toString('utf8')
-  return Array.isArray(data) ? Buffer.concat(data).toString('utf8') : Buffer.from(data).toString('utf8')
+  return toBytes(data).toString('utf8')
+}
+
+function toBytes(data: WebSocket.RawData): Buffer {
+  if (Buffer.isBuffer(data)) return data
+  return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data)
 }
 
 function cutToBytes(text: string, maxBytes: number): string {
@@ -187,7 +250,8 @@ export function createWsDialer(dialer: WsDialerOptions = {}): SocketDialer {
       const ending = new AbortController()
       const onAbort = (): void => ending.abort(signal.reason)
       const deadline = setTimeout(
-        () => ending.abort(new Error(`no connection within ${options.timeoutMs} ms`)),
+        () =>
+          ending.abort(Object.assign(new Error(`no connection within ${options.timeoutMs} ms`), { code: 'ETIMEDOUT' })),
         options.timeoutMs,
       )
       signal.addEventListener('abort', onAbort, { once: true })
@@ -196,7 +260,7 @@ export function createWsDialer(dialer: WsDialerOptions = {}): SocketDialer {
         const address = new URL(url)
         const secured = address.protocol === 'wss:' ? await secure(address, options, dialer, ending.signal) : undefined
         const { ws, stream } = await handshake(address, options, secured, ending.signal)
-        return toSocket(ws, stream)
+        return toSocket(ws, stream, { isDialled: true })
       } finally {
         clearTimeout(deadline)
         signal.removeEventListener('abort', onAbort)

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../base/clock.ts'
+import { decodeUtf8 } from '../base/decode-utf8.ts'
 import type { Socket, SocketHandlers } from '../base/sockets.ts'
 
 /** How the two ends behave. */
@@ -13,6 +14,7 @@ export interface LinkedSocketOptions {
 
 type Parcel =
   | { readonly kind: 'text'; readonly text: string; readonly bytes: number; readonly done: () => void }
+  | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'ping' }
   | { readonly kind: 'pong' }
   | { readonly kind: 'close'; readonly code: number; readonly reason: string }
@@ -75,6 +77,11 @@ export class LinkedSocket implements Socket {
     this.#post({ kind: 'text', text, bytes, done: () => this.#release(bytes) })
     if (this.#buffered <= (this.#options.kernelBytes ?? 65_536)) return Promise.resolve()
     return new Promise((resolve, reject) => this.#waiting.push({ bytes, resolve, reject }))
+  }
+
+  /** A binary frame: text to a peer that reads it so. */
+  sendBytes(bytes: Uint8Array): void {
+    if (this.isOpen && !this.silent) this.#post({ kind: 'bytes', bytes })
   }
 
   ping(): void {
@@ -162,10 +169,17 @@ export class LinkedSocket implements Socket {
     if (this.#state === 'closed' || this.#handlers === undefined) return
     if (parcel.kind === 'text') {
       if (this.isOpen) this.#handlers.onText(parcel.text)
-    } else if (parcel.kind === 'pong') this.#handlers.onPong()
+    } else if (parcel.kind === 'bytes') this.#handleBytes(parcel.bytes, this.#handlers)
+    else if (parcel.kind === 'pong') this.#handlers.onPong()
     else if (parcel.kind === 'ping') {
-      if (!this.silent) this.#post({ kind: 'pong' })
+      if (!this.silent && (this.#handlers.onPing?.() ?? true)) this.#post({ kind: 'pong' })
     } else this.#answerClose(parcel.code, parcel.reason)
+  }
+
+  #handleBytes(bytes: Uint8Array, handlers: SocketHandlers): void {
+    const text = decodeUtf8(Buffer.from(bytes))
+    if (text === undefined) handlers.onUndecodable?.()
+    else if (this.isOpen) handlers.onText(text)
   }
 
   #answerClose(code: number, reason: string): void {

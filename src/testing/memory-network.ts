@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { deferred } from '../base/deferred.ts'
 import {
+  BodyRefused,
   HttpFailure,
   type HttpClient,
   type HttpListener,
@@ -71,6 +72,11 @@ export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
     this.#hosts.set(name, host)
     return {
       port,
+      held: () => ({
+        bodies: 0,
+        unfinished: 0,
+        unsent: [...host.open].reduce((sum, { server }) => sum + server.bufferedBytes, 0),
+      }),
       close: async () => {
         this.#hosts.delete(name)
         for (const connection of host.open) connection.server.close(1001, 'the server stops')
@@ -101,7 +107,7 @@ export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
       new Request(request.url, {
         method: request.method,
         headers: request.headers,
-        ...(request.body === undefined ? {} : { body: Buffer.from(request.body) }),
+        ...(request.body === undefined ? {} : bodyWithin(Buffer.from(request.body), host.options.maxBodyBytes)),
         signal,
       }),
       { address: '127.0.0.1' },
@@ -119,6 +125,12 @@ export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
   }
 }
 
+function bodyWithin(bytes: Buffer<ArrayBuffer>, maxBytes: number): RequestInit {
+  if (bytes.length <= maxBytes) return { body: bytes }
+  const refusal = new BodyRefused(413, `the body is larger than ${maxBytes} bytes`)
+  return { body: new ReadableStream({ pull: (controller) => controller.error(refusal) }), duplex: 'half' }
+}
+
 function upgradeRequest(url: string, options: DialOptions): UpgradeRequest {
   return { url: new URL(url), headers: new Headers(options.headers), peer: { address: '127.0.0.1' } }
 }
@@ -130,6 +142,8 @@ function watched(socket: LinkedSocket, ended: () => void): Socket {
     listen({
       onText: (text) => handlers.onText(text),
       onPong: () => handlers.onPong(),
+      ...(handlers.onPing === undefined ? {} : { onPing: () => handlers.onPing?.() ?? true }),
+      onUndecodable: () => handlers.onUndecodable?.(),
       onClose: (code, reason) => {
         ended()
         handlers.onClose(code, reason)

@@ -131,7 +131,13 @@ describe('dial mode', () => {
       { type: 'complete', messageId: '1', session: 'webhook:1' },
     ])
     const { channels } = (await gateway.api('/api/status')) as { channels: { webhook: { hub: unknown } } }
-    expect(channels.webhook.hub).toEqual({ url: 'ws://hub.test:9000/ws', state: 'up', attempts: 0, lastError: '' })
+    expect(channels.webhook.hub).toEqual({
+      url: 'ws://hub.test:9000/ws',
+      state: 'up',
+      attempts: 0,
+      lastError: '',
+      malformedFrames: 0,
+    })
     await gateway.stop()
     await world.hub.close()
   })

@@ -26,6 +26,7 @@ it(
           queuedPerSession: 50,
           queuedTotal: 500,
           list: 1_000,
+          sessions: 100_000,
           turns: { total: 64, perProvider: 64, perAccount: 64 },
         },
       })

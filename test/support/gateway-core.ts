@@ -28,6 +28,7 @@ export interface CoreOptions {
     readonly queuedTotal: number
     readonly turns: TurnLimits
     readonly list: number
+    readonly sessions: number
   }
   /** How long a message is worked on. */
   readonly workMs?: (message: AcceptedMessage) => number
@@ -115,6 +116,7 @@ export class GatewayCore {
         queuedPerSession: 100,
         queuedTotal: 10_000,
         list: 10_000,
+        sessions: 100_000,
         turns: { total: 4, perProvider: 4, perAccount: 4 },
       },
       queueMode: options.queueMode ?? 'queue',

@@ -93,7 +93,11 @@ export async function openInside(outside: Outside, files = new MemoryFiles(), xi
   }
   const loaded = await loadConfig({ files, path: paths.config, env: {} })
   const house = await openGatewayApp(platform, { config: loaded.config, paths })
-  const channel = await openXiaoyiChannel(platform, loaded.config, paths, house.storage.xiaoyi)
+  const channel = await openXiaoyiChannel(platform, loaded.config, paths, {
+    state: house.storage.xiaoyi,
+    hooks: house.agent.hooks,
+    directory: house.storage.directory,
+  })
   if (channel === undefined) throw new Error('the channel is not enabled')
   await house.open([channel])
   const inside: Inside = {

@@ -2,7 +2,7 @@ import type { Files } from '../../src/base/files.ts'
 import { openJournal } from '../../src/base/journal.ts'
 import { silentLog, type Log, type LogFacts } from '../../src/base/log.ts'
 import type { FetchMedia } from '../../src/channel/xiaoyi/media.ts'
-import { XiaoyiChannel } from '../../src/channel/xiaoyi/channel.ts'
+import { XiaoyiChannel, type Cleared, type ReceivedData } from '../../src/channel/xiaoyi/channel.ts'
 import type { XiaoyiConfig } from '../../src/channel/xiaoyi/settings.ts'
 import { toXiaoyiSettings } from '../../src/channel/xiaoyi/settings.ts'
 import { XiaoyiState } from '../../src/channel/xiaoyi/state.ts'
@@ -27,7 +27,8 @@ export interface World {
   readonly gateway: ScriptedGateway
   readonly channel: XiaoyiChannel
   readonly logs: string[]
-  readonly cleared: { readonly sessionId: string; readonly id: string }[]
+  readonly cleared: Cleared[]
+  readonly received: ReceivedData[]
   close(): Promise<void>
 }
 
@@ -41,6 +42,8 @@ export interface WorldOptions {
   readonly clock?: ManualClock
   readonly network?: MemoryNetwork
   readonly simulator?: XiaoyiSimulator
+  /** Files come through the guarded fetch, as in the running channel. */
+  readonly realFetch?: boolean
   readonly fetchMedia?: FetchMedia
   /** Start the channel; true unless said otherwise. */
   readonly start?: boolean
@@ -56,6 +59,7 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
   const files = options.files ?? new MemoryFiles({ now: () => clock.now() })
   const logs: string[] = []
   const cleared: World['cleared'] = []
+  const received: World['received'] = []
   const gateway = new ScriptedGateway(clock, () => channel)
   const channel: XiaoyiChannel = await XiaoyiChannel.open({
     settings: toXiaoyiSettings({
@@ -73,9 +77,10 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     state: await openState(files),
     dialer: network,
     http: network,
-    fetchMedia: options.fetchMedia ?? fetchFrom(network),
+    ...(options.realFetch === true ? {} : { fetchMedia: options.fetchMedia ?? fetchFrom(network) }),
     keyFor: (route) => gateway.keyFor(route),
-    onClear: (event) => cleared.push(event),
+    onClear: async (event) => void cleared.push(event),
+    onData: async (event) => void received.push(event),
   })
   if (options.start !== false) await channel.start(gateway)
   await settle()
@@ -87,7 +92,7 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     await simulator.close()
     await settle()
   }
-  return { clock, network, simulator, files, gateway, channel, logs, cleared, close }
+  return { clock, network, simulator, files, gateway, channel, logs, cleared, received, close }
 }
 
 /** What a restart knows, from the journal of these files. Whoever used it before was killed. */

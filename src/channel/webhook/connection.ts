@@ -56,6 +56,8 @@ export class Connection {
   readonly account: string
   readonly caller: Caller
   readonly stream: boolean
+  /** Binary frames that were no text, of a hub that we dialled. */
+  malformedFrames = 0
   readonly #socket: Socket
   readonly #options: ConnectionOptions
   readonly #rate: RateLimit
@@ -98,6 +100,11 @@ export class Connection {
     this.#socket.listen({
       onText: (text) => this.#read(text),
       onPong: () => this.#heartbeat.sawLife(),
+      onPing: () => this.#mayAnswerPing(),
+      onUndecodable: () => {
+        this.#heartbeat.sawLife()
+        this.malformedFrames++
+      },
       onClose: () => this.#onClose(),
     })
   }
@@ -232,7 +239,25 @@ export class Connection {
     return this.#options.onFrame(this, text)
   }
 
+  /** A ping costs as much as a frame, and its answer waits in the same buffer as replies. */
+  #mayAnswerPing(): boolean {
+    this.#heartbeat.sawLife()
+    if (!this.#rate.take()) {
+      this.#countRefusal()
+      return false
+    }
+    this.#refused = 0
+    if (this.#socket.bufferedBytes <= this.#options.limits.replyBufferBytes) return true
+    this.close(BUSY_TRY_LATER, 'the client reads too slowly')
+    return false
+  }
+
   #refuse(text: string): Promise<void> {
+    this.#countRefusal()
+    return this.#options.onRateLimited(this, text)
+  }
+
+  #countRefusal(): void {
     this.#refused++
     if (this.#refused >= REFUSALS_BEFORE_PAUSE && this.#floodPause === undefined) {
       this.#refused = 0
@@ -242,7 +267,6 @@ export class Connection {
         this.#resume()
       })
     }
-    return this.#options.onRateLimited(this, text)
   }
 
   #pause(): void {

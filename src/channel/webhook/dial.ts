@@ -3,7 +3,8 @@ import { sleep, type Clock } from '../../base/clock.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
-import { SocketRefused, type SocketDialer } from '../../base/sockets.ts'
+import type { SocketDialer } from '../../base/sockets.ts'
+import { describeDialError } from '../dial-error.ts'
 import type { WebhookChannel } from './channel.ts'
 
 export interface HubLinkOptions {
@@ -31,6 +32,7 @@ export class HubLink {
   #state: 'connecting' | 'up' | 'waiting' | 'closed' = 'connecting'
   #attempts = 0
   #lastError = ''
+  #malformed = 0
   #running: Promise<void> | undefined
 
   constructor(channel: WebhookChannel, options: HubLinkOptions) {
@@ -48,6 +50,7 @@ export class HubLink {
       state: this.#state,
       attempts: this.#attempts,
       lastError: this.#lastError,
+      malformedFrames: this.#malformed,
     }
   }
 
@@ -92,11 +95,12 @@ export class HubLink {
       }
       this.#stop.signal.addEventListener('abort', onStop, { once: true })
       await connection.ended
+      this.#malformed += connection.malformedFrames
       this.#stop.signal.removeEventListener('abort', onStop)
       healthy.cancel()
       this.#lastError = 'the connection ended'
     } catch (error) {
-      this.#lastError = error instanceof SocketRefused ? `refused with status ${error.status}` : 'no connection'
+      this.#lastError = describeDialError(error, this.#options.url)
     }
   }
 

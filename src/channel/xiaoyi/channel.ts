@@ -24,7 +24,7 @@ import type { Link } from './link.ts'
 import { LateAnswers } from './late-answers.ts'
 import { Links } from './links.ts'
 import type { Content, FetchMedia } from './media.ts'
-import { readContent } from './media.ts'
+import { dataOf, readContent } from './media.ts'
 import { Pins } from './pins.ts'
 import type { PushMessage } from './push.ts'
 import { routeOf, SessionNames } from './session-names.ts'
@@ -49,8 +49,23 @@ export interface XiaoyiChannelParts {
   readonly fetchMedia?: FetchMedia
   /** The gateway's one key function: what a control command calls the conversation of these fields. */
   keyFor(route: RouteFields): string
-  /** Told after a context was really cleared. */
-  readonly onClear?: (event: { readonly sessionId: string; readonly id: string }) => void
+  /** Told after a context was really cleared. Must not throw. */
+  readonly onClear?: (event: Cleared) => Promise<void>
+  /** Told of data parts, beside a text or alone. Must not throw. */
+  readonly onData?: (event: ReceivedData) => Promise<void>
+}
+
+export interface Cleared {
+  /** The conversation's key in the gateway. */
+  readonly key: string
+  readonly sessionId: string
+  readonly id: string
+}
+
+export interface ReceivedData {
+  readonly key: string
+  readonly id: string
+  readonly data: readonly JsonObject[]
 }
 
 export const XIAOYI = 'xiaoyi'
@@ -73,6 +88,7 @@ export class XiaoyiChannel implements Channel {
   #draining = false
   #malformed = 0
   #foreign = 0
+  readonly #telling = new Set<Promise<void>>()
   #peerError: string | undefined
 
   static async open(parts: XiaoyiChannelParts): Promise<XiaoyiChannel> {
@@ -94,7 +110,11 @@ export class XiaoyiChannel implements Channel {
     })
     this.#links = new Links(
       { ...parts, checkFingerprint: (link, seen) => this.#pins.check(link.url, seen) },
-      { onText: (link, text) => this.#read(link, text), onRoutes: () => this.#routesChanged() },
+      {
+        onText: (link, text) => this.#read(link, text),
+        onUndecodable: (link) => this.#countMalformed(link, 'FRAME_MALFORMED'),
+        onRoutes: () => this.#routesChanged(),
+      },
     )
     this.#tasks = new Tasks({
       clock,
@@ -119,7 +139,7 @@ export class XiaoyiChannel implements Channel {
       tasks: this.#tasks,
       resolve: (sessionId) => this.#names.resolve(sessionId),
       control: (command) => this.#startedIntake().control(command),
-      onCleared: (request, sessionId) => this.#cleared(request.id, sessionId),
+      onCleared: (request, sessionId, key) => this.#cleared({ id: request.id, sessionId, key }),
     })
   }
 
@@ -176,6 +196,7 @@ export class XiaoyiChannel implements Channel {
     await Promise.all(begun.map((task) => this.#late.closeEarly(task, 'restarting', this.#tasks)))
     for (const task of this.#tasks.all()) task.abandon()
     await this.#links.stop()
+    await Promise.all(this.#telling)
   }
 
   /** Accepts the certificates that were refused because they changed; tells how many. */
@@ -205,7 +226,8 @@ export class XiaoyiChannel implements Channel {
       case 'message':
         return this.#takeMessage(link, request)
       case 'event':
-        return this.#names.learn(request, link.index, pushIdOf(request.parts))
+        this.#names.learn(request, link.index, pushIdOf(request.parts))
+        return this.#receivedData(request, request.parts)
       case 'clear':
       case 'cancel':
         this.#names.learn({ sessionId: request.sessionId }, link.index)
@@ -230,6 +252,7 @@ export class XiaoyiChannel implements Channel {
     const arrival = { request, link: link.index, sessionId: request.sessionId }
     if (this.#closing.signal.aborted) return this.#endUnaccepted(arrival, 'SHUTTING_DOWN')
     const taken = this.#arrivals.take(arrival)
+    if (taken === 'taken') this.#receivedData(request, request.parts)
     if (taken === 'full') this.#endUnaccepted(arrival, 'QUEUE_FULL')
     if (taken === 'duplicate') {
       const same = this.#tasks.ofSession(request.sessionId).find((task) => task.address.taskId === request.taskId)
@@ -322,9 +345,23 @@ export class XiaoyiChannel implements Channel {
     })
   }
 
-  #cleared(id: string, sessionId: string): void {
-    this.#names.unbind(sessionId)
-    this.#parts.onClear?.({ sessionId, id })
+  #cleared(cleared: Cleared): void {
+    this.#names.unbind(cleared.sessionId)
+    this.#tell(this.#parts.onClear?.(cleared))
+  }
+
+  #receivedData(request: { readonly id: string; readonly sessionId: string }, parts: MessageRequest['parts']): void {
+    const data = dataOf(parts)
+    if (data.length === 0) return
+    const { key } = this.#names.resolve(request.sessionId)
+    this.#tell(this.#parts.onData?.({ key, id: request.id, data }))
+  }
+
+  /** `close` waits for those who are told. */
+  #tell(told: Promise<void> | undefined): void {
+    if (told === undefined) return
+    this.#telling.add(told)
+    void told.finally(() => this.#telling.delete(told))
   }
 
   #routesChanged(): void {

@@ -22,7 +22,7 @@ export interface ControlsParts {
   /** The conversation an id stands for, and its key in the gateway. */
   resolve(sessionId: string): { readonly sessionId: string; readonly key: string }
   control(command: ControlCommand): Promise<unknown>
-  onCleared(request: ClearRequest, sessionId: string): void
+  onCleared(request: ClearRequest, sessionId: string, key: string): void
 }
 
 interface Outcome {
@@ -66,7 +66,8 @@ export class Controls {
       await this.#endArrivals(sessionId)
       await this.#parts.control({ type: 'reset', key })
     })
-    if (done) this.#parts.onCleared(request, sessionId)
+    this.#parts.log.info('[CLEAR] a XiaoYi conversation was cleared', { session: key, id: request.id, done })
+    if (done) this.#parts.onCleared(request, sessionId, key)
     return { done, frame: encodeCleared(settings.agentId, request, done ? 'cleared' : 'failed') }
   }
 
@@ -81,6 +82,8 @@ export class Controls {
       const named = this.#tasksOf(sessionId, target).map(({ run }): ControlCommand => ({ type: 'cancel', key, run }))
       for (const command of target === undefined ? [everything] : named) await this.#parts.control(command)
     })
+    const facts = { session: key, id: request.id, task: target, done }
+    this.#parts.log.info('[CANCEL] a XiaoYi conversation was told to stop', facts)
     const answered = { ...request, taskId: request.taskId ?? request.id }
     return { done, frame: encodeCanceled(settings.agentId, answered, done ? 'canceled' : 'failed') }
   }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { FetchRefused } from '../../base/fetch-policy.ts'
+import { FetchRefused, isPrivateAllowed, isPublicHost } from '../../base/fetch-policy.ts'
 import { guardedFetch } from '../../base/guarded-fetch.ts'
 import type { HttpClient } from '../../base/http.ts'
 import type { FetchMedia } from './media.ts'
@@ -10,11 +10,15 @@ import type { FetchMedia } from './media.ts'
  */
 export function createMediaFetch(http: HttpClient, clock: Clock): FetchMedia {
   return async (url, { maxBytes, timeoutMs, allowHosts }, signal) => {
+    const privateHosts = allowHosts.filter((host) => !host.startsWith('*') && !isPublicHost(host))
+    const publicHosts = allowHosts.filter((host) => !privateHosts.includes(host))
+    const isPrivate = URL.canParse(url) && isPrivateAllowed(new URL(url), { privateHosts })
     // From here on a redirect to http is refused as a step down.
-    if (URL.canParse(url) && new URL(url).protocol !== 'https:')
+    if (!isPrivate && URL.canParse(url) && new URL(url).protocol !== 'https:')
       throw new FetchRefused('scheme', 'files are fetched over https only')
-    const found = await guardedFetch(http, url, { clock, maxBytes, timeoutMs, allowHosts }, signal)
-    if (found.status !== 200) throw new FetchRefused('network', `the file is not there (status ${found.status})`)
+    const limits = { clock, maxBytes, timeoutMs, allowHosts: publicHosts, privateHosts }
+    const found = await guardedFetch(http, url, limits, signal)
+    if (found.status !== 200) throw new FetchRefused('status', `the file is not there (status ${found.status})`)
     return { bytes: found.bytes, mimeType: found.mediaType }
   }
 }

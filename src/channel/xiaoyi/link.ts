@@ -7,6 +7,7 @@ import type { Log } from '../../base/log.ts'
 import type { DialOptions, Socket, SocketDialer } from '../../base/sockets.ts'
 import { SocketRefused } from '../../base/sockets.ts'
 import { GatewayError } from '../../core/errors.ts'
+import { describeDialError } from '../dial-error.ts'
 import { encodeHeartbeat, encodeInit } from './frames.ts'
 import { Pulse } from './pulse.ts'
 import type { XiaoyiSettings } from './settings.ts'
@@ -27,6 +28,8 @@ export interface LinkParts {
 
 export interface LinkEvents {
   onText(link: Link, text: string): void
+  /** A binary frame that is no text. */
+  onUndecodable(link: Link): void
   onOpen(link: Link): void
   /** `lost` are terminal frames that the peer has shown no sign of having read. */
   onDown(link: Link, lost: readonly string[]): void
@@ -157,6 +160,7 @@ export class Link {
   status(): JsonObject {
     const { clock } = this.#parts
     const { lastSeenAt } = this.#pulse
+    const nextTryInMs = this.#retry.remainingMs
     return {
       url: withoutQuery(this.url),
       state: this.#state,
@@ -164,6 +168,7 @@ export class Link {
       lastError: this.#lastError ?? null,
       since: stampOf(clock, this.#changedAt),
       lastSeenAt: lastSeenAt === undefined ? null : stampOf(clock, lastSeenAt),
+      nextTryInSeconds: nextTryInMs === undefined ? null : Math.ceil(nextTryInMs / 1000),
     }
   }
 
@@ -210,6 +215,7 @@ export class Link {
     socket.listen({
       onText: (text) => this.#current(epoch, () => this.#received(text)),
       onPong: () => this.#current(epoch, () => this.#pulse.pong()),
+      onUndecodable: () => this.#current(epoch, () => this.#undecodable()),
       onClose: (code) => {
         ended.resolve()
         this.#current(epoch, () => this.#closed(code))
@@ -218,13 +224,18 @@ export class Link {
     this.#write(encodeInit(this.#parts.settings.agentId))
     this.#pulse.start()
     this.#stable.set(this.#parts.settings.backoff.stableMs, () => this.#proveStable())
-    this.#parts.log.info('XiaoYi link is open', { link: this.index })
+    this.#parts.log.info('XiaoYi link is open', { link: this.index, url: withoutQuery(this.url) })
     this.#events.onOpen(this)
   }
 
   #received(text: string): void {
     this.#pulse.seen()
     this.#events.onText(this, text)
+  }
+
+  #undecodable(): void {
+    this.#pulse.seen()
+    this.#events.onUndecodable(this)
   }
 
   #proveStable(): void {
@@ -257,7 +268,7 @@ export class Link {
   #down(reason: string, lost: readonly string[]): void {
     this.#forgetSocket()
     this.#lastError = reason
-    this.#parts.log.warn('XiaoYi link is down', { link: this.index, reason })
+    this.#parts.log.warn('XiaoYi link is down', { link: this.index, url: withoutQuery(this.url), reason })
     this.#waitForRetry()
     this.#events.onDown(this, lost)
   }
@@ -265,7 +276,7 @@ export class Link {
   #failed(error: unknown, epoch: number): void {
     if (epoch !== this.#epoch) return
     this.#dialing = undefined
-    this.#lastError = describe(error, this.#parts.clock.now())
+    this.#lastError = describeDialError(error, this.url, this.#parts.clock.now())
     const refused = isRefusal(error)
     this.#parts.log.warn('XiaoYi link could not connect', { link: this.index, reason: this.#lastError })
     if (refused) {
@@ -274,6 +285,8 @@ export class Link {
       this.#retry.set(this.#parts.settings.backoff.slowMs, () => this.#connect())
     } else {
       this.#waitForRetry()
+      // It may be a captive portal's, gone in a minute; nothing signed is sent before it was checked.
+      if (error instanceof GatewayError && error.code === 'XIAOYI_CERTIFICATE_CHANGED') this.#state = 'refused'
     }
   }
 
@@ -341,23 +354,9 @@ function serverOf(settings: XiaoyiSettings, index: number): XiaoyiSettings['serv
   return server
 }
 
-/** Waiting helps little against these: somebody has to change the configuration or accept the certificate. */
+/** Waiting helps little against these: the configuration has to change. */
 function isRefusal(error: unknown): boolean {
-  if (error instanceof SocketRefused) return error.status === 401 || error.status === 403
-  return error instanceof GatewayError && error.code === 'XIAOYI_CERTIFICATE_CHANGED'
-}
-
-const SKEW_WORTH_TELLING_MS = 60_000
-
-function describe(error: unknown, now: number): string {
-  if (error instanceof SocketRefused) {
-    const skewMs = error.peerTime === undefined ? 0 : now - error.peerTime
-    const skew = Math.abs(skewMs) > SKEW_WORTH_TELLING_MS ? `; our clock is off by ${Math.round(skewMs / 1000)} s` : ''
-    const hint = error.status === 401 ? ': check ak and sk' : error.status === 403 ? ': check agentId' : ''
-    return `refused with status ${error.status}${hint}${skew}`
-  }
-  if (error instanceof GatewayError) return `${error.code}: ${error.message}`
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'connecting failed'
+  return error instanceof SocketRefused && (error.status === 401 || error.status === 403)
 }
 
 export function withoutQuery(url: string): string {

@@ -7,6 +7,8 @@ import { TimerSlot } from './timer-slot.ts'
 
 export interface LinksEvents {
   onText(link: Link, text: string): void
+  /** A binary frame that is no text. */
+  onUndecodable(link: Link): void
   /** A link opened, or tasks of a lost link may now use another one: whatever waits should try again. */
   onRoutes(): void
 }
@@ -40,6 +42,7 @@ export class Links {
     this.#standby = new TimerSlot(parts.clock)
     const linkEvents = {
       onText: (link: Link, text: string) => events.onText(link, text),
+      onUndecodable: (link: Link) => events.onUndecodable(link),
       onOpen: () => this.#changed(),
       onDown: (link: Link, lost: readonly string[]) => this.#wentDown(link, lost),
       onFlapping: (link: Link) => this.#calmDown(link),

@@ -1,10 +1,10 @@
 import { assertNever } from '../../base/assert-never.ts'
-import type { Files } from '../../base/files.ts'
-import { makeDurableDirectory } from '../../base/files.ts'
+import { FetchRefused } from '../../base/fetch-policy.ts'
+import { errnoOf, makeDurableDirectory, type Files } from '../../base/files.ts'
+import { isRecord, type JsonObject } from '../../base/json.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { Attachment } from '../../core/inbound.ts'
-import { toGatewayError } from '../../core/errors.ts'
 import type { Part } from './codec.ts'
 import type { Language } from './errors.ts'
 import { phoneText } from './errors.ts'
@@ -40,7 +40,9 @@ type FilePart = Extract<Part, { kind: 'file' }>
 
 /** Downloads and stores the files of a message; rejects only when aborted. */
 export async function readContent(parts: readonly Part[], media: MediaParts, signal: AbortSignal): Promise<Content> {
-  const text = parts.flatMap((part) => (part.kind === 'text' && part.text.trim() !== '' ? [part.text] : [])).join('\n')
+  const said = parts.flatMap((part) => (part.kind === 'text' && part.text.trim() !== '' ? [part.text] : []))
+  const data = dataOf(parts)
+  const text = [...said, ...(said.length === 0 || data.length === 0 ? [] : [shownData(data, media)])].join('\n')
   const all = parts.filter((part): part is FilePart => part.kind === 'file')
   const taken = all.slice(0, media.settings.maxFiles)
   const tooMany = phoneText('fileTooMany', media.language)
@@ -51,11 +53,37 @@ export async function readContent(parts: readonly Part[], media: MediaParts, sig
       attachments.push(await storeFile(file, media, signal))
     } catch (error) {
       signal.throwIfAborted()
-      media.log.warn('a file of a XiaoYi message was not taken', { code: toGatewayError(error).code })
+      media.log.warn('a file of a XiaoYi message was not taken', whyNot(error))
       notes.push(`[${safeName(file.name)}: ${phoneText('fileFailed', media.language)}]`)
     }
   }
   return { text, attachments, notes }
+}
+
+/** What an app sent along, without what is the channel's own business (`systemVariables`: the push id). */
+export function dataOf(parts: readonly Part[]): readonly JsonObject[] {
+  return parts.flatMap((part): JsonObject[] => {
+    if (part.kind !== 'data') return []
+    const { variables, ...rest } = part.data
+    const { systemVariables: _own, ...others } = isRecord(variables) ? variables : {}
+    const data = Object.keys(others).length === 0 ? rest : { ...rest, variables: others }
+    // Parsed from JSON, so it is JSON
+    return Object.keys(data).length === 0 ? [] : [data as JsonObject]
+  })
+}
+
+/** Marked, so that the model can tell it from what the person said. */
+function shownData(data: readonly JsonObject[], { settings, language }: MediaParts): string {
+  const json = data.map((one) => JSON.stringify(one)).join('\n')
+  const shown = json.slice(0, settings.maxDataChars).replace(/[\ud800-\udbff]$/, '')
+  const cut = shown.length < json.length ? `\n[${phoneText('truncated', language)}]` : ''
+  return `<app-data>\n${shown}${cut}\n</app-data>`
+}
+
+/** For the operator: which rule, size, status or disk it was. The sentences hold no query and no credentials. */
+function whyNot(error: unknown): JsonObject {
+  if (error instanceof FetchRefused) return { reason: error.reason, detail: error.message }
+  return { reason: errnoOf(error) ?? 'unknown' }
 }
 
 async function storeFile(file: FilePart, media: MediaParts, signal: AbortSignal): Promise<Attachment> {
@@ -88,11 +116,12 @@ async function bytesOf(
       return media.fetchMedia(file.source.uri, { maxBytes, timeoutMs, allowHosts }, signal)
     case 'bytes': {
       // Base64 is a third longer than its content: refuse before decoding.
-      if (file.source.base64.length > maxBytes * 1.4) throw new Error('the file is too large')
+      if (file.source.base64.length > maxBytes * 1.4)
+        throw new FetchRefused('too-large', `the file has more than ${maxBytes} bytes`)
       return { bytes: Buffer.from(file.source.base64, 'base64') }
     }
     case 'none':
-      throw new Error('the file part has no content')
+      throw new FetchRefused('invalid-url', 'the file part has no content')
     default:
       return assertNever(file.source)
   }
@@ -105,14 +134,21 @@ function extractedText(bytes: Uint8Array, mimeType: string, media: MediaParts): 
   return { text: text.truncated ? `${text.text}\n[${phoneText('truncated', media.language)}]` : text.text }
 }
 
-/** The last path component without control characters, at most 100 characters, its extension kept. */
+/** A disk takes 255 bytes of a name. */
+const MAX_NAME_BYTES = 200
+
+/** The last path component without control characters, cut by bytes because that is what disks count, its extension kept. */
 export function safeName(name: string): string {
-  const base = name.split(/[/\\]/).at(-1) ?? ''
-  // eslint-disable-next-line no-control-regex
-  const clean = base.replaceAll(/[\u0000-\u001f\u007f<>:"|?*]/g, '_').replace(/^\.+/, '')
+  const base = name.slice(-4_096).split(/[/\\]/).at(-1) ?? ''
+  const clean = base.replaceAll(/[\p{Cc}\p{Cs}<>:"|?*]/gu, '_').replace(/^\.+/, '')
   if (clean === '') return 'file'
-  if (clean.length <= 100) return clean
+  if (Buffer.byteLength(clean) <= MAX_NAME_BYTES) return clean
   const dot = clean.lastIndexOf('.')
   const extension = dot > 0 && clean.length - dot <= 16 ? clean.slice(dot) : ''
-  return clean.slice(0, 100 - extension.length).replace(/[\ud800-\udbff]$/, '') + extension
+  const room = MAX_NAME_BYTES - Buffer.byteLength(extension)
+  return `${cutToBytes(clean, room)}${extension}`
+}
+
+function cutToBytes(text: string, maxBytes: number): string {
+  return text.slice(0, new TextEncoder().encodeInto(text, new Uint8Array(maxBytes)).read)
 }

@@ -25,6 +25,8 @@ export interface XiaoyiConfig extends Partial<Intervals> {
   readonly agentId?: string | number
   readonly wsUrl1?: string
   readonly wsUrl2?: string
+  /** For `wsUrl1` and `wsUrl2`. */
+  readonly tls?: TlsRule
   readonly servers?: readonly ServerConfig[]
   readonly links?: LinkMode
   readonly streamMode?: StreamMode
@@ -75,6 +77,8 @@ export interface MediaSettings {
   readonly maxFiles: number
   /** Bytes of a text file that are given to the model. */
   readonly maxTextBytes: number
+  /** Of the data parts beside a text. */
+  readonly maxDataChars: number
 }
 
 export interface PushConfig {
@@ -139,6 +143,7 @@ const MEDIA: MediaSettings = {
   allowHosts: [],
   maxFiles: 10,
   maxTextBytes: 64 * 1024,
+  maxDataChars: 4_000,
 }
 
 const LIMITS: XiaoyiLimits = {
@@ -182,9 +187,16 @@ function required(config: XiaoyiConfig, field: 'ak' | 'sk' | 'agentId'): string 
   return value
 }
 
-function serversOf(config: XiaoyiConfig): readonly ServerConfig[] {
-  if (config.servers !== undefined && config.servers.length > 0) return config.servers
-  return [config.wsUrl1, config.wsUrl2].flatMap((url) => (url === undefined || url === '' ? [] : [{ url }]))
+/** Huawei's own. */
+const DEFAULT_SERVERS = ['wss://hag.cloud.huawei.com/openclaw/v1/ws/link', 'wss://116.63.174.231/openclaw/v1/ws/link']
+
+/** The defaults hold only where no server is named at all: keys are never signed to an address that was not chosen. */
+function serversOf({ servers, wsUrl1, wsUrl2, tls }: XiaoyiConfig): readonly ServerConfig[] {
+  if (servers !== undefined) return servers
+  const urls = wsUrl1 === undefined && wsUrl2 === undefined ? DEFAULT_SERVERS : [wsUrl1, wsUrl2]
+  return urls.flatMap((url) =>
+    url === undefined || url === '' ? [] : [{ url, ...(tls === undefined ? {} : { tls }) }],
+  )
 }
 
 function tlsRuleOf(server: ServerConfig): TlsRule {

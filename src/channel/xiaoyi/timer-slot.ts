@@ -4,6 +4,7 @@ import type { Clock, Timer } from '../../base/clock.ts'
 export class TimerSlot {
   readonly #clock: Clock
   #timer: Timer | undefined
+  #dueAt = 0
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -13,8 +14,14 @@ export class TimerSlot {
     return this.#timer !== undefined
   }
 
+  /** Undefined when it is not set. */
+  get remainingMs(): number | undefined {
+    return this.isSet ? Math.max(0, this.#dueAt - this.#clock.monotonic()) : undefined
+  }
+
   set(delayMs: number, callback: () => void): void {
     this.cancel()
+    this.#dueAt = this.#clock.monotonic() + delayMs
     this.#timer = this.#clock.after(delayMs, () => {
       this.#timer = undefined
       callback()

@@ -131,7 +131,7 @@ describe('values of the wrong kind', () => {
     ['"preserve_case": "yes"', 'preserve_case: expected true or false, found the text "yes"'],
     [
       '"webhook_url": "http://x/?token=abc"',
-      'webhook_url: expected an address beginning with ws:// or wss://, found the text "http://x/?token=[redacted]"',
+      'webhook_url: expected an address beginning with ws:// or wss://, found an address beginning with http://',
     ],
     ['"model": 3', 'model: expected "demo", "<provider>/<model id>", or a list of such names, found 3'],
     ['"model": ["demo", "x"]', 'model[1]: expected "demo" or "<provider>/<model id>", found the text "x"'],
@@ -245,7 +245,7 @@ describe('the environment', () => {
   })
 
   it('is not fooled by names every object has', async () => {
-    expect((await failure('{ "uid": "$constructor" }')).message).toContain('constructor is not set')
+    expect((await failure('{ "uid": "$constructor" }')).message).toContain('is not set')
   })
 
   it('makes every well-known provider whose usual variable is set, once, whatever the model is', async () => {
@@ -352,7 +352,7 @@ describe('keys that need each other', () => {
     ],
     [
       '{ "channels": { "xiaoyi": { "enabled": true, "ak": "a", "sk": "s", "agentId": "1", "wsUrl1": "ws://far.example/" } } }',
-      'channels.xiaoyi.wsUrl1: ws:// would send the signature unencrypted to another machine; use wss://, or a server with "tls": "plain"',
+      'channels.xiaoyi.wsUrl1: ws:// would send the signature unencrypted to another machine; use wss://, or set "tls": "plain"',
     ],
     [
       '{ "contextPruning": { "softTrim": { "maxChars": 10 } } }',

@@ -147,6 +147,7 @@ describe('a message sent again', () => {
         queuedPerSession: 1,
         queuedTotal: 1,
         list: 10,
+        sessions: 100_000,
         turns: { total: 1, perProvider: 1, perAccount: 1 },
       },
       workMs: () => 1_000,

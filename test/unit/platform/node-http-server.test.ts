@@ -1,5 +1,5 @@
 import { request as httpRequest } from 'node:http'
-import { connect } from 'node:net'
+import { connect, type Socket as NetSocket } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { deferred } from '../../../src/base/deferred.ts'
@@ -121,16 +121,16 @@ it('answers HEAD with headers only, and several requests on one connection', asy
   expect(answer.match(/body/g)).toHaveLength(1)
 })
 
+const reading: Partial<ListenOptions> = { handle: async (request) => new Response(await request.text()) }
+
 it('answers 413 to a declared body over the limit without reading it', async () => {
-  let handled = 0
-  const { port } = await listen({ handle: async () => new Response(String(handled++)) })
+  const { port } = await listen(reading)
   const response = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: 'x'.repeat(1_001) })
   expect(response.status).toBe(413)
-  expect(handled).toBe(0)
 })
 
 it('answers 413 to a chunked body as soon as it passes the limit', async () => {
-  const { port } = await listen()
+  const { port } = await listen(reading)
   const status = await new Promise<number | undefined>((resolve, reject) => {
     const request = httpRequest({ port, host: '127.0.0.1', method: 'POST' }, (response) => {
       resolve(response.statusCode)
@@ -143,10 +143,39 @@ it('answers 413 to a chunked body as soon as it passes the limit', async () => {
 })
 
 it('asks for a body only after its declared size was checked', async () => {
-  const { port } = await listen({ handle: async (request) => new Response(await request.text()) })
+  const { port } = await listen(reading)
   const head = 'POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\nconnection: close\r\ncontent-length:'
   expect(await raw(port, `${head} 5000\r\n\r\n`)).toMatch(/^HTTP\/1.1 413 /)
   expect(await raw(port, `${head} 2\r\n\r\nhi`)).toMatch(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 OK[^]*hi/)
+})
+
+it('reads nothing of a body that the handler does not ask for, and ends the connection', async () => {
+  const server: HttpListener = await listen({
+    handle: async () => new Response(`${server.held().bodies} held`, { status: 401 }),
+  })
+  const head = 'POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 900\r\n\r\n'
+  const answer = await raw(server.port, head)
+  expect(answer).toMatch(/^HTTP\/1.1 401 [^]*connection: close[^]*0 held/iu)
+})
+
+it('refuses with 503 what all bodies together may not hold, and has room again afterwards', async () => {
+  const first = deferred()
+  const server = await listen({
+    maxBodiesBytes: 1_500,
+    handle: async (request) => {
+      const text = await request.text()
+      if (text.startsWith('wait')) await first.promise
+      return new Response(text)
+    },
+  })
+  const post = (body: string): Promise<Response> => fetch(`http://127.0.0.1:${server.port}/`, { method: 'POST', body })
+  const waiting = post(`wait${'x'.repeat(900)}`)
+  while (server.held().bodies < 904) await new Promise((resolve) => setImmediate(resolve))
+  expect((await post('y'.repeat(900))).status).toBe(503)
+  first.resolve()
+  expect((await waiting).status).toBe(200)
+  expect((await post('y'.repeat(900))).status).toBe(200)
+  expect(server.held().bodies).toBe(0)
 })
 
 it('keeps the request target a path whatever the client writes into it', async () => {
@@ -242,6 +271,57 @@ it('ends only the socket whose frame sets off a defect', async () => {
   expect(await echo).toBe('hello')
   expect(ends).toEqual([1011])
   well.terminate()
+})
+
+it('asks whether a ping is to be answered, and answers it with its own payload', async () => {
+  const asked: number[] = []
+  const { port } = await listen({
+    upgrade: () => ({
+      accept: true,
+      opened: (socket) => socket.listen({ ...closing(), onPing: () => asked.push(1) < 2 }),
+    }),
+  })
+  const client = new WebSocket(`ws://127.0.0.1:${port}/`)
+  const pongs: string[] = []
+  client.on('pong', (payload) => pongs.push(payload.toString()))
+  client.on('open', () => {
+    for (const name of ['one', 'two', 'three']) client.ping(name)
+    client.close()
+  })
+  await new Promise((resolve) => client.on('close', resolve))
+  expect(pongs).toEqual(['one'])
+  expect(asked).toHaveLength(3)
+})
+
+it('ends the socket whose unfinished frame is more than all of them may hold', async () => {
+  const server = await listen({
+    maxFrameBytes: 100_000,
+    maxUnfinishedBytes: 150_000,
+    upgrade: () => ({ accept: true, opened: (socket) => socket.listen(closing()) }),
+  })
+  const begin = (): Promise<{ socket: NetSocket; closed: Promise<unknown> }> =>
+    new Promise((resolve) => {
+      const key = Buffer.alloc(16).toString('base64')
+      const head = `GET / HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${key}\r\n\r\n`
+      const socket = connect(server.port, '127.0.0.1', () => socket.write(head))
+      const closed = new Promise((done) => socket.on('close', done))
+      socket.on('error', () => undefined)
+      socket.once('data', () => {
+        socket.resume()
+        // The head of a masked text frame of 90 000 bytes, and most of them.
+        socket.write(
+          Buffer.concat([Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0, 1, 0x5f, 0x90, 0, 0, 0, 0]), Buffer.alloc(80_000)]),
+        )
+        resolve({ socket, closed })
+      })
+    })
+  const first = await begin()
+  while (server.held().unfinished < 80_000) await new Promise((resolve) => setImmediate(resolve))
+  const second = await begin()
+  await second.closed
+  expect(server.held().unfinished).toBeLessThanOrEqual(150_000)
+  expect(first.socket.destroyed).toBe(false)
+  first.socket.destroy()
 })
 
 it('closes a socket with 1003 when a frame is binary', async () => {

@@ -21,7 +21,7 @@ test('clearing empties the conversation, emits the event and is answered "cleare
     await settle()
     expect(gateway.historyOf(sessionId)).toEqual([])
     expect(clear.answers).toMatchObject([{ state: 'cleared' }])
-    expect(cleared).toEqual([{ sessionId, id: clear.id }])
+    expect(cleared).toMatchObject([{ sessionId, id: clear.id, key: expect.stringContaining(':xiaoyi:dm:') }])
   }))
 
 test('a clear that fails is answered "failed", the task goes on, and no event is emitted', () =>

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { XiaoyiConfig } from '../../../src/channel/xiaoyi/settings.ts'
 import { toXiaoyiSettings } from '../../../src/channel/xiaoyi/settings.ts'
+import { describeDialError } from '../../../src/channel/dial-error.ts'
 import { ENDPOINTS, inWorld } from '../../support/xiaoyi-world.ts'
 import type { World } from '../../support/xiaoyi-world.ts'
 
@@ -232,6 +233,20 @@ describe('certificates', () => {
       expect(linkStatus(world)[0]).toMatchObject({ state: 'open', pinned: network.fingerprint })
     }))
 
+  test('a changed certificate is looked at again with the ordinary pauses, and the link is up when it was only a detour', () =>
+    inWorld({ tls: true, endpoints: 1 }, async (world) => {
+      const { network, simulator, clock } = world
+      const first = network.fingerprint
+      network.fingerprint = 'BB'.repeat(32)
+      simulator.connections.cut()
+      await clock.advance(10_000)
+      expect(linkStatus(world)[0]).toMatchObject({ state: 'refused', nextTryInSeconds: expect.any(Number) })
+      expect(linkStatus(world)[0]?.['nextTryInSeconds']).toBeLessThanOrEqual(72)
+      network.fingerprint = first
+      await clock.advance(72_000)
+      expect(linkStatus(world)[0]).toMatchObject({ state: 'open', nextTryInSeconds: null })
+    }))
+
   test('the pin survives a restart', async () => {
     let files: World['files'] | undefined
     await inWorld({ tls: true, endpoints: 1 }, async (world) => void (files = world.files))
@@ -265,4 +280,55 @@ describe('certificates', () => {
   test.each(['ws://10.0.0.7/link', 'https://example.com', 'nonsense'])('%s is refused', (url) => {
     expect(withServer({ url })).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }))
   })
+})
+
+describe('servers', () => {
+  const keys = { ak: 'a', sk: 's', agentId: 'i' }
+  const urlsOf = (config: XiaoyiConfig): string[] =>
+    toXiaoyiSettings({ ...keys, ...config }).servers.map(({ url }) => new URL(url).hostname)
+
+  test('are Huawei’s only when none is named: keys are not signed to an address that was not chosen', () => {
+    expect(urlsOf({})).toEqual(['hag.cloud.huawei.com', '116.63.174.231'])
+    expect(urlsOf({ wsUrl1: 'wss://mock.example/' })).toEqual(['mock.example'])
+    expect(urlsOf({ wsUrl2: 'wss://mock.example/' })).toEqual(['mock.example'])
+    expect(urlsOf({ wsUrl1: 'wss://one.example/', wsUrl2: '' })).toEqual(['one.example'])
+    expect(urlsOf({ servers: [{ url: 'wss://list.example/' }] })).toEqual(['list.example'])
+    expect(() => urlsOf({ servers: [] })).toThrow('needs wsUrl1 or servers')
+  })
+
+  test('take a tls rule beside wsUrl1 and wsUrl2', () => {
+    const { servers } = toXiaoyiSettings({
+      ...keys,
+      wsUrl1: 'wss://a.example/',
+      wsUrl2: 'wss://10.0.0.1/',
+      tls: 'skip',
+    })
+    expect(servers.map(({ tls }) => tls)).toEqual(['skip', 'skip'])
+  })
+})
+
+test('a binary frame is read as text; one that is no text is counted, and the link stays', () =>
+  inWorld({ endpoints: 1 }, async ({ network, simulator, clock, channel, gateway }) => {
+    const server = network.connections()[0]?.server
+    if (server === undefined) throw new Error('the link is not open')
+    server.send = async (text) => server.sendBytes(new TextEncoder().encode(text))
+    server.sendBytes(Uint8Array.from([0xff, 0xfe, 0x00]))
+    simulator.say('你好')
+    await clock.advance(100)
+    expect(channel.status()).toMatchObject({ malformedFrames: 1, links: [{ state: 'open', attempts: 0 }] })
+    expect(gateway.accepted.map(({ text }) => text)).toEqual(['你好'])
+  }))
+
+test.each([
+  ['ECONNREFUSED', 'nothing listens there'],
+  ['CERT_HAS_EXPIRED', 'has expired'],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', '"tls": "pin"'],
+  ['ENOTFOUND', 'DNS'],
+])('%s is explained with the address', (code, words) => {
+  const error = Object.assign(new Error('x'), { code })
+  const text = describeDialError(error, 'wss://hag.example:8443/path?ak=secret', 0)
+  expect(text).toContain('hag.example:8443')
+  expect(text).toContain(words)
+  expect(text).toContain(code)
+  expect(text).not.toContain('secret')
 })

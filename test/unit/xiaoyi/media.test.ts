@@ -56,6 +56,53 @@ test.each(['expired', 'redirect-loop', 'redirect-private', 'endless'] as const)(
     }),
 )
 
+test.each([
+  ['http://example.org/a.txt?sign=secret', 'scheme'],
+  ['https://127.0.0.1/a.txt', 'address'],
+  ['https://user:secret@example.org/a', 'credentials'],
+  ['nonsense', 'invalid-url'],
+])('why %s was not taken stands in the log, without what is secret in it', (uri, reason) =>
+  inWorld({ realFetch: true }, async (world) => {
+    await send(world, { name: 'x.txt', mimeType: 'text/plain', uri })
+    const line = world.logs.find((one) => one.includes('a file of a XiaoYi message was not taken')) ?? ''
+    expect(JSON.parse(line)).toMatchObject({ reason, detail: expect.any(String) })
+    expect(line).not.toContain('secret')
+  }),
+)
+
+test('a host that is not public can be allowed by its name, and public ones stay as they were', () =>
+  inWorld({ realFetch: true, config: { media: { allowHosts: ['127.0.0.1'] } } }, async (world) => {
+    const uri = world.simulator.addFile({ name: 'notes.md', bytes: bytes('# 笔记'), mimeType: 'text/markdown' })
+    const message = await send(world, { name: 'notes.md', mimeType: 'text/markdown', uri })
+    expect(message?.attachments).toMatchObject([{ text: '# 笔记' }])
+    await send(world, { name: 'x.txt', mimeType: 'text/plain', uri: 'https://localhost/x.txt' })
+    expect(world.logs.at(-1)).toContain('"reason":"address"')
+  }))
+
+test('data beside a text reaches the model, marked and capped, and whoever listens; the push id stays with us', () =>
+  inWorld({ config: { language: 'en', media: { maxDataChars: 60 } } }, async (world) => {
+    const card = {
+      kind: 'data' as const,
+      data: { card: { city: 'Shenzhen' }, variables: { systemVariables: { push_id: 'p1' } } },
+    }
+    world.simulator.sayParts([{ kind: 'text', text: 'what is this?' }, card])
+    await world.clock.advance(100)
+    expect(world.gateway.accepted.at(-1)?.text).toBe(
+      'what is this?\n<app-data>\n{"card":{"city":"Shenzhen"}}\n</app-data>',
+    )
+    expect(world.received).toMatchObject([{ data: [{ card: { city: 'Shenzhen' } }] }])
+    world.simulator.sayParts([
+      { kind: 'text', text: 'and this?' },
+      { kind: 'data', data: { long: 'x'.repeat(500) } },
+    ])
+    await world.clock.advance(100)
+    expect(world.gateway.accepted.at(-1)?.text.length).toBeLessThan(160)
+    world.simulator.sayParts([{ kind: 'data', data: { event: 'opened' } }])
+    await world.clock.advance(100)
+    expect(world.received.at(-1)).toMatchObject({ data: [{ event: 'opened' }] })
+    expect(world.gateway.accepted).toHaveLength(2)
+  }))
+
 test('a message whose only file could not be taken ends readably', () =>
   inWorld({ config: { language: 'en' } }, async ({ simulator, clock, gateway }) => {
     const task = simulator.sayParts([{ kind: 'file', file: { name: 'x.txt', uri: `${simulator.pushUrl}/nowhere` } }])
@@ -143,7 +190,11 @@ test.each([
   ['C:\\Users\\a\\b.txt', 'b.txt'],
   ['...', 'file'],
   ['a\u0000b\n.txt', 'a_b_.txt'],
-  [`${'x'.repeat(300)}.json`, `${'x'.repeat(95)}.json`],
+  [`${'x'.repeat(300)}.json`, `${'x'.repeat(195)}.json`],
+  // A hundred Chinese characters are three hundred bytes; a disk takes 255.
+  [`${'文'.repeat(100)}.pdf`, `${'文'.repeat(65)}.pdf`],
+  [`${'😀'.repeat(100)}.png`, `${'😀'.repeat(49)}.png`],
+  ['a\u0085b\ud800.txt', 'a_b_.txt'],
 ])('the name %j is stored as %j', (given, stored) => {
   expect(safeName(given)).toBe(stored)
 })
