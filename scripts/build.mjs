@@ -16,6 +16,7 @@ import { install } from './install.mjs'
 import { isMain, main, root, say, ScriptError, tool } from './lib/run.mjs'
 
 const source = join(root, 'src')
+const page = join(root, 'ui')
 const target = join(root, 'dist')
 const STAMP = '.build'
 
@@ -24,14 +25,18 @@ const STAMP = '.build'
  * that was removed stays behind, and a failed build leaves the last good one.
  */
 export async function build() {
-  const files = listFiles(source)
+  const files = [...listFiles(source), ...listFiles(page)]
   const state = hashOf(files)
   if (existsSync(join(target, STAMP)) && readFileSync(join(target, STAMP), 'utf8') === state) return false
   say('building …')
   const fresh = `${target}.new-${process.pid}`
   try {
     await compile(fresh)
-    copyAssets(files, fresh)
+    copyAssets(
+      files.filter((file) => file.startsWith(source)),
+      fresh,
+    )
+    await buildPage(join(fresh, 'ui'))
     makeExecutable(join(fresh, 'cli', 'main.js'))
     writeFileSync(join(fresh, STAMP), state)
     replace(fresh)
@@ -49,6 +54,22 @@ async function compile(folder) {
   if (code === 0) return
   say(output.trim())
   throw new ScriptError('the build failed')
+}
+
+/** The dashboard: static files for the gateway to serve. */
+async function buildPage(folder) {
+  const { code, output } = await tool('vite', [
+    'build',
+    '--config',
+    join(page, 'vite.config.ts'),
+    '--outDir',
+    folder,
+    '--logLevel',
+    'warn',
+  ])
+  if (code === 0) return
+  say(output.trim())
+  throw new ScriptError('the build of the dashboard failed')
 }
 
 /** Whatever the compiler leaves out and a running program may read; notes for readers of the source stay there. */

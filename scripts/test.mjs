@@ -13,6 +13,7 @@ const counts = { passed: 0, failed: 0 }
 /** Each is one test: its name, and what to run. What it printed is shown only when it failed. */
 const CHECKS = [
   ['types', () => tool('typescript', ['-p', 'tsconfig.json'])],
+  ['types of the dashboard', () => tool('typescript', ['-p', 'ui/tsconfig.json', '--noEmit'])],
   ['lint', () => tool('oxlint', ['--type-aware', '--deny-warnings'])],
   ['format', () => tool('oxfmt', ['--check', '.'])],
   ['unused code and dependencies', () => tool('knip', ['--no-progress'])],
@@ -70,6 +71,7 @@ async function runTests() {
 try {
   await install()
   await install('test/oracles')
+  await install('test/browser')
   for (const one of CHECKS) await check(one)
   if (!staticOnly) await runTests()
 } catch (error) {

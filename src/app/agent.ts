@@ -159,7 +159,7 @@ function toSettings(key: SessionKey, autoCleanup: boolean | undefined, config: C
 }
 
 /** The configuration's words into the provider room's. */
-function toProviderSettings({
+export function toProviderSettings({
   type,
   baseUrl,
   apiKey,

@@ -1,10 +1,13 @@
+import type { JsonObject } from '../base/json.ts'
 import { createMetrics, type Metrics } from '../base/metrics.ts'
 import type { Channel } from '../channel/channel.ts'
 import type { WebhookChannel } from '../channel/webhook/channel.ts'
 import type { Config } from '../config/config.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { Environment } from '../config/environment.ts'
 import type { SessionKey } from '../core/ids.ts'
-import { Gateway } from '../gateway/gateway.ts'
+import { LogLines } from '../dashboard/log-lines.ts'
+import { Gateway, type GatewayWatch } from '../gateway/gateway.ts'
 import { createGatewayApi } from '../gateway/gateway-api.ts'
 import { createGatewayMetrics } from '../gateway/gateway-metrics.ts'
 import type { GatewayApi } from '../gateway/http.ts'
@@ -15,6 +18,7 @@ import { converse } from '../session/converse.ts'
 import type { TurnLimits } from '../session/turn-slots.ts'
 import type { TurnModel } from '../turn/parts.ts'
 import { openAgent, type Agent } from './agent.ts'
+import { createDashboard, type Dashboard } from './dashboard.ts'
 import type { HomePaths } from './home.ts'
 import { createMediaReferences } from './media-references.ts'
 import { loadPlugins } from './load-plugins.ts'
@@ -35,6 +39,7 @@ export interface GatewayApp {
   readonly webhook: WebhookChannel
   readonly metrics: Metrics
   readonly api: GatewayApi
+  readonly dashboard: Dashboard
   /** Rejects when nothing may be acknowledged any more: the program has to end. */
   readonly failed: Promise<never>
   /** Recovery, then intake. */
@@ -48,13 +53,18 @@ export interface GatewayAppOptions {
   readonly hooks?: readonly HookSource[]
   /** What the program around us brings; plugins of the configuration come after it. */
   readonly plugins?: readonly PluginSource[]
+  /** For checking a configuration on the dashboard; nothing else reads it here. */
+  readonly env?: Environment
 }
 
 export async function openGatewayApp(
-  platform: Platform,
-  { config, paths, hooks = [], plugins: own = [] }: GatewayAppOptions,
+  outside: Platform,
+  { config, paths, hooks = [], plugins: own = [], env = {} }: GatewayAppOptions,
 ): Promise<GatewayApp> {
   checkStorageKind(config)
+  const logs = new LogLines(outside.clock)
+  const platform: Platform = { ...outside, log: logs.around(outside.log) }
+  let dashboard: Dashboard | undefined
   const metrics = createMetrics()
   const watch = createStorageWatch(platform.log)
   const webhook = createWebhookChannel(platform, config)
@@ -66,7 +76,10 @@ export async function openGatewayApp(
     config,
     paths,
     hooks: agent.hooks,
-    send: async (reply) => (await channels.get(reply.channel)?.deliver(reply)) ?? 'waiting',
+    send: async (reply) => {
+      dashboard?.watch.answered(reply)
+      return (await channels.get(reply.channel)?.deliver(reply)) ?? 'waiting'
+    },
     onJournalFailed: watch.journalFailed,
     onHomeLost: watch.homeLost,
   })
@@ -76,9 +89,35 @@ export async function openGatewayApp(
     storage,
     metrics,
     ownChannels: channelsOf(plugins).map(({ name }) => name),
+    watch: {
+      accepted: (message) => dashboard?.watch.accepted(message),
+      observe: (event, message) => dashboard?.watch.observe(event, message),
+      changed: (key) => dashboard?.watch.changed(key),
+    },
   })
   const media = createMediaExpiry(platform, { config, paths, storage })
-  const status = createStatus({ clock: platform.clock, config, paths, storage, agent, gateway, channels })
+  const describe = createStatus({ clock: platform.clock, config, paths, storage, agent, gateway, channels })
+  const status = (): JsonObject => ({ ...describe(), turns: dashboard?.watch.running() ?? [] })
+  const api = createGatewayApi({
+    storage,
+    providers: agent.providers,
+    agent,
+    gateway,
+    maxList: config.limits.list,
+    status,
+    channel: (name) => channels.get(name),
+  })
+  const pages = createDashboard(platform, {
+    config,
+    paths,
+    storage,
+    agent,
+    api,
+    logs,
+    env,
+    status: () => ({ activity: { ...gateway.activity() }, replies: storage.delivery.counts() }),
+  })
+  dashboard = pages
   return {
     config,
     paths,
@@ -88,21 +127,15 @@ export async function openGatewayApp(
     webhook,
     metrics,
     failed: watch.failed,
-    api: createGatewayApi({
-      storage,
-      providers: agent.providers,
-      agent,
-      gateway,
-      maxList: config.limits.list,
-      status,
-      channel: (name) => channels.get(name),
-    }),
+    api,
+    dashboard: pages,
     async open(more) {
       for (const channel of [...more, ...channelsOf(plugins)]) addChannel(channels, channel)
       await gateway.open([...channels.values()])
       media.start()
     },
     async close() {
+      pages.close()
       await media.close()
       await gateway.close()
       await agent.close()
@@ -129,11 +162,12 @@ interface GatewayDeps {
   readonly metrics: Metrics
   /** Names of channels that plugins bring. */
   readonly ownChannels: readonly string[]
+  readonly watch: GatewayWatch
 }
 
 function createGateway(
   { clock, ids, log }: Platform,
-  { config, agent, storage, metrics, ownChannels }: GatewayDeps,
+  { config, agent, storage, metrics, ownChannels, watch }: GatewayDeps,
 ): Gateway {
   const { journal, directory, delivery, control, sessionsFile, transcripts, usage, cleanups, windows } = storage
   const firstModel = (key: SessionKey): TurnModel => agent.modelsFor(directory.settingsOf(key))[0]
@@ -191,6 +225,7 @@ function createGateway(
       queueMode: config.queue.mode,
     }),
     onIndexChanged: () => sessionsFile.changed(),
+    watch,
   })
   return gateway
 }

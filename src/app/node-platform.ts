@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import type { Log } from '../base/log.ts'
 import { nodeCommands } from '../platform/node-commands.ts'
 import { nodeFiles } from '../platform/node-files.ts'
@@ -10,6 +11,9 @@ import { systemIds } from '../platform/system-ids.ts'
 import { createLazyHttpClient } from '../platform/lazy-http-client.ts'
 import { createWsDialer } from '../platform/ws-sockets.ts'
 import type { Platform } from './platform.ts'
+
+/** Beside the compiled program; from the source it is where the build puts it. */
+const PAGE = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? '../../dist/ui' : '../ui', import.meta.url))
 
 /** The real world. `close` ends its idle connections. */
 export function createNodePlatform(log: Log): Platform & { close(): Promise<void> } {
@@ -26,6 +30,7 @@ export function createNodePlatform(log: Log): Platform & { close(): Promise<void
     modules: nodeModules,
     resizer: createSharpResizer(),
     log,
+    page: PAGE,
     close: () => http.close(),
   }
 }

@@ -22,4 +22,6 @@ export interface Platform {
   readonly modules: Modules
   readonly resizer: ImageResizer
   readonly log: Log
+  /** The folder of the built page; without one there is no dashboard to open. */
+  readonly page?: string
 }

@@ -1,10 +1,12 @@
 import { errnoOf } from '../base/files.ts'
-import type { HttpListener } from '../base/http.ts'
+import type { HttpListener, Peer } from '../base/http.ts'
 import type { Channel } from '../channel/channel.ts'
 import { HubLink, isOwnAddress } from '../channel/webhook/dial.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Config } from '../config/config.ts'
-import { Access, type TokenRule } from '../gateway/access.ts'
+import { PageFiles } from '../dashboard/page-files.ts'
+import { answerSignIn } from '../dashboard/routes.ts'
+import { Access, type Principal, type TokenRule } from '../gateway/access.ts'
 import { showHeldBytes } from '../gateway/gateway-metrics.ts'
 import { createHttpHandlers } from '../gateway/http.ts'
 import { contactUrl, PROTOCOL, removeContact, writeContact } from './contact.ts'
@@ -15,6 +17,8 @@ import { readOrCreateUid } from './uid.ts'
 export interface Serving {
   readonly port: number
   readonly url: string
+  /** Opens the dashboard once, without the token; undefined where none is needed. */
+  readonly signInUrl?: string
   /** Stops intake, lets running turns finish until the deadline, then ends everything in order. */
   stop(deadline: AbortSignal): Promise<void>
 }
@@ -33,14 +37,30 @@ function tokensOf({ listen: { token, tokens } }: Config): readonly TokenRule[] {
   return [...single, ...named]
 }
 
+/** Whom a token stands for, with everything the access rules say about wrong ones. */
+function principalOf(access: Access, token: string, request: Request, peer: Peer): Principal | undefined {
+  const headers = new Headers(request.headers)
+  headers.set('authorization', `Bearer ${token}`)
+  const decision = access.decide({ method: request.method, url: new URL(request.url), headers, peer })
+  return decision.allowed ? decision.principal : undefined
+}
+
 /** Opens the address first: a port in use must not cost a recovery. Then intake, then the contact file for the CLI. */
 export async function serve(app: GatewayApp, platform: Platform): Promise<Serving> {
   const { config, paths, api, webhook, metrics, gateway } = app
   const { host, port, allowed_origins } = config.listen
   const localToken = platform.ids.hex(LOCAL_TOKEN_DIGITS)
   const rules = { tokens: tokensOf(config), localToken, allowedOrigins: allowed_origins, host }
+  const { dashboard } = app
+  const { signIn } = dashboard
+  const signedIn = (headers: Headers): Principal | undefined => signIn.holderOf(headers)?.principal
+  const access = new Access(rules, { clock: platform.clock, signedIn })
+  const page = platform.page === undefined ? undefined : new PageFiles(platform.files, platform.page)
   const handlers = createHttpHandlers({
-    access: new Access(rules, platform),
+    access,
+    routes: dashboard.routes,
+    signIn: (request, peer) => answerSignIn(request, signIn, (token) => principalOf(access, token, request, peer)),
+    ...(page === undefined ? {} : { page: (request, url) => page.answer(request, url) }),
     api,
     webhook,
     metrics,
@@ -63,6 +83,11 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
   return {
     port: listener.port,
     url: contactUrl({ host, port: listener.port }, 'http'),
+    ...(rules.tokens.length === 0
+      ? {}
+      : {
+          signInUrl: `${contactUrl({ host, port: listener.port }, 'http')}/#code=${signIn.createCode({ sees: 'all', admin: true })}`,
+        }),
     async stop(deadline) {
       await gateway.drain(deadline)
       await links.close()

@@ -50,7 +50,10 @@ export async function loadConfig(options: LoadConfigOptions): Promise<LoadedConf
  * accept it without a warning; advice is no error.
  */
 export async function checkConfig(options: LoadConfigOptions): Promise<readonly ConfigProblem[]> {
-  const { problems } = await examine(options)
+  return asErrors((await examine(options)).problems)
+}
+
+function asErrors(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
   return problems.map((problem): ConfigProblem => (isAdvice(problem) ? problem : { ...problem, severity: 'error' }))
 }
 
@@ -63,8 +66,19 @@ interface Examined {
   readonly problems: readonly ConfigProblem[]
 }
 
+/** The same for a text that is in no file yet. */
+export function checkConfigText(name: string, text: string, env: Environment): readonly ConfigProblem[] {
+  return asErrors(examineSource(parseSource(name, text), { env }).problems)
+}
+
 async function examine(options: LoadConfigOptions): Promise<Examined> {
-  const source = parseSource(options.path, await readText(options))
+  return examineSource(parseSource(options.path, await readText(options)), options)
+}
+
+function examineSource(
+  source: ConfigSource,
+  options: Pick<LoadConfigOptions, 'env' | 'overrides' | 'ownProviders'>,
+): Examined {
   const overrides = options.overrides ?? []
   const locate = placing(source, overrides)
   if (source.problems.some((problem) => problem.severity === 'error'))
@@ -93,7 +107,8 @@ async function examine(options: LoadConfigOptions): Promise<Examined> {
   return { config: toConfig(complete), problems: inOrder(problems) }
 }
 
-async function readText({ files, path }: LoadConfigOptions): Promise<string> {
+/** The text of the file; an empty object when there is none. */
+export async function readText({ files, path }: Pick<LoadConfigOptions, 'files' | 'path'>): Promise<string> {
   let bytes: Uint8Array | undefined
   try {
     bytes = await readWhole(files, path, MAX_FILE_BYTES)

@@ -31,6 +31,7 @@ export const ERRORS = {
   HOME_LOCK_LOST: { kind: 'storage', retry: 'never' },
   // transcripts
   ENTRY_NOT_FOUND: { kind: 'caller', retry: 'never' },
+  ALREADY_RESTORED: { kind: 'caller', retry: 'never' },
   ENTRY_TOO_LARGE: { kind: 'caller', retry: 'never' },
   SESSION_LOCKED: { kind: 'storage', retry: 'later' },
   SESSION_LOCK_LOST: { kind: 'storage', retry: 'later' },

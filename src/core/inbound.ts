@@ -19,6 +19,8 @@ export interface InboundMessage {
   readonly replyTo: JsonObject
   /** Overrides `task.auto_cleanup_enabled` for this message. */
   readonly autoCleanup?: boolean
+  /** Written on the dashboard: where the conversation is delivered otherwise does not change. */
+  readonly fromDashboard?: boolean
 }
 
 /** Who a message or a command comes from, as far as conversations are concerned. */
@@ -131,6 +133,14 @@ export interface SessionRecord {
   readonly modelOverride?: string
   /** Earlier transcripts of this key, newest last; each can be restored. */
   readonly archived?: readonly { readonly sessionId: SessionId; readonly at: number }[]
+  /** The name given, else the first words of the first message. */
+  readonly title?: string
+  /** The first words of the last message. */
+  readonly preview?: string
+  /** Messages in the transcript. */
+  readonly messages?: number
+  /** Tokens of the latest request, as the provider counted them. */
+  readonly contextTokens?: number
   /** Fields of other programs are kept. */
   readonly [field: string]: unknown
 }

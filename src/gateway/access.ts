@@ -62,6 +62,12 @@ export function isLoopbackHost(host: string): boolean {
   return LOOPBACK.has(host.toLowerCase()) || /^127(?:\.\d{1,3}){3}$/u.test(host)
 }
 
+export interface AccessDeps {
+  readonly clock: Clock
+  /** The principal a cookie of the dashboard stands for. */
+  readonly signedIn?: (headers: Headers) => Principal | undefined
+}
+
 interface KnownToken {
   readonly digest: Buffer
   readonly isGuessable: boolean
@@ -79,8 +85,11 @@ export class Access {
   readonly #known: readonly KnownToken[]
   readonly #names: ReadonlySet<string>
 
-  constructor(rules: AccessRules, deps: { readonly clock: Clock }) {
+  readonly #signedIn: (headers: Headers) => Principal | undefined
+
+  constructor(rules: AccessRules, deps: AccessDeps) {
     this.#rules = rules
+    this.#signedIn = deps.signedIn ?? (() => undefined)
     this.#wrong = new WrongTokens(deps.clock)
     const local = rules.localToken === undefined ? [] : [{ token: rules.localToken, ...ANYBODY_HERE }]
     this.#known = [...local, ...rules.tokens].map(({ token, ...principal }) => ({
@@ -99,6 +108,8 @@ export class Access {
     const known = given === undefined ? undefined : this.#find(given)
     const isNeeded = this.#rules.tokens.length > 0
     if (known === undefined && !isNeeded) return this.#checkName(request)
+    const holder = given === undefined ? this.#signedIn(request.headers) : undefined
+    if (holder !== undefined) return fromOwnPage(request, origin) ? { allowed: true, principal: holder } : NOT_OWN_PAGE
     if (given === undefined) return refused(401, 'UNAUTHORIZED', 'the token is missing')
     const waitSeconds = this.#wrong.waitSeconds(request.peer.address)
     if (known !== undefined && (waitSeconds === 0 || !known.isGuessable))
@@ -107,6 +118,13 @@ export class Access {
     if (waitSeconds === 0) return refused(401, 'UNAUTHORIZED', 'the token is wrong')
     const headers = { 'retry-after': String(waitSeconds) }
     return { ...refused(429, 'RATE_LIMITED', 'too many wrong tokens came from this address; wait'), headers }
+  }
+
+  /** For the sign-in, which nobody needs a token for: only pages of other origins are refused. */
+  refusesOrigin(request: AccessRequest): AccessRefusal | undefined {
+    const origin = request.headers.get('origin')
+    if (origin === null || this.#isAllowedOrigin(origin, request)) return undefined
+    return refused(403, 'ORIGIN_REFUSED', 'pages of this origin are not allowed; see listen.allowed_origins')
   }
 
   /**
@@ -154,6 +172,15 @@ export class Access {
 export interface Identity {
   readonly account?: string
   readonly caller?: Caller
+}
+
+const NOT_OWN_PAGE = refused(403, 'ORIGIN_REFUSED', 'a cookie is good for the gateway’s own page only')
+
+/** A browser sends a cookie along whoever asks: what changes or streams something has to come from our own page. */
+function fromOwnPage({ method, url, headers }: AccessRequest, origin: string | null): boolean {
+  const isPlainRead = method === 'GET' && url.pathname !== '/ws' && url.pathname !== '/api/events'
+  // A foreign origin was refused before.
+  return isPlainRead || origin !== null || headers.get('sec-fetch-site') === 'same-origin'
 }
 
 function refused(status: AccessRefusal['status'], code: AccessRefusal['code'], error: string): AccessRefusal {

@@ -21,11 +21,11 @@ import type { Transcript, TranscriptStore } from '../transcript/store.ts'
 import { undoLatestCompaction } from '../turn/compact.ts'
 import { findStoredResult } from '../turn/stored-result.ts'
 import { countFor } from '../turn/count-messages.ts'
-import { undoLatestCleanup } from '../turn/undo-cleanup.ts'
+import { undoCleanup, undoLatestCleanup } from '../turn/undo-cleanup.ts'
 import { describeRequest } from './describe-request.ts'
 import { describeSteps } from './describe-steps.ts'
 import type { Gateway } from './gateway.ts'
-import type { GatewayApi } from './http.ts'
+import type { GatewayApi, ListQuery } from './http.ts'
 
 /** What of the stored sessions the API reads and changes. */
 export interface ApiStorage {
@@ -61,13 +61,20 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
     status,
     async list(query, caller) {
       const limit = Math.min(query.limit ?? 50, maxList)
-      const { sessions, total, nextCursor } = directory.list({ ...query, limit, ...(caller && { caller }) })
-      return {
-        sessions: sessions.map(({ key, record }) => ({ ...rowOf(key, record), ...cleanupOf(storage, record) })),
-        count: sessions.length,
-        total,
-        ...(nextCursor === undefined ? {} : { nextCursor }),
-      }
+      const { prefix, cursor } = query
+      const { sessions, total, nextCursor } = directory.list({
+        limit,
+        ...(prefix === undefined ? {} : { prefix }),
+        ...(cursor === undefined ? {} : { cursor }),
+        ...(caller && { caller }),
+        ...filterOf(query, gateway),
+      })
+      const rows = sessions.flatMap((row) => (query.archived === true ? archivedRows(row) : [listRow(row, deps)]))
+      return { sessions: rows, count: rows.length, total, ...(nextCursor === undefined ? {} : { nextCursor }) }
+    },
+    row(key) {
+      const record = directory.get(key)
+      return record === undefined ? undefined : listRow({ key, record }, deps)
     },
     async show(key, query, caller) {
       const row = findRow(storage, key, caller)
@@ -139,8 +146,9 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
         throw new GatewayError('FIELD_INVALID', `no channel "${name}" is running`, { field: 'channel' })
       return { channel: name, accepted: (await known.trust?.()) ?? 0 }
     },
-    async restore(key, { archive, compaction = false }, caller) {
+    async restore(key, { archive, compaction = false, cleanup }, caller) {
       const row = findRow(storage, key, caller)
+      if (cleanup !== undefined) return restoreCleanup(storage, row, cleanup)
       if (archive === undefined) return restoreView({ storage, agent }, row, compaction)
       await gateway.exclusively(row.key, () => control.restoreArchive(row.key, archive as SessionId))
       sessionsFile.changed()
@@ -162,6 +170,18 @@ async function restoreView(
     if (undone !== undefined) return { success: true, key, ...undone }
     const what = compaction ? 'compaction' : 'cleanup'
     throw new GatewayError('FIELD_INVALID', `there is no ${what} left to undo in this session`, { field: 'key' })
+  } finally {
+    await transcript.close()
+  }
+}
+
+async function restoreCleanup(storage: ApiStorage, { key, record }: SessionRow, cleanup: string): Promise<JsonObject> {
+  const transcript = await storage.transcripts.open(record.sessionId, NEVER)
+  try {
+    const undone = await undoCleanup({ transcript, savings: storage.cleanups.accountOf(record.sessionId) }, cleanup)
+    if (undone === undefined) throw new GatewayError('ENTRY_NOT_FOUND', 'this session has no such cleanup', {})
+    if (undone === 'gone') throw new GatewayError('ALREADY_RESTORED', 'this cleanup was undone before', {})
+    return { success: true, key, cleanup, stepId: undone }
   } finally {
     await transcript.close()
   }
@@ -189,6 +209,52 @@ interface SessionRow {
 /** A key, or a session's id. */
 function findRow({ directory }: ApiStorage, key: string, caller: Caller | undefined): SessionRow {
   return directory.resolveOrThrow(directory.byId(key)?.key ?? key, caller)
+}
+
+/** A row of the list: the record, and what runs. No transcript is opened for it. */
+function listRow({ key, record }: SessionRow, { gateway, agent, storage }: ApiDeps): JsonObject {
+  const { queued } = gateway.sessionActivity(key)
+  return {
+    ...rowOf(key, record),
+    state: stateOf(gateway, key),
+    queued,
+    ...(record.modelOverride === undefined ? {} : { model: agent.modelsFor(record)[0].name }),
+    usd: storage.usage.ofSession(record.sessionId).usd,
+    ...cleanupOf(storage, record),
+  }
+}
+
+/** The earlier conversations of a key, newest first. */
+function archivedRows({ key, record }: SessionRow): JsonObject[] {
+  return (record.archived ?? [])
+    .map(({ sessionId, at }) => ({ key: `${key}#${sessionId}`, of: key, sessionId, updatedAt: at, archived: true }))
+    .toReversed()
+}
+
+/** What a page of the list is asked for besides its place: decided on the index alone. */
+function filterOf(
+  { state, channel, q, archived }: ListQuery,
+  gateway: Gateway,
+): { keep?: (key: SessionKey, record: SessionRecord) => boolean } {
+  const wanted = q?.toLowerCase()
+  if (state === undefined && channel === undefined && wanted === undefined && archived !== true) return {}
+  return {
+    keep: (key, record) => {
+      if (archived === true && (record.archived ?? []).length === 0) return false
+      if (channel !== undefined && record.lastChannel !== channel) return false
+      if (
+        wanted !== undefined &&
+        ![key, record.title, record.preview].some((text) => text?.toLowerCase().includes(wanted))
+      )
+        return false
+      return state === undefined || stateOf(gateway, key) === state
+    },
+  }
+}
+
+function stateOf(gateway: Gateway, key: SessionKey): string {
+  const { running, queued } = gateway.sessionActivity(key)
+  return running !== null ? 'running' : queued > 0 ? 'queued' : 'idle'
 }
 
 function rowOf(key: SessionKey, record: SessionRecord): JsonObject {

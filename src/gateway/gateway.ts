@@ -5,6 +5,7 @@ import type { JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import type { Acceptance, Channel, ControlResult, Intake } from '../channel/channel.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { SessionEvent } from '../core/event.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, Caller, ControlCommand, InboundMessage } from '../core/inbound.ts'
 import { parseSlash } from '../session/commands.ts'
@@ -47,6 +48,16 @@ export interface GatewayParts {
   readonly commands: CommandParts
   /** After every durable change of the session index. */
   onIndexChanged(): void
+  /** Hears of everything without taking part in it. */
+  readonly watch?: GatewayWatch
+}
+
+/** An observer of all conversations; its methods must not throw. */
+export interface GatewayWatch {
+  accepted(message: AcceptedMessage): void
+  observe(event: SessionEvent, message: AcceptedMessage): void
+  /** A conversation's row changed, or went. */
+  changed(key: SessionKey): void
 }
 
 /**
@@ -69,7 +80,10 @@ export class Gateway implements Intake {
     this.#conversations = new Conversations({
       ...parts,
       turnLimits: limits.turns,
-      show: (event, message) => this.#channels.get(message.channel)?.observe(event, message),
+      show: (event, message) => {
+        this.#channels.get(message.channel)?.observe(event, message)
+        parts.watch?.observe(event, message)
+      },
     })
     this.#admission = new Admission(limits, {
       inSession: (key) => this.#conversations.activityOf(key).queued,
@@ -109,6 +123,7 @@ export class Gateway implements Intake {
     await this.#arrivals.enter(lineOf(key), storing, () => {
       if (acceptance === undefined || acceptance.duplicate) return
       this.#parts.metrics.messageAccepted(accepted.channel)
+      this.#parts.watch?.accepted(accepted)
       this.#parts.onIndexChanged()
       if (this.#state === 'starting' || this.#state === 'open') this.#conversations.dispatch(accepted)
     })
@@ -149,6 +164,7 @@ export class Gateway implements Intake {
         return this.#inOrder(command.key, async () => {
           const { key } = directory.resolveOrThrow(command.key, caller)
           await this.#conversations[command.type](key)
+          this.#parts.watch?.changed(key)
           return { type: command.type, key }
         })
     }

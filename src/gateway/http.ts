@@ -1,13 +1,14 @@
-import { BodyRefused, type ListenOptions, type UpgradeDecision, type UpgradeRequest } from '../base/http.ts'
-import { parseForeignJson } from '../base/foreign-json.ts'
-import { isRecord, type JsonObject } from '../base/json.ts'
+import type { ListenOptions, Peer, UpgradeDecision, UpgradeRequest } from '../base/http.ts'
+import type { JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import { METRICS_CONTENT_TYPE, type Metrics } from '../base/metrics.ts'
 import { hasControlCharacters } from '../channel/id-field.ts'
 import type { WebhookChannel } from '../channel/webhook/channel.ts'
-import { ERRORS, GatewayError, toGatewayError, type ErrorCode } from '../core/errors.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { SessionKey } from '../core/ids.ts'
 import { isEphemeralAccount, type Caller } from '../core/inbound.ts'
-import type { Access, Principal } from './access.ts'
+import type { Access, AccessRefusal } from './access.ts'
+import { dispatch, errorResponse, json, jsonBody, plain, wholeNumber, type Route } from './http-routes.ts'
 
 /** What the HTTP side offers besides the socket: the CLI and the dashboard read and steer through it. */
 export interface GatewayApi {
@@ -17,6 +18,8 @@ export interface GatewayApi {
   status(): JsonObject
   /** A caller gets to see what it may; without one it is the operator. */
   list(query: ListQuery, caller?: Caller): Promise<JsonObject>
+  /** One row of the list as it is now; undefined when there is none. */
+  row(key: SessionKey): JsonObject | undefined
   show(key: string, query: ShowQuery, caller?: Caller): Promise<JsonObject>
   /** What was asked, done and answered, step by step. */
   steps(key: string, caller?: Caller): Promise<JsonObject>
@@ -35,6 +38,13 @@ export interface ListQuery {
   readonly limit?: number
   readonly cursor?: string
   readonly prefix?: string
+  /** Only conversations in this state. */
+  readonly state?: string
+  readonly channel?: string
+  /** Only those whose key, title or preview contains it. */
+  readonly q?: string
+  /** Archived conversations, as rows of their own, instead of present ones. */
+  readonly archived?: boolean
 }
 
 export interface ShowQuery {
@@ -47,6 +57,8 @@ export interface RestoreQuery {
   readonly archive?: string
   /** The latest summary instead of the latest cleanup. */
   readonly compaction?: boolean
+  /** This cleanup, whichever came after it. */
+  readonly cleanup?: string
 }
 
 export interface HttpParts {
@@ -55,38 +67,33 @@ export interface HttpParts {
   readonly webhook: WebhookChannel
   readonly metrics: Metrics
   readonly log: Log
-}
-
-/** What a route is answered from. */
-interface Call {
-  readonly request: Request
-  readonly url: URL
-  /** The part of the path that names a session or channel, decoded. */
-  readonly name: string
-  /** What it is asked about of it, where a route names that too. */
-  readonly second: string
-  readonly caller: Caller
-}
-
-interface Route {
-  readonly method: string
-  readonly path: RegExp
-  /** `admin`: about the gateway itself. `all`: shows something of every conversation. */
-  readonly needs?: 'admin' | 'all'
-  answer(call: Call): Promise<Response>
+  /** Routes of other rooms, tried after the gateway's own. */
+  readonly routes?: readonly Route[]
+  /** Buys a cookie with a code or a token; the only way in that needs neither. */
+  readonly signIn?: (request: Request, peer: Peer) => Promise<Response>
+  /** Files that hold no data and need no token: the page. Undefined when there is none at this address. */
+  readonly page?: (request: Request, url: URL) => Promise<Response | undefined>
 }
 
 /** The gateway's one address: health, metrics, the JSON API and the webhook socket. */
 export function createHttpHandlers(parts: HttpParts): Pick<ListenOptions, 'handle' | 'upgrade'> {
-  const routes = createRoutes(parts)
+  const routes = [...createRoutes(parts), ...(parts.routes ?? [])]
   return {
     async handle(request, peer) {
       const url = new URL(request.url)
       try {
         if (url.pathname === '/healthz') return health(parts.api)
+        const page = await parts.page?.(request, url)
+        if (page !== undefined) return page
         const { method, headers } = request
-        const access = parts.access.decide({ method, url, headers, peer })
-        if (!access.allowed) return json({ error: access.error, code: access.code }, access.status, access.headers)
+        const head = { method, url, headers, peer }
+        const signIn = parts.signIn
+        if (signIn !== undefined && url.pathname === '/api/login' && method === 'POST') {
+          const refusal = parts.access.refusesOrigin(head)
+          return refusal === undefined ? await signIn(request, peer) : refusalOf(refusal)
+        }
+        const access = parts.access.decide(head)
+        if (!access.allowed) return refusalOf(access)
         return await dispatch(routes, request, url, access.principal)
       } catch (thrown) {
         return errorResponse(thrown, parts.log)
@@ -155,29 +162,8 @@ const FRONT_PAGE = `Clew is running.
 In a terminal: clew chat
 `
 
-async function dispatch(routes: readonly Route[], request: Request, url: URL, principal: Principal): Promise<Response> {
-  const methods: string[] = []
-  for (const route of routes) {
-    const match = route.path.exec(url.pathname)
-    if (match === null) continue
-    if (route.method !== request.method) {
-      methods.push(route.method)
-      continue
-    }
-    checkRight(route, principal)
-    // A principal without a name sees everything: whose it is does not matter.
-    const caller: Caller = { owner: principal.name ?? '', sees: principal.sees }
-    return route.answer({ request, url, name: decodeKey(match[1] ?? ''), second: decodeKey(match[2] ?? ''), caller })
-  }
-  if (url.pathname === '/ws') return json({ error: 'open a WebSocket here', code: 'UPGRADE_REQUIRED' }, 426)
-  if (methods.length === 0) return json({ error: 'there is nothing at this address', code: 'NOT_FOUND' }, 404)
-  const allowed = methods.join(', ')
-  return json({ error: `only ${allowed} here`, code: 'METHOD_NOT_ALLOWED' }, 405, { allow: allowed })
-}
-
-function checkRight({ needs }: Route, { admin, sees }: Principal): void {
-  if (needs === undefined || admin || (needs === 'all' && sees === 'all')) return
-  throw new GatewayError('FORBIDDEN', 'this token may not see the gateway itself; see listen.tokens and "admin"')
+function refusalOf({ error, code, status, headers }: AccessRefusal): Response {
+  return json({ error, code }, status, headers)
 }
 
 /** 200 as long as messages are accepted; `degraded` says that they are not answered in time. */
@@ -220,6 +206,7 @@ function decideUpgrade(request: UpgradeRequest, { access, api, webhook }: HttpPa
         ...identity,
         ...(resume === null ? {} : { resume: Number(resume) }),
         stream: isTruthy(query.get('stream')),
+        fromDashboard: query.get('client') === 'dashboard',
       })
     },
   }
@@ -239,7 +226,16 @@ function listQuery(url: URL): ListQuery {
     ...(limit === undefined ? {} : { limit }),
     ...(cursor === null ? {} : { cursor }),
     ...(prefix === null ? {} : { prefix }),
+    ...textParameter(url, 'state'),
+    ...textParameter(url, 'channel'),
+    ...textParameter(url, 'q'),
+    ...(url.searchParams.get('archived') === '1' ? { archived: true } : {}),
   }
+}
+
+function textParameter(url: URL, name: 'state' | 'channel' | 'q'): ListQuery {
+  const value = url.searchParams.get(name)
+  return value === null || value === '' ? {} : { [name]: value.slice(0, 200) }
 }
 
 function showQuery(url: URL): ShowQuery {
@@ -248,79 +244,20 @@ function showQuery(url: URL): ShowQuery {
   return { ...(request === undefined ? {} : { request }), ...(limit === undefined ? {} : { limit }) }
 }
 
-function wholeNumber(url: URL, name: string): number | undefined {
-  const value = url.searchParams.get(name)
-  if (value === null) return undefined
-  if (!/^[1-9]\d{0,8}$/u.test(value))
-    throw new GatewayError('FIELD_INVALID', `${name} must be a whole number above 0`, { field: name })
-  return Number(value)
-}
-
 /** A body that is not understood restores nothing: the default would be something else than what was meant. */
 async function restoreQuery(request: Request): Promise<RestoreQuery> {
-  const text = await request.text()
-  const body = text === '' ? {} : parseForeignJson(text)
-  if (!isRecord(body)) throw new GatewayError('FIELD_INVALID', 'the body must be a JSON object', { field: 'body' })
-  const { archive, compaction } = body
+  const { archive, compaction, cleanup } = await jsonBody(request)
   if (archive !== undefined && typeof archive !== 'string')
     throw new GatewayError('FIELD_INVALID', 'archive must be the id of a conversation', { field: 'archive' })
   if (compaction !== undefined && typeof compaction !== 'boolean')
     throw new GatewayError('FIELD_INVALID', 'compaction must be true or false', { field: 'compaction' })
-  if (archive !== undefined && compaction === true)
-    throw new GatewayError('FIELD_INVALID', 'either archive or compaction, not both', { field: 'compaction' })
-  return { ...(archive === undefined ? {} : { archive }), ...(compaction === undefined ? {} : { compaction }) }
-}
-
-function decodeKey(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    throw new GatewayError('FIELD_INVALID', 'the key in the address is not encoded correctly', { field: 'key' })
+  if (cleanup !== undefined && typeof cleanup !== 'string')
+    throw new GatewayError('FIELD_INVALID', 'cleanup must be the id of a cleanup', { field: 'cleanup' })
+  if ([archive, compaction === true ? true : undefined, cleanup].filter((one) => one !== undefined).length > 1)
+    throw new GatewayError('FIELD_INVALID', 'only one of archive, compaction and cleanup', { field: 'compaction' })
+  return {
+    ...(archive === undefined ? {} : { archive }),
+    ...(compaction === undefined ? {} : { compaction }),
+    ...(cleanup === undefined ? {} : { cleanup }),
   }
-}
-
-const STATUS_OF: { readonly [code in ErrorCode]?: number } = {
-  SESSION_NOT_FOUND: 404,
-  BLOB_NOT_FOUND: 404,
-  FIELD_INVALID: 400,
-  FORBIDDEN: 403,
-  SHUTTING_DOWN: 503,
-  QUEUE_FULL: 503,
-  SESSION_LIMIT: 503,
-  RATE_LIMITED: 429,
-}
-
-function errorResponse(thrown: unknown, log: Log): Response {
-  if (thrown instanceof BodyRefused) {
-    const code = thrown.status === 413 ? 'FRAME_TOO_LARGE' : 'RATE_LIMITED'
-    return json({ error: thrown.message, code }, thrown.status, retryAfter(thrown.status))
-  }
-  const error = toGatewayError(thrown)
-  const status = STATUS_OF[error.code] ?? (ERRORS[error.code].kind === 'caller' ? 400 : 500)
-  if (status === 500)
-    log.error('a request could not be answered', {
-      code: error.code,
-      cause: error.cause instanceof Error ? error.cause.name : undefined,
-    })
-  return json({ error: error.message, code: error.code }, status, retryAfter(status))
-}
-
-function retryAfter(status: number): Readonly<Record<string, string>> {
-  return status === 429 || status === 503 ? { 'retry-after': '1' } : {}
-}
-
-function plain(text: string, type: string): Response {
-  return new Response(text, { headers: { 'content-type': type } })
-}
-
-function json(body: JsonObject, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
-  return new Response(`${JSON.stringify(body)}\n`, {
-    status,
-    headers: {
-      'content-type': 'application/json; charset=utf-8',
-      'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
-      ...headers,
-    },
-  })
 }

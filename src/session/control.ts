@@ -18,6 +18,9 @@ export interface SessionControlParts {
   onLeaving(key: SessionKey, sessionId: SessionId, reason: 'reset' | 'delete'): Promise<void> | undefined
 }
 
+/** Fields of a row that describe its present conversation; another one begins without them. */
+const OF_ONE_CONVERSATION = ['title', 'preview', 'messages', 'contextTokens'] as const
+
 /** The running turn of a conversation that is left, and the answers it leaves open. Its owner stops it afterwards. */
 export interface LeftTurn {
   /** Now: what comes next may take a while. */
@@ -58,7 +61,7 @@ export class SessionControl {
       updatedAt: at,
       archived: archived.slice(-maxArchivedPerSession),
     }
-    await turn.commit(directory.change(key, next))
+    await turn.commit(directory.change(key, next, OF_ONE_CONVERSATION))
     // What the row no longer lists is not deleted: only a delete deletes. Its name says that nobody uses it any more.
     if (dropped.length > 0) {
       this.#tidy(async () => {
@@ -108,7 +111,7 @@ export class SessionControl {
       { sessionId: record.sessionId, at },
     ]
     if (!(await transcripts.exists(sessionId))) await transcripts.restore(sessionId)
-    await journal.commit([directory.change(key, { sessionId, updatedAt: at, archived })])
+    await journal.commit([directory.change(key, { sessionId, updatedAt: at, archived }, OF_ONE_CONVERSATION)])
   }
 
   #recordOf(key: SessionKey): SessionRecord {

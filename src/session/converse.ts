@@ -14,6 +14,7 @@ import { runTurn } from '../turn/turn.ts'
 import { parseSlash } from './commands.ts'
 import type { SessionDirectory, SessionSettings } from './directory.ts'
 import type { CleanupLedger } from './cleanup-ledger.ts'
+import { SummarisedTranscript } from './row-summary.ts'
 import type { SpendingLimits, UsageLedger } from './usage-ledger.ts'
 
 /** What answers, as far as a conversation has to know it. */
@@ -67,7 +68,7 @@ export async function converse(
   const { clock, log, transcripts } = parts
   const waiting = { clock, log: log.child({ run: message.run }), signal: conversation.signal }
   const opened = await retryWhileStorageFull(() => transcripts.open(record.sessionId, waiting.signal), waiting)
-  const transcript = withPatientAppends(opened, waiting)
+  const transcript = new SummarisedTranscript(withPatientAppends(opened, waiting), parts.directory, message.key)
   try {
     const turn = turnParts(message, record, transcript, conversation, parts)
     const slash = parseSlash(message.text)

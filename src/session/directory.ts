@@ -7,6 +7,7 @@ import type { SessionId, SessionKey } from '../core/ids.ts'
 import { callerOf, type AcceptedMessage, type Caller, type SessionRecord } from '../core/inbound.ts'
 import { isLocal, parseSlash } from './commands.ts'
 import { Recency } from './recency.ts'
+import { previewOf, titleOf } from './row-texts.ts'
 
 export interface SessionRow {
   readonly key: SessionKey
@@ -26,6 +27,8 @@ export interface ListQuery {
   readonly prefix?: string
   /** Only what this one may see. */
   readonly caller?: Caller
+  /** A further condition on the row. */
+  readonly keep?: (key: SessionKey, record: SessionRecord) => boolean
 }
 
 /** What a user can choose for a conversation, also before it begins. */
@@ -194,7 +197,7 @@ export class SessionDirectory implements JournalTopic {
   }
 
   #count(query: ListQuery): number {
-    if (query.prefix === undefined && query.caller?.sees !== 'own') return this.#rows.size
+    if (query.prefix === undefined && query.keep === undefined && query.caller?.sees !== 'own') return this.#rows.size
     let count = 0
     for (const [key, record] of this.#rows) if (isWanted(key, record, query)) count++
     return count
@@ -241,8 +244,9 @@ export function mayUse(caller: Caller | undefined, record: SessionRecord): boole
   return caller === undefined || caller.sees === 'all' || ownerOf(record) === caller.owner
 }
 
-function isWanted(key: SessionKey, record: SessionRecord, { prefix, caller }: ListQuery): boolean {
-  return (prefix === undefined || key.startsWith(prefix)) && mayUse(caller, record)
+function isWanted(key: SessionKey, record: SessionRecord, { prefix, caller, keep }: ListQuery): boolean {
+  if (prefix !== undefined && !key.startsWith(prefix)) return false
+  return mayUse(caller, record) && (keep === undefined || keep(key, record))
 }
 
 function encodeCursor(row: SessionRow | undefined): string {
@@ -262,6 +266,11 @@ function decodeCursor(cursor: string | undefined): { key: string; at: number } |
   throw new GatewayError('FIELD_INVALID', 'cursor is not one that session.list returned', { field: 'cursor' })
 }
 
+/** What a list shows of a conversation: it is named after its first message, and shows its last. */
+function summaryFor(known: SessionRecord | undefined, text: string): Partial<SessionRecord> {
+  return { ...(known?.title === undefined ? { title: titleOf(text) } : {}), preview: previewOf(text) }
+}
+
 /**
  * What a message changes in its session's row: delivery follows the latest message, everything else stays. A command
  * that is answered without the model begins no session.
@@ -270,14 +279,21 @@ export function mergeForMessage(directory: SessionDirectory, message: AcceptedMe
   const { channel, account, messageId, route } = message
   const to = route.peerId ?? route.chatId ?? route.senderId ?? messageId
   const threadId = route.topicId ?? route.threadId
+  const known = directory.get(message.key)
+  const slash = parseSlash(message.text)
+  const words = slash.kind === 'message' ? summaryFor(known, slash.text) : {}
+  const updatedAt = directory.now()
+  if (message.fromDashboard === true && known?.deliveryContext !== undefined)
+    return directory.change(message.key, { updatedAt, ...words })
   const fields = {
-    updatedAt: directory.now(),
+    updatedAt,
+    ...words,
     deliveryContext: { channel, to, accountId: account, ...(threadId === undefined ? {} : { threadId }) },
     lastChannel: channel,
     lastTo: to,
     lastAccountId: account,
     ...(channel === 'webhook' ? { webhookMessageId: messageId, webhookSessionId: message.key } : {}),
   }
-  if (isLocal(parseSlash(message.text))) return directory.change(message.key, fields)
+  if (isLocal(slash)) return directory.change(message.key, fields)
   return directory.merge(message.key, fields, callerOf(message).owner)
 }

@@ -16,7 +16,7 @@ describe('the JSON interface', () => {
     expect(await ask(gateway, 'PUT', '/api/sessions/s')).toMatchObject({
       status: 405,
       code: 'METHOD_NOT_ALLOWED',
-      error: 'only GET, DELETE here',
+      error: 'only GET, DELETE, PATCH here',
     })
     expect(await ask(gateway, 'GET', '/ws')).toMatchObject({ status: 426, code: 'UPGRADE_REQUIRED' })
     expect(await ask(gateway, 'GET', '/api/sessions/s')).toMatchObject({ status: 404, code: 'SESSION_NOT_FOUND' })

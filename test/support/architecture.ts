@@ -35,7 +35,7 @@ const ROOMS: Readonly<Record<string, RoomRule>> = {
     imports: [...VOCABULARY, 'channel', 'session', 'config', 'history', 'turn'],
     types: ['provider', 'transcript'],
   },
-  dashboard: { imports: VOCABULARY, types: ['gateway'] },
+  dashboard: { imports: [...VOCABULARY, 'history', 'turn', 'gateway'] },
   app: { imports: EVERYTHING_BUT_TESTING },
   cli: {
     imports: [...VOCABULARY, 'app', 'client', 'config', 'platform', 'simulator', 'tool', 'transcript'],
@@ -99,6 +99,9 @@ const WALL_TIME: Readonly<Record<string, string>> = {
   'channel/xiaoyi/task.ts': 'the age of a durable acceptance',
   'cli/commands/sessions.ts': 'the age of a session for people',
   'app/home-lock.ts': 'the age of a lock file',
+  'dashboard/log-lines.ts': 'the stamp of a log line',
+  'dashboard/sign-in.ts': 'when a cookie ends, for people',
+  'dashboard/turn-watch.ts': 'the stamp of an event',
   'gateway/delivery.ts': 'the age of durable messages',
   'gateway/gateway.ts': 'when a message was accepted, which is durable',
   'media/expiry.ts': 'the age of files',

@@ -115,14 +115,14 @@ export class MemoryGateway {
   async request(
     path: string,
     init: { readonly method?: string; readonly headers?: Record<string, string>; readonly body?: string } = {},
-  ): Promise<{ readonly status: number; readonly text: string }> {
+  ): Promise<{ readonly status: number; readonly text: string; readonly headers: Headers }> {
     const { method = 'GET', headers = {}, body } = init
     const timeouts = { connectTimeoutMs: 1_000, firstByteTimeoutMs: 1_000, idleTimeoutMs: 1_000 }
     const request = { method, url: `${this.url}${path}`, headers, ...timeouts, ...(body === undefined ? {} : { body }) }
     const response = await this.network.request(request, new AbortController().signal)
     const pieces: Uint8Array[] = []
     for await (const piece of response.body) pieces.push(piece)
-    return { status: response.status, text: Buffer.concat(pieces).toString() }
+    return { status: response.status, text: Buffer.concat(pieces).toString(), headers: response.headers }
   }
 
   async api(path: string, init?: Parameters<MemoryGateway['request']>[1]): Promise<Frame> {

@@ -51,6 +51,8 @@ export interface ConnectQuery {
   /** Whose conversations it may see; all of them, owning its own, when absent. */
   readonly caller?: Caller
   readonly stream?: boolean
+  /** The gateway's own page: it talks in conversations of every channel without moving their delivery. */
+  readonly fromDashboard?: boolean
   readonly resume?: number
 }
 
@@ -104,6 +106,7 @@ export class WebhookChannel implements Channel {
       caller: query.caller ?? { owner: account, sees: 'all' },
       confirms: this.#confirming.has(account),
       stream: query.stream ?? false,
+      fromDashboard: query.fromDashboard ?? false,
       clock,
       limits,
       heartbeat,
@@ -202,6 +205,7 @@ export class WebhookChannel implements Channel {
       route: frame.route,
       replyTo,
       ...(frame.autoCleanup === undefined ? {} : { autoCleanup: frame.autoCleanup }),
+      ...(connection.fromDashboard ? { fromDashboard: true } : {}),
     }
     const acknowledge = ({ key, run }: Acceptance): void => {
       const about = { session: key, messageId: id, runId: run }

@@ -21,6 +21,7 @@ export interface ConnectionOptions {
   readonly caller: Caller
   /** Progress frames for everything on this socket. */
   readonly stream: boolean
+  readonly fromDashboard: boolean
   readonly clock: Clock
   readonly limits: ConnectionLimits
   readonly heartbeat: HeartbeatOptions
@@ -58,6 +59,7 @@ export class Connection {
   readonly stream: boolean
   /** Binary frames that were no text, of a hub that we dialled. */
   malformedFrames = 0
+  readonly fromDashboard: boolean
   readonly #socket: Socket
   readonly #options: ConnectionOptions
   readonly #rate: RateLimit
@@ -79,6 +81,7 @@ export class Connection {
     this.account = options.account
     this.caller = options.caller
     this.stream = options.stream
+    this.fromDashboard = options.fromDashboard
     this.#socket = socket
     this.#options = options
     this.#confirms = options.confirms ?? false

@@ -82,7 +82,8 @@ async function call(options: CommonOptions, action: (api: SessionsApi) => Promis
   if (running === undefined) return withGatewayApp(options, (app) => action(app.api))
   const remote = apiOf(running)
   return action({
-    list: (query) => remote.get('/api/sessions', { ...query }),
+    list: ({ archived, ...query }) =>
+      remote.get('/api/sessions', { ...query, ...(archived === true ? { archived: 1 } : {}) }),
     show: (key, query) => remote.get(sessionPath(key), { ...query }),
     blob: (key, id) => remote.get(sessionPath(key, `/blobs/${encodeURIComponent(id)}`)),
     reset: (key) => remote.post(sessionPath(key, '/reset')),

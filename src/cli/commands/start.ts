@@ -41,7 +41,7 @@ export async function start(options: StartOptions): Promise<void> {
   })
   for (const warning of warnings) log.warn(formatProblem(warning))
   const platform = createNodePlatform(log)
-  const app = await openGatewayApp(platform, { config, paths })
+  const app = await openGatewayApp(platform, { config, paths, env: process.env })
   const stopRuntime = observeRuntime(app.metrics)
   let serving: Serving
   try {
@@ -67,10 +67,10 @@ function overridesOf({ host, port, model }: StartOptions): readonly ConfigOverri
   ]
 }
 
-function announce({ config, paths }: GatewayApp, { url }: Serving): void {
+function announce({ config, paths }: GatewayApp, { url, signInUrl = url }: Serving): void {
   const lines = [
     `${pc.bold('clew')} is ready`,
-    `  open      ${url}`,
+    `  open      ${signInUrl}`,
     `  webhook   ${url.replace('http', 'ws')}/ws`,
     `  model     ${config.model.join(', ')}`,
     `  home      ${paths.home}`,

@@ -1,0 +1,237 @@
+import type { JsonObject } from '../base/json.ts'
+
+import { NEVER } from '../base/never.ts'
+import { encodeEvent, encodeReply } from '../channel/webhook/codec.ts'
+import type { Config } from '../config/config.ts'
+import type { Environment } from '../config/environment.ts'
+import { checkText, describeValues } from '../config/values.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { SessionId, SessionKey } from '../core/ids.ts'
+import type { Caller } from '../core/inbound.ts'
+import { LiveEvents } from '../dashboard/live-events.ts'
+import type { LogLines } from '../dashboard/log-lines.ts'
+import type { EncodeRequest } from '../dashboard/request-views.ts'
+import { createDashboardRoutes, type DashboardDeps, type OpenedBranch } from '../dashboard/routes.ts'
+import { searchTranscripts } from '../dashboard/search.ts'
+import { SignIn } from '../dashboard/sign-in.ts'
+import { TurnWatch } from '../dashboard/turn-watch.ts'
+import type { Principal } from '../gateway/access.ts'
+import type { GatewayApi } from '../gateway/http.ts'
+import type { Route } from '../gateway/http-routes.ts'
+import { mayUse } from '../session/directory.ts'
+import type { Agent } from './agent.ts'
+import type { HomePaths } from './home.ts'
+import type { Platform } from './platform.ts'
+import { testProvider } from './provider-test.ts'
+import type { Storage } from './storage.ts'
+
+/** The pages' side of a running gateway. */
+export interface Dashboard {
+  readonly routes: readonly Route[]
+  readonly watch: TurnWatch
+  readonly signIn: SignIn<Principal>
+  close(): void
+}
+
+export interface DashboardOptions {
+  readonly config: Config
+  readonly paths: HomePaths
+  readonly storage: Storage
+  readonly agent: Agent
+  readonly api: GatewayApi
+  readonly logs: LogLines
+  readonly env: Environment
+  /** What changes often in the status; the page has the rest. */
+  status(): JsonObject
+}
+
+const SEARCHED_AT_ONCE = 20
+
+export function createDashboard(platform: Platform, options: DashboardOptions): Dashboard {
+  const { storage, api, logs } = options
+  const { clock, ids } = platform
+  const { directory } = storage
+  const live = new LiveEvents({ clock, heartbeat: () => options.status() })
+  const watch = new TurnWatch({
+    clock,
+    live,
+    row: (key) => api.row(key),
+    status: () => ({ ...options.status(), turns: watch.running() }),
+    frameOf: (event) => frame(encodeEvent(event, { session: event.session, messageId: '', runId: event.run, seq: 0 })),
+    replyFrame: (reply) => frame(encodeReply(reply)) ?? { type: 'complete' },
+  })
+  logs.onLine = (line) => {
+    if (live.hasReaders) live.emit('log', line)
+  }
+  const signIn = new SignIn<Principal>({ clock, ids })
+  const deps: DashboardDeps = {
+    live,
+    watch,
+    signIn,
+    logs,
+    branch: (key, caller) => openBranch(key, caller, options),
+    encode: (sessionId) => encodeWith(options.agent, sessionId),
+    lines: (key, caller) => storedLines(key, caller, options),
+    rename: (key, title, caller) => rename(key, title, caller, options, watch),
+    models: () => modelRows(options.agent),
+    chooseModel: (key, model, caller) => chooseModel(key, model, caller, options, watch),
+    testProvider: (body, signal) => testProvider(body, platform, signal),
+    search: (query, caller) =>
+      searchTranscripts(query, {
+        clock,
+        sessions: (cursor) => searchRows(options, cursor, caller),
+        branch: async (sessionId) => (await branchOf(options, sessionId).catch(() => undefined))?.entries,
+        pause: () => new Promise((resolve) => clock.after(0, resolve)),
+      }),
+    config: () => describeValues(platform.files, options.paths.config, options.config, options.env),
+    checkConfig: async (text) => checkText(text, options.env),
+    maySee: (key, caller) => {
+      const row = directory.resolve(key)
+      return row === undefined ? caller.sees === 'all' : mayUse(caller, row.record)
+    },
+  }
+  return { routes: createDashboardRoutes(deps), watch, signIn, close: () => watch.close() }
+}
+
+/** A frame of the webhook wire without its address: the event that carries it has one of its own. */
+function frame(text: string | undefined): JsonObject | undefined {
+  if (text === undefined) return undefined
+  const { session: _s, runId: _r, seq: _q, messageId: _m, ...rest } = JSON.parse(text) as JsonObject
+  return rest
+}
+
+function findRow(
+  { storage }: DashboardOptions,
+  key: string,
+  caller: Caller,
+): { key: SessionKey; sessionId: SessionId; title: string } {
+  const row = storage.directory.byId(key) ?? storage.directory.resolve(key)
+  if (row === undefined || !mayUse(caller, row.record))
+    throw new GatewayError('SESSION_NOT_FOUND', 'no session has this key', { key: key.slice(0, 200) })
+  return { key: row.key, sessionId: row.record.sessionId, title: row.record.title ?? row.key }
+}
+
+async function openBranch(key: string, caller: Caller, options: DashboardOptions): Promise<OpenedBranch> {
+  const row = findRow(options, key, caller)
+  return { ...row, entries: (await branchOf(options, row.sessionId)).entries }
+}
+
+async function branchOf({ storage }: DashboardOptions, sessionId: SessionId): Promise<Pick<OpenedBranch, 'entries'>> {
+  const transcript = await storage.transcripts.open(sessionId, NEVER)
+  try {
+    return { entries: await transcript.branch() }
+  } finally {
+    await transcript.close()
+  }
+}
+
+function encodeWith({ providers }: Agent, sessionId: string): EncodeRequest {
+  return (record, setup, messages) => {
+    const { provider } = providers.resolve(`${record.input.target.provider}/${record.model}`)
+    return provider.encode({
+      model: record.model,
+      system: setup.system,
+      messages,
+      tools: setup.tools,
+      plainTurns: record.input.projection === 'safest',
+      maxOutputTokens: setup.maxOutputTokens,
+      thinkingLevel: setup.thinkingLevel,
+      cacheKey: sessionId,
+    }).body
+  }
+}
+
+/** The transcript's lines, in file order. */
+async function storedLines(
+  key: string,
+  caller: Caller,
+  options: DashboardOptions,
+): Promise<ReadableStream<Uint8Array>> {
+  const { sessionId } = findRow(options, key, caller)
+  const transcript = await options.storage.transcripts.open(sessionId, NEVER)
+  const encoder = new TextEncoder()
+  const entries = transcript.entries()[Symbol.asyncIterator]()
+  let isHeaderSent = false
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      if (!isHeaderSent) {
+        isHeaderSent = true
+        return controller.enqueue(encoder.encode(`${JSON.stringify(transcript.header)}\n`))
+      }
+      const { done, value } = await entries.next()
+      if (done === true) {
+        await transcript.close()
+        return controller.close()
+      }
+      controller.enqueue(encoder.encode(`${JSON.stringify(value.type === 'unknown' ? value.raw : value)}\n`))
+    },
+    async cancel() {
+      await entries.return?.()
+      await transcript.close()
+    },
+  })
+}
+
+async function rename(
+  key: string,
+  title: string,
+  caller: Caller,
+  options: DashboardOptions,
+  watch: TurnWatch,
+): Promise<JsonObject> {
+  const row = findRow(options, key, caller)
+  const { directory, transcripts, sessionsFile } = options.storage
+  const transcript = await transcripts.open(row.sessionId, NEVER)
+  try {
+    await transcript.append([{ type: 'session_info', name: title }], {
+      alongside: [directory.change(row.key, { title })],
+    })
+  } finally {
+    await transcript.close()
+  }
+  sessionsFile.changed()
+  watch.changed(row.key)
+  return { success: true, key: row.key, title }
+}
+
+function modelRows({ providers }: Agent): readonly JsonObject[] {
+  return providers.list().map(({ ref, info }) => ({
+    ref,
+    contextWindow: info.contextWindow,
+    price: info.prices === undefined ? null : { ...info.prices },
+    images: info.images,
+    reasoning: info.thinking,
+  }))
+}
+
+async function chooseModel(
+  key: string,
+  model: string | null,
+  caller: Caller,
+  { storage, agent, ...rest }: DashboardOptions,
+  watch: TurnWatch,
+): Promise<JsonObject> {
+  const row = findRow({ storage, agent, ...rest }, key, caller)
+  const resolved = model === null ? undefined : agent.providers.resolve(model)
+  const [provider = '', ...name] = resolved?.ref.split('/') ?? []
+  await storage.directory.update(
+    storage.journal,
+    row.key,
+    ({ providerOverride: _p, modelOverride: _m, ...others }) => ({
+      ...others,
+      ...(resolved === undefined ? {} : { providerOverride: provider, modelOverride: name.join('/') }),
+    }),
+  )
+  storage.sessionsFile.changed()
+  watch.changed(row.key)
+  return { success: true, key: row.key, model: resolved?.ref ?? null }
+}
+
+function searchRows(
+  { storage }: DashboardOptions,
+  cursor: string | undefined,
+  caller: Caller,
+): ReturnType<Parameters<typeof searchTranscripts>[1]['sessions']> {
+  const page = storage.directory.list({ limit: SEARCHED_AT_ONCE, caller, ...(cursor === undefined ? {} : { cursor }) })
+  return { rows: page.sessions.map(({ key, record }) => ({ key, sessionId: record.sessionId })), next: page.nextCursor }
+}

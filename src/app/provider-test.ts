@@ -1,0 +1,45 @@
+import { isRecord, type JsonObject } from '../base/json.ts'
+import { checkProviderEntry } from '../config/values.ts'
+import { GatewayError, toGatewayError } from '../core/errors.ts'
+import { createProviders } from '../provider/registry.ts'
+import { toProviderSettings } from './agent.ts'
+import type { Platform } from './platform.ts'
+
+const MAX_TEXT_CHARS = 200
+
+/** One small question to a model that is not configured yet. The entry, its key included, lives for this call only. */
+export async function testProvider(
+  { name, entry, model }: Readonly<Record<string, unknown>>,
+  { http, clock, ids }: Platform,
+  signal: AbortSignal,
+): Promise<JsonObject> {
+  if (typeof name !== 'string' || typeof model !== 'string' || !isRecord(entry))
+    throw new GatewayError('FIELD_INVALID', 'name, entry and model are needed', { field: 'entry' })
+  const checked = checkProviderEntry(name, entry as JsonObject)
+  if (typeof checked === 'string') return { ok: false, code: 'CONFIG_INVALID', error: checked }
+  try {
+    const providers = createProviders({ [name]: toProviderSettings(checked) }, { http, clock, ids })
+    const { provider } = providers.resolve(`${name}/${model}`)
+    const request = provider.encode({
+      model,
+      system: 'You are being tested. Answer with one short sentence.',
+      messages: [{ role: 'user', content: [{ type: 'text', text: 'Say hello.' }], timestamp: 0 }],
+      tools: [],
+      maxOutputTokens: 256,
+      thinkingLevel: 'off',
+      cacheKey: 'provider-test',
+    })
+    const started = clock.monotonic()
+    let firstByteMs: number | undefined
+    let text = ''
+    for await (const event of provider.stream(request, signal)) {
+      firstByteMs ??= clock.monotonic() - started
+      if (event.type === 'text-delta') text += event.delta
+      if (text.length >= MAX_TEXT_CHARS) break
+    }
+    return { ok: true, firstByteMs: firstByteMs ?? clock.monotonic() - started, text: text.slice(0, MAX_TEXT_CHARS) }
+  } catch (thrown) {
+    const error = toGatewayError(thrown)
+    return { ok: false, code: error.code, error: error.message }
+  }
+}

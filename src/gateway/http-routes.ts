@@ -1,0 +1,131 @@
+import { BodyRefused } from '../base/http.ts'
+import { parseForeignJson } from '../base/foreign-json.ts'
+import { isRecord, type JsonObject } from '../base/json.ts'
+import type { Log } from '../base/log.ts'
+import { ERRORS, GatewayError, toGatewayError, type ErrorCode } from '../core/errors.ts'
+import type { Caller } from '../core/inbound.ts'
+import type { Principal } from './access.ts'
+
+/** What a route is answered from. */
+export interface Call {
+  readonly request: Request
+  readonly url: URL
+  /** The part of the path that names a session or channel, decoded. */
+  readonly name: string
+  /** What it is asked about of it, where a route names that too. */
+  readonly second: string
+  readonly caller: Caller
+  readonly principal: Principal
+}
+
+export interface Route {
+  readonly method: string
+  readonly path: RegExp
+  /** `admin`: about the gateway itself. `all`: shows something of every conversation. */
+  readonly needs?: 'admin' | 'all'
+  answer(call: Call): Promise<Response>
+}
+
+export async function dispatch(
+  routes: readonly Route[],
+  request: Request,
+  url: URL,
+  principal: Principal,
+): Promise<Response> {
+  const methods: string[] = []
+  for (const route of routes) {
+    const match = route.path.exec(url.pathname)
+    if (match === null) continue
+    if (route.method !== request.method) {
+      methods.push(route.method)
+      continue
+    }
+    checkRight(route, principal)
+    // A principal without a name sees everything: whose it is does not matter.
+    const caller: Caller = { owner: principal.name ?? '', sees: principal.sees }
+    const [name, second] = [decodeKey(match[1] ?? ''), decodeKey(match[2] ?? '')]
+    return route.answer({ request, url, name, second, caller, principal })
+  }
+  if (url.pathname === '/ws') return json({ error: 'open a WebSocket here', code: 'UPGRADE_REQUIRED' }, 426)
+  if (methods.length === 0) return json({ error: 'there is nothing at this address', code: 'NOT_FOUND' }, 404)
+  const allowed = [...new Set(methods)].join(', ')
+  return json({ error: `only ${allowed} here`, code: 'METHOD_NOT_ALLOWED' }, 405, { allow: allowed })
+}
+
+function checkRight({ needs }: Route, { admin, sees }: Principal): void {
+  if (needs === undefined || admin || (needs === 'all' && sees === 'all')) return
+  throw new GatewayError('FORBIDDEN', 'this token may not see the gateway itself; see listen.tokens and "admin"')
+}
+
+export function wholeNumber(url: URL, name: string): number | undefined {
+  const value = url.searchParams.get(name)
+  if (value === null) return undefined
+  if (!/^[1-9]\d{0,8}$/u.test(value))
+    throw new GatewayError('FIELD_INVALID', `${name} must be a whole number above 0`, { field: name })
+  return Number(value)
+}
+
+/** The body as a JSON object; an absent one is an empty object. */
+export async function jsonBody(request: Request): Promise<Readonly<Record<string, unknown>>> {
+  const text = await request.text()
+  const body = text === '' ? {} : parseForeignJson(text)
+  if (!isRecord(body)) throw new GatewayError('FIELD_INVALID', 'the body must be a JSON object', { field: 'body' })
+  return body
+}
+
+function decodeKey(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    throw new GatewayError('FIELD_INVALID', 'the key in the address is not encoded correctly', { field: 'key' })
+  }
+}
+
+const STATUS_OF: { readonly [code in ErrorCode]?: number } = {
+  SESSION_NOT_FOUND: 404,
+  ENTRY_NOT_FOUND: 404,
+  BLOB_NOT_FOUND: 404,
+  ALREADY_RESTORED: 409,
+  UNAUTHORIZED: 401,
+  FIELD_INVALID: 400,
+  FORBIDDEN: 403,
+  SHUTTING_DOWN: 503,
+  QUEUE_FULL: 503,
+  SESSION_LIMIT: 503,
+  RATE_LIMITED: 429,
+}
+
+export function errorResponse(thrown: unknown, log: Log): Response {
+  if (thrown instanceof BodyRefused) {
+    const code = thrown.status === 413 ? 'FRAME_TOO_LARGE' : 'RATE_LIMITED'
+    return json({ error: thrown.message, code }, thrown.status, retryAfter(thrown.status))
+  }
+  const error = toGatewayError(thrown)
+  const status = STATUS_OF[error.code] ?? (ERRORS[error.code].kind === 'caller' ? 400 : 500)
+  if (status === 500)
+    log.error('a request could not be answered', {
+      code: error.code,
+      cause: error.cause instanceof Error ? error.cause.name : undefined,
+    })
+  return json({ error: error.message, code: error.code }, status, retryAfter(status))
+}
+
+function retryAfter(status: number): Readonly<Record<string, string>> {
+  return status === 429 || status === 503 ? { 'retry-after': '1' } : {}
+}
+
+export function plain(text: string, type: string): Response {
+  return new Response(text, { headers: { 'content-type': type } })
+}
+
+export function json(body: JsonObject, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
+  return new Response(`${JSON.stringify(body)}\n`, {
+    status,
+    headers: {
+      'content-type': 'application/json; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      ...headers,
+    },
+  })
+}

@@ -1,0 +1,38 @@
+import { existsSync } from 'node:fs'
+import { chromium, type Browser, type Page } from 'playwright-core'
+
+const SYSTEM = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/usr/bin/google-chrome-stable',
+]
+
+const QUIET = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+/** The system's Chromium where there is one, else the one inside the npm package. */
+export async function launchBrowser(): Promise<Browser> {
+  const system = SYSTEM.find((path) => existsSync(path))
+  if (system !== undefined) return chromium.launch({ executablePath: system, args: QUIET })
+  const { default: packaged } = await import('@sparticuz/chromium')
+  return chromium.launch({ executablePath: await packaged.executablePath(), args: [...packaged.args, ...QUIET] })
+}
+
+/** Collects what a page complains about; refused requests of conversations that do not exist yet are no complaint. */
+export function complaintsOf(page: Page): string[] {
+  const complaints: string[] = []
+  page.on('pageerror', (error) => complaints.push(error.message))
+  page.on('console', (message) => {
+    const text = message.text()
+    if (message.type() === 'error' && !text.startsWith('Failed to load resource')) complaints.push(text)
+  })
+  return complaints
+}

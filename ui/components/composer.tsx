@@ -1,0 +1,114 @@
+import type { JSX } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { api, sessionPath } from '../lib/api.ts'
+import { keep, kept } from '../lib/kept.ts'
+import { onEscape } from '../lib/keys.ts'
+import { texts } from '../lib/language.ts'
+import { send } from '../lib/sender.ts'
+import { Icon } from './icons.tsx'
+
+const COMMANDS = ['help', 'status', 'new', 'stop', 'model', 'compact', 'cleanup', 'restore'] as const
+
+/** Where a message is written. The draft outlives a reload; commands are offered after a slash. */
+export function Composer({
+  sessionKey,
+  isRunning,
+}: {
+  readonly sessionKey: string
+  readonly isRunning: boolean
+}): JSX.Element {
+  const words = texts.value.conversation
+  const draftName = `draft.${sessionKey}`
+  const [text, setText] = useState(kept(draftName) ?? '')
+  const box = useRef<HTMLTextAreaElement>(null)
+  useEffect(() => {
+    setText(kept(draftName) ?? '')
+    box.current?.focus({ preventScroll: true })
+  }, [sessionKey])
+  useEffect(() => fit(box.current), [text])
+  useEffect(() => {
+    onEscape.current = isRunning ? () => stop(sessionKey) : undefined
+    return () => (onEscape.current = undefined)
+  }, [isRunning, sessionKey])
+  const write = (value: string) => {
+    setText(value)
+    keep(draftName, value)
+  }
+  const submit = () => {
+    if (text.trim() === '') return
+    send(sessionKey, text)
+    write('')
+  }
+  const offered = /^\/[a-z]*$/iu.test(text)
+    ? COMMANDS.filter((name) => name.startsWith(text.slice(1).toLowerCase()))
+    : []
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault()
+        submit()
+      }}
+    >
+      {offered.length > 0 && (
+        <ul class="offers" aria-label={words.commands}>
+          {offered.map((name) => (
+            <li key={name}>
+              <button
+                type="button"
+                onClick={() => {
+                  write(`/${name} `)
+                  box.current?.focus()
+                }}
+              >
+                <code>/{name}</code> {texts.value.commands[name]}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <textarea
+        ref={box}
+        rows={1}
+        aria-label={words.message}
+        placeholder={words.write}
+        value={text}
+        onInput={(event) => write(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
+          event.preventDefault()
+          submit()
+        }}
+      />
+      <div class="composer-foot">
+        <p class="hints">
+          <kbd>Enter</kbd> {words.enter} <kbd>Shift Enter</kbd> {words.shiftEnter} <kbd>Esc</kbd> {words.escape}
+        </p>
+        {isRunning && (
+          <button type="button" class="button" onClick={() => stop(sessionKey)}>
+            <span class="stop-sign" aria-hidden="true" /> {words.stop}
+          </button>
+        )}
+        <button
+          type="submit"
+          class="button primary icon-only"
+          aria-label={words.send}
+          title={words.send}
+          disabled={text.trim() === ''}
+        >
+          <Icon name="up" />
+        </button>
+      </div>
+    </form>
+  )
+}
+
+function stop(key: string): void {
+  void api.post(sessionPath(key, '/cancel')).catch(() => undefined)
+}
+
+function fit(box: HTMLTextAreaElement | null): void {
+  if (box === null) return
+  box.style.height = 'auto'
+  box.style.height = `${Math.min(box.scrollHeight, 220)}px`
+}

@@ -1,0 +1,84 @@
+import type { JSX } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { api } from '../lib/api.ts'
+import { texts } from '../lib/language.ts'
+import { Failure } from './basics.tsx'
+import { Icon } from './icons.tsx'
+
+interface PhoneBubble {
+  readonly from: 'user' | 'agent'
+  readonly text: string
+  readonly thinking?: string
+  readonly state: string
+}
+
+interface PhoneScreen {
+  readonly connected: boolean
+  readonly bubbles: readonly PhoneBubble[]
+  readonly violations: number
+}
+
+/** The simulator's virtual phone: it shows what a real one would. */
+export function Phone(): JSX.Element {
+  const words = texts.value.xiaoyi
+  const [screen, setScreen] = useState<PhoneScreen | undefined>(undefined)
+  const [text, setText] = useState('')
+  const [error, setError] = useState<unknown>(undefined)
+  const end = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    const look = () => void api.get<PhoneScreen>('/api/phone').then(setScreen, setError)
+    look()
+    const timer = setInterval(look, 500)
+    return () => clearInterval(timer)
+  }, [])
+  useEffect(() => end.current?.scrollIntoView({ block: 'nearest' }), [screen?.bubbles.at(-1)?.text])
+  const act = async (path: string, body?: unknown) => {
+    try {
+      await api.post(path, body)
+      setError(undefined)
+    } catch (thrown) {
+      setError(thrown)
+    }
+  }
+  const submit = (event: Event) => {
+    event.preventDefault()
+    if (text.trim() === '') return
+    void act('/api/phone/messages', { text })
+    setText('')
+  }
+  const bubbles = screen?.bubbles ?? []
+  return (
+    <section class="phone" aria-label={words.phone}>
+      <h2>{words.phone}</h2>
+      <div class="phone-screen" tabIndex={0} role="log">
+        {bubbles.length === 0 && <p class="quiet">{words.phoneEmpty}</p>}
+        {bubbles.map((bubble, at) => (
+          <div key={at} class={`phone-bubble ${bubble.from}`}>
+            {bubble.thinking !== undefined && bubble.thinking !== '' && <p class="quiet">{bubble.thinking}</p>}
+            <p class="as-written">{bubble.text}</p>
+            {bubble.from === 'agent' && bubble.state !== '' && <small>{bubble.state}</small>}
+          </div>
+        ))}
+        <div ref={end} />
+      </div>
+      {error !== undefined && <Failure error={error} />}
+      <form class="phone-form" onSubmit={submit}>
+        <label>
+          <span class="hidden-text">{words.phoneWrite}</span>
+          <input value={text} placeholder={words.phoneWrite} onInput={(event) => setText(event.currentTarget.value)} />
+        </label>
+        <button type="submit" class="button primary icon-only" aria-label={words.phoneSend}>
+          <Icon name="up" />
+        </button>
+      </form>
+      <p class="answers">
+        <button type="button" class="button small" onClick={() => void act('/api/phone/cancel')}>
+          {words.phoneCancel}
+        </button>
+        <button type="button" class="button small" onClick={() => void act('/api/phone/clear')}>
+          {words.phoneClear}
+        </button>
+      </p>
+    </section>
+  )
+}

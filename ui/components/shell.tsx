@@ -1,0 +1,212 @@
+import type { ComponentChildren, JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { api, needsLogin } from '../lib/api.ts'
+import { feed } from '../lib/feed.ts'
+import { chooseLanguage, chooseTheme, language, texts, theme } from '../lib/language.ts'
+import { route, type Route } from '../lib/router.ts'
+import { resendOutgoing } from '../lib/sender.ts'
+import { loadAll, runningCount, status } from '../lib/sessions.ts'
+import { menuOpen } from '../lib/keys.ts'
+import { Link } from './basics.tsx'
+import { Icon, type IconName } from './icons.tsx'
+
+interface Place {
+  readonly to: string
+  readonly icon: IconName
+  readonly name: keyof (typeof texts.value)['nav']
+  readonly pages: readonly Route['page'][]
+}
+
+const PLACES: readonly Place[] = [
+  { to: '/', icon: 'activity', name: 'live', pages: ['live'] },
+  { to: '/c', icon: 'message', name: 'conversations', pages: ['conversations', 'xray', 'timeline'] },
+  { to: '/tokens', icon: 'coins', name: 'tokens', pages: ['tokens'] },
+  { to: '/xiaoyi', icon: 'phone', name: 'xiaoyi', pages: ['xiaoyi'] },
+  { to: '/search', icon: 'search', name: 'search', pages: ['search'] },
+  { to: '/settings', icon: 'sliders', name: 'settings', pages: ['settings'] },
+  { to: '/logs', icon: 'scroll', name: 'logs', pages: ['logs'] },
+]
+
+const START: Place = { to: '/start', icon: 'play', name: 'start', pages: ['start'] }
+
+/** The demo model alone is set: the first steps are offered. */
+function isDemoOnly(): boolean {
+  return status.value?.model === 'demo' || status.value?.model === 'demo/demo'
+}
+
+export function Shell({ children }: { readonly children: ComponentChildren }): JSX.Element {
+  const words = texts.value
+  const places = isDemoOnly() ? [...PLACES, START] : PLACES
+  return (
+    <div class="shell">
+      <a class="skip" href="#main">
+        {words.nav.skip}
+      </a>
+      <div class="sidebar">
+        <Link to="/" class="brand">
+          <img src="/clew.svg" width="26" height="26" alt="" />
+          Clew
+        </Link>
+        <nav aria-label={words.nav.main}>
+          {places.map((place) => (
+            <Link key={place.to} to={place.to} current={place.pages.includes(route.value.page)}>
+              <Icon name={place.icon} />
+              <span>{words.nav[place.name]}</span>
+              {place.name === 'live' && <RunningCount />}
+            </Link>
+          ))}
+        </nav>
+        <SidebarFoot />
+      </div>
+      <div class="page">
+        <ConnectionBanner />
+        <main id="main" tabIndex={-1}>
+          {children}
+        </main>
+      </div>
+    </div>
+  )
+}
+
+function RunningCount(): JSX.Element {
+  const running = runningCount.value
+  return <span class={`count ${running > 0 ? 'busy' : ''}`}>{running}</span>
+}
+
+function SidebarFoot(): JSX.Element {
+  const words = texts.value.shell
+  const isOpen = feed.state.value === 'open'
+  return (
+    <div class="foot">
+      <p class={`health ${isOpen ? 'good' : 'bad'}`}>
+        <span class="dot" aria-hidden="true" />
+        {isOpen ? words.runs : words.unreachable}
+      </p>
+      <p>
+        {location.host} · v{status.value?.version ?? '…'}
+      </p>
+      <p>{xiaoyiLine()}</p>
+      <div class="switches">
+        <button
+          type="button"
+          class="button small"
+          title={words.language}
+          aria-label={words.language}
+          onClick={() => void chooseLanguage(language.value === 'zh' ? 'en' : 'zh')}
+        >
+          {words.languageLabel}
+        </button>
+        <ThemeButton />
+        <button
+          type="button"
+          class="button small"
+          title={words.menu}
+          aria-label={words.menu}
+          onClick={() => (menuOpen.value = true)}
+        >
+          <kbd>Ctrl K</kbd>
+        </button>
+      </div>
+    </div>
+  )
+}
+
+function ThemeButton(): JSX.Element {
+  const words = texts.value.shell
+  const isDark = theme.value === 'dark'
+  const label = isDark ? words.light : words.dark
+  return (
+    <button
+      type="button"
+      class="button small"
+      title={label}
+      aria-label={label}
+      onClick={() => chooseTheme(isDark ? 'light' : 'dark')}
+    >
+      <Icon name={isDark ? 'sun' : 'moon'} size={15} />
+    </button>
+  )
+}
+
+function xiaoyiLine(): string {
+  const words = texts.value.shell
+  const links = status.value?.channels?.['xiaoyi']?.links
+  if (links === undefined || links.length === 0) return words.xiaoyiOff
+  return words.xiaoyiOn(links.filter((link) => link.state === 'open' || link.state === 'ready').length, links.length)
+}
+
+/** Says that the connection is lost, and when it is tried again. Everything shown stays readable. */
+function ConnectionBanner(): JSX.Element | null {
+  const words = texts.value.shell
+  const state = feed.state.value
+  const [now, setNow] = useState(Date.now())
+  const [isLong, setIsLong] = useState(false)
+  useEffect(() => {
+    if (state === 'open') {
+      setIsLong(false)
+      return
+    }
+    // A change of the watched conversation reconnects within moments: that is no news.
+    const patience = setTimeout(() => setIsLong(true), 700)
+    const ticking = setInterval(() => setNow(Date.now()), 500)
+    return () => {
+      clearTimeout(patience)
+      clearInterval(ticking)
+    }
+  }, [state])
+  if (state === 'open' || !isLong || needsLogin.value) return null
+  const seconds = Math.max(0, Math.ceil((feed.retryAt.value - now) / 1_000))
+  return (
+    <div class="banner" role="status">
+      <Icon name="warning" />
+      <span>{state === 'waiting' ? words.offline(seconds) : words.connecting}</span>
+      <button type="button" class="button small" onClick={() => feed.reconnectNow()}>
+        {words.tryNow}
+      </button>
+    </div>
+  )
+}
+
+export function Login(): JSX.Element {
+  const words = texts.value.login
+  const [value, setValue] = useState('')
+  const [error, setError] = useState(false)
+  const enter = async (event: Event) => {
+    event.preventDefault()
+    try {
+      await api.post('/api/login', { token: value.trim() })
+      needsLogin.value = false
+      feed.reconnectNow()
+      await loadAll()
+      resendOutgoing()
+    } catch {
+      setError(true)
+    }
+  }
+  return (
+    <main id="main" class="login">
+      <form onSubmit={(event) => void enter(event)}>
+        <img src="/clew.svg" width="40" height="40" alt="" />
+        <h1>{words.title}</h1>
+        <p>{words.hint}</p>
+        <label>
+          {words.token}
+          <input
+            type="password"
+            autocomplete="current-password"
+            value={value}
+            onInput={(event) => setValue(event.currentTarget.value)}
+          />
+        </label>
+        {error && (
+          <p class="problem" role="alert">
+            {words.failed}
+          </p>
+        )}
+        <button type="submit" class="button primary">
+          {words.enter}
+        </button>
+      </form>
+    </main>
+  )
+}

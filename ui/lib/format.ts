@@ -1,0 +1,85 @@
+import { language } from './language.ts'
+
+const formats = new Map<string, Intl.NumberFormat>()
+
+function numberFormat(options: Intl.NumberFormatOptions): Intl.NumberFormat {
+  const name = `${language.value} ${JSON.stringify(options)}`
+  const known = formats.get(name) ?? new Intl.NumberFormat(language.value === 'zh' ? 'zh-CN' : 'en-US', options)
+  formats.set(name, known)
+  return known
+}
+
+export function count(value: number | undefined): string {
+  return value === undefined || Number.isNaN(value) ? '–' : numberFormat({ maximumFractionDigits: 0 }).format(value)
+}
+
+/** 1.4k for a figure beside a text; exact figures use `count`. */
+export function short(value: number): string {
+  return value < 1_000
+    ? count(value)
+    : numberFormat({ notation: 'compact', maximumFractionDigits: 1 }).format(value).toLowerCase()
+}
+
+export function percent(share: number): string {
+  return numberFormat({ style: 'percent', maximumFractionDigits: share < 0.1 ? 1 : 0 }).format(
+    Number.isFinite(share) ? share : 0,
+  )
+}
+
+export function money(usd: number | null | undefined): string {
+  if (usd === null || usd === undefined) return '–'
+  const digits = usd !== 0 && usd < 0.1 ? 4 : 2
+  return `$${numberFormat({ minimumFractionDigits: 2, maximumFractionDigits: digits }).format(usd)}`
+}
+
+export function duration(ms: number | undefined): string {
+  if (ms === undefined) return '–'
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${numberFormat({ maximumFractionDigits: 1, minimumFractionDigits: 1 }).format(ms / 1_000)} s`
+  const minutes = Math.floor(ms / 60_000)
+  if (minutes < 60) return `${minutes} min ${Math.round((ms % 60_000) / 1_000)} s`
+  const hours = Math.floor(minutes / 60)
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d`
+}
+
+type Instant = string | number | undefined
+
+function dateOf(at: Instant): Date | undefined {
+  if (at === undefined) return undefined
+  const date = new Date(at)
+  return Number.isNaN(date.getTime()) ? undefined : date
+}
+
+const locale = () => (language.value === 'zh' ? 'zh-CN' : 'en-GB')
+
+/** The time today, the day this year, the date before. */
+export function moment(at: Instant): string {
+  const date = dateOf(at)
+  if (date === undefined) return ''
+  const now = new Date()
+  if (date.toDateString() === now.toDateString()) return clock(at)
+  const sameYear = date.getFullYear() === now.getFullYear()
+  return new Intl.DateTimeFormat(locale(), {
+    day: 'numeric',
+    month: 'short',
+    ...(sameYear ? {} : { year: 'numeric' }),
+  }).format(date)
+}
+
+export function clock(at: Instant): string {
+  const date = dateOf(at)
+  return date === undefined
+    ? ''
+    : new Intl.DateTimeFormat(locale(), { hour: '2-digit', minute: '2-digit' }).format(date)
+}
+
+export function fullTime(at: Instant): string {
+  const date = dateOf(at)
+  return date === undefined
+    ? ''
+    : new Intl.DateTimeFormat(locale(), { dateStyle: 'medium', timeStyle: 'medium' }).format(date)
+}
+
+export function millis(at: Instant): number {
+  return dateOf(at)?.getTime() ?? 0
+}

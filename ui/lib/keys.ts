@@ -1,0 +1,74 @@
+import { signal } from '@preact/signals'
+import { go, paths, route } from './router.ts'
+import { shownSessions } from './sessions.ts'
+
+export const menuOpen = signal(false)
+export const helpOpen = signal(false)
+
+type Step = (by: 1 | -1) => void
+
+/** What `[` and `]` do on the page shown; the X-ray sets it. */
+export const stepRequests: { current: Step | undefined } = { current: undefined }
+/** What Escape does on the page shown; a conversation stops its answer. */
+export const onEscape: { current: (() => void) | undefined } = { current: undefined }
+
+export function startKeys(): void {
+  document.addEventListener('keydown', (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
+      event.preventDefault()
+      menuOpen.value = !menuOpen.value
+      return
+    }
+    if (event.key === 'Escape') {
+      if (!isDialogOpen()) onEscape.current?.()
+      return
+    }
+    if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey || isDialogOpen()) return
+    act(event)
+  })
+}
+
+function act(event: KeyboardEvent): void {
+  switch (event.key) {
+    case '?':
+      helpOpen.value = true
+      break
+    case '/':
+      event.preventDefault()
+      go('/search')
+      break
+    case 'j':
+      stepConversation(1)
+      break
+    case 'k':
+      stepConversation(-1)
+      break
+    case '[':
+      stepRequests.current?.(-1)
+      break
+    case ']':
+      stepRequests.current?.(1)
+      break
+    default:
+  }
+}
+
+function stepConversation(by: 1 | -1): void {
+  const rows = shownSessions.value
+  const shown = route.value
+  const key = 'key' in shown ? shown.key : undefined
+  const at = rows.findIndex((row) => row.key === key)
+  const next = rows[at === -1 ? 0 : at + by]
+  if (next !== undefined) go(paths.conversation(next.key))
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))
+  )
+}
+
+function isDialogOpen(): boolean {
+  return document.querySelector('dialog[open]') !== null
+}

@@ -1,0 +1,40 @@
+import { computed, signal } from '@preact/signals'
+import { en } from '../texts/en.ts'
+import { kept, keep } from './kept.ts'
+
+export type Language = 'en' | 'zh'
+export type Texts = typeof en
+
+export const language = signal<Language>(document.documentElement.lang.startsWith('zh') ? 'zh' : 'en')
+const chinese = signal<Texts | undefined>(undefined)
+
+/** The texts of the chosen language; English until the Chinese ones are loaded. */
+export const texts = computed<Texts>(() => (language.value === 'zh' ? (chinese.value ?? en) : en))
+
+/** Resolves when the texts can be shown: English is always there, Chinese is a file of its own. */
+export async function loadTexts(): Promise<void> {
+  if (language.value !== 'zh' || chinese.value !== undefined) return
+  chinese.value = (await import('../texts/zh.ts')).zh
+}
+
+export async function chooseLanguage(chosen: Language): Promise<void> {
+  language.value = chosen
+  await loadTexts()
+  keep('language', chosen)
+  document.documentElement.lang = chosen === 'zh' ? 'zh-CN' : 'en'
+}
+
+export type Theme = 'light' | 'dark'
+
+function systemTheme(): Theme {
+  return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'
+}
+
+const chosenTheme = kept('theme')
+export const theme = signal<Theme>(chosenTheme === 'light' || chosenTheme === 'dark' ? chosenTheme : systemTheme())
+
+export function chooseTheme(chosen: Theme): void {
+  theme.value = chosen
+  document.documentElement.dataset['theme'] = chosen
+  keep('theme', chosen)
+}

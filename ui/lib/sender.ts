@@ -1,0 +1,108 @@
+import { ClewClient, type Answer } from 'clew/client'
+import { signal } from '@preact/signals'
+import { keep, kept } from './kept.ts'
+
+/** A message written here that the transcript does not show yet. */
+export interface Outgoing {
+  readonly id: string
+  readonly key: string
+  readonly text: string
+  readonly at: number
+  readonly state: 'sending' | 'accepted' | 'failed'
+  /** The run it became; the stored message has it as its step. */
+  readonly run?: string
+  readonly error?: string
+  /** A command's answer: it is shown here and stands in no transcript. */
+  readonly reply?: string
+}
+
+export const outgoing = signal<readonly Outgoing[]>(restoreOutgoing())
+
+let client: ClewClient | undefined
+
+function connect(): ClewClient {
+  if (client !== undefined) return client
+  const uid = kept('uid') ?? `dashboard-${crypto.randomUUID()}`
+  keep('uid', uid)
+  const url = new URL('/ws', location.href)
+  url.protocol = url.protocol.replace('http', 'ws')
+  url.searchParams.set('client', 'dashboard')
+  client = new ClewClient({ url: url.href, uid, reconnect: { maxMs: 5_000 } })
+  return client
+}
+
+/** Sends what an earlier life of this page had not seen confirmed: the gateway knows a message by its id. */
+export function resendOutgoing(): void {
+  for (const message of outgoing.value) if (message.state === 'sending') void follow(message)
+}
+
+export function send(key: string, text: string): void {
+  const message: Outgoing = { id: crypto.randomUUID(), key, text, at: Date.now(), state: 'sending' }
+  update([...outgoing.value, message])
+  void follow(message)
+}
+
+/** The stored message is shown in its place. */
+export function forgetOutgoing(id: string): void {
+  update(outgoing.value.filter((message) => message.id !== id))
+}
+
+export function sendAgain(id: string): void {
+  const message = outgoing.value.find((one) => one.id === id)
+  if (message === undefined) return
+  forgetOutgoing(id)
+  send(message.key, message.text)
+}
+
+async function follow(message: Outgoing): Promise<void> {
+  const answer: Answer = connect().ask(message.text, { id: message.id, session: message.key, stream: false })
+  try {
+    for await (const event of answer) {
+      if (event.type === 'accepted') change(message.id, { state: 'accepted', ...runOf(event) })
+    }
+    const text = await answer.text()
+    const known = outgoing.value.find((one) => one.id === message.id)
+    // A command is answered without a turn, so no stored message will take its place.
+    if (known !== undefined && isCommand(message.text)) change(message.id, { state: 'accepted', reply: text })
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    const known = outgoing.value.find((one) => one.id === message.id)
+    // Once accepted the transcript tells how it ended.
+    if (known?.state === 'sending' || isCommand(message.text)) change(message.id, { state: 'failed', error: reason })
+  }
+}
+
+function runOf(event: object): { run?: string } {
+  const { runId } = event as { runId?: unknown }
+  return typeof runId === 'string' ? { run: runId } : {}
+}
+
+export function isCommand(text: string): boolean {
+  return /^\/[a-z]+(\s|$)/iu.test(text.trim()) && !/^\/(new|reset)\s+\S/iu.test(text.trim())
+}
+
+function change(id: string, fields: Partial<Outgoing>): void {
+  update(outgoing.value.map((message) => (message.id === id ? { ...message, ...fields } : message)))
+}
+
+const MAX_KEPT = 50
+
+function update(messages: readonly Outgoing[]): void {
+  outgoing.value = messages.slice(-MAX_KEPT)
+  keep(
+    'outgoing',
+    messages.length === 0 ? undefined : JSON.stringify(outgoing.value.filter((one) => one.state !== 'failed')),
+  )
+}
+
+function restoreOutgoing(): readonly Outgoing[] {
+  try {
+    const found: unknown = JSON.parse(kept('outgoing') ?? '[]')
+    if (!Array.isArray(found)) return []
+    return found.filter(
+      (one: Outgoing) => typeof one.id === 'string' && typeof one.text === 'string' && one.reply === undefined,
+    )
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,48 @@
+import type { Step } from './conversation.ts'
+import { millis } from './format.ts'
+import type { RequestRow } from './types.ts'
+
+export interface StepPart {
+  readonly kind: 'queue' | 'wait' | 'text' | 'tool' | 'cleanup'
+  readonly name: string
+  readonly startMs: number
+  readonly durationMs: number
+  readonly failed?: boolean
+}
+
+/** What a step's time went into, from the recorded starts and durations. Starts count from the instruction. */
+export function partsOfStep(
+  step: Step,
+  requests: readonly RequestRow[],
+): { readonly parts: readonly StepPart[]; readonly totalMs: number } {
+  const began = millis(step.messages[0]?.at)
+  const parts: StepPart[] = []
+  const rows = requests.filter((row) => row.stepId === step.id)
+  const [first] = rows
+  if (first?.startedAt !== undefined && first.startedAt > began)
+    parts.push({ kind: 'queue', name: '', startMs: 0, durationMs: first.startedAt - began })
+  for (const row of rows) {
+    if (row.startedAt === undefined || row.durationMs === undefined) continue
+    const start = row.startedAt - began
+    const wait = Math.min(row.firstByteMs ?? row.durationMs, row.durationMs)
+    parts.push({ kind: 'wait', name: row.model, startMs: start, durationMs: wait })
+    parts.push({ kind: 'text', name: row.model, startMs: start + wait, durationMs: row.durationMs - wait })
+  }
+  for (const message of step.messages) {
+    if (message.role !== 'toolResult' || message.durationMs === undefined) continue
+    const end = millis(message.at) - began
+    parts.push({
+      kind: 'tool',
+      name: message.tool,
+      startMs: Math.max(0, end - message.durationMs),
+      durationMs: message.durationMs,
+      failed: message.failed,
+    })
+  }
+  if (step.cleanup !== undefined) {
+    const at = millis(step.cleanup.at) - began
+    if (at > 0) parts.push({ kind: 'cleanup', name: '', startMs: at, durationMs: 0 })
+  }
+  parts.sort((a, b) => a.startMs - b.startMs)
+  return { parts, totalMs: Math.max(1, ...parts.map((part) => part.startMs + part.durationMs)) }
+}

@@ -1,0 +1,278 @@
+/** Shapes of the JSON interface that the pages read; `docs/protocol/http.md` describes them. */
+
+export interface Usage {
+  readonly input: number
+  readonly output: number
+  readonly cacheRead: number
+  readonly cacheWrite: number
+  readonly usd?: number | null
+}
+
+export type SessionState = 'running' | 'queued' | 'idle'
+
+export interface SessionRow {
+  readonly key: string
+  readonly sessionId: string
+  readonly updatedAt: number
+  readonly lastChannel?: string
+  readonly title?: string
+  readonly preview?: string
+  readonly messages?: number
+  readonly state?: SessionState
+  readonly queued?: number
+  readonly model?: string
+  readonly contextTokens?: number
+  readonly usd?: number | null
+  readonly archived?: boolean
+}
+
+export interface SessionPage {
+  readonly sessions: readonly SessionRow[]
+  readonly nextCursor?: string
+  readonly total?: number
+}
+
+export type AnswerBlock =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'thinking'; readonly text: string }
+  | { readonly type: 'call'; readonly id: string; readonly tool: string; readonly arguments: unknown }
+
+interface MessageBase {
+  readonly id: string
+  readonly at: string | number
+  readonly stepId?: string
+  readonly round?: number
+  readonly tokens: number
+  readonly hidden?: boolean
+  readonly summarised?: boolean
+  readonly cut?: boolean
+}
+
+export interface UserMessage extends MessageBase {
+  readonly role: 'user'
+  readonly text: string
+}
+
+export interface AssistantMessage extends MessageBase {
+  readonly role: 'assistant'
+  readonly blocks: readonly AnswerBlock[]
+  readonly model?: string
+  readonly usage?: Usage
+  readonly stopReason?: string
+  readonly error?: string
+}
+
+export interface ResultMessage extends MessageBase {
+  readonly role: 'toolResult'
+  readonly callId: string
+  readonly tool: string
+  readonly failed: boolean
+  readonly text: string
+  readonly durationMs?: number
+}
+
+/** Anything else that stands in a transcript: system notes, shell output of other programs. */
+export interface OtherMessage extends MessageBase {
+  readonly role: 'other'
+  readonly kind: string
+  readonly text: string
+}
+
+export type Message = UserMessage | AssistantMessage | ResultMessage | OtherMessage
+
+export interface CleanupRow {
+  readonly id: string
+  readonly stepId: string
+  readonly at: string | number
+  readonly hidden: readonly string[]
+  readonly tokensBefore: number
+  readonly tokensAfter: number
+  readonly estimated: boolean
+}
+
+export interface CompactionRow {
+  readonly id: string
+  readonly at: string | number
+  readonly summary: string
+  readonly tokensBefore?: number
+  readonly tokensAfter?: number
+}
+
+export interface MessagePage {
+  readonly messages: readonly Message[]
+  readonly cleanups: readonly CleanupRow[]
+  readonly compactions: readonly CompactionRow[]
+  readonly before?: string
+}
+
+export interface SessionDetail {
+  readonly session: SessionRow
+  readonly requests: number
+  readonly usage: { readonly tokens?: number; readonly usd?: number | null } & Partial<Usage>
+  readonly cleanup?: { readonly messages: number; readonly saved: number; readonly net?: number }
+}
+
+export interface RequestRow {
+  readonly n: number
+  readonly at: string | number
+  readonly model: string
+  readonly stepId?: string
+  readonly round?: number
+  readonly estimate: number
+  readonly fixed: number
+  readonly window: number
+  readonly reserved: number
+  readonly messages: number
+  readonly leftOut: { readonly messages: number; readonly tokens: number }
+  readonly usage?: Usage
+  readonly startedAt?: number
+  readonly firstByteMs?: number
+  readonly durationMs?: number
+}
+
+export interface SentMessage {
+  readonly role: string
+  readonly kind: string
+  readonly entries: readonly string[]
+  readonly tokens: number
+  readonly text: string
+  readonly state: 'same' | 'new' | 'changed'
+  readonly changes: readonly { readonly step: string; readonly action: string; readonly reason: string }[]
+}
+
+export interface NotSent {
+  readonly entry: string
+  readonly role: string
+  readonly tool?: string
+  readonly tokens: number
+  readonly by: string
+  readonly reason: string
+  readonly cleanup?: string
+}
+
+export interface RequestDetail extends Omit<RequestRow, 'messages'> {
+  readonly hash: string
+  readonly hashMatches: boolean
+  readonly bytes: number
+  readonly system: string
+  readonly systemTokens?: number
+  readonly tools: readonly { readonly name: string; readonly description?: string }[]
+  readonly toolTokens?: number
+  readonly same: number
+  readonly messages: readonly SentMessage[]
+  readonly notSent: readonly NotSent[]
+  readonly body?: string
+}
+
+export interface ModelRow {
+  readonly ref: string
+  readonly contextWindow?: number
+  readonly price?: { readonly input: number; readonly output: number } | null
+  readonly images?: boolean
+  readonly reasoning?: boolean
+}
+
+export interface UsageRow {
+  readonly at: string | number
+  readonly group: string
+  readonly requests: number
+  readonly input: number
+  readonly output: number
+  readonly cacheRead: number
+  readonly cacheWrite: number
+  readonly usd: number | null
+  readonly saved: number
+}
+
+export interface SearchHit {
+  readonly key: string
+  readonly entry: string
+  readonly at: string | number
+  readonly role: string
+  readonly snippet: string
+  readonly marks: readonly (readonly [number, number])[]
+}
+
+export interface LogLine {
+  readonly at: number | string
+  readonly level: string
+  readonly message: string
+  readonly session?: string
+  readonly facts?: Readonly<Record<string, unknown>>
+}
+
+export interface ConfigValue {
+  readonly key: string
+  readonly value: unknown
+  readonly origin: 'file' | 'default' | 'flag' | 'environment'
+  readonly default?: unknown
+}
+
+export interface ConfigProblem {
+  readonly line?: number
+  readonly column?: number
+  readonly key?: string
+  readonly message: string
+  readonly nearest?: string
+}
+
+export interface LinkStatus {
+  readonly url: string
+  readonly state: string
+  readonly since?: number
+  readonly attempts?: number
+  readonly lastError?: string | null
+  readonly nextInMs?: number | null
+  readonly lastSeenAt?: number | null
+  readonly pinned?: string | null
+}
+
+export interface GatewayStatus {
+  readonly version: string
+  readonly model: string
+  readonly uptimeSeconds?: number
+  readonly sessions?: number
+  readonly activity?: Readonly<Record<string, number>>
+  readonly replies?: Readonly<Record<string, number>>
+  readonly channels?: Readonly<
+    Record<string, { readonly links?: readonly LinkStatus[] } & Readonly<Record<string, unknown>>>
+  >
+  readonly providers?: Readonly<Record<string, unknown>>
+  readonly rates?: Readonly<Record<string, number>>
+  readonly turns?: readonly RunningTurn[]
+  readonly budget?: Readonly<Record<string, number>>
+  readonly simulatesXiaoyi?: boolean
+  readonly [field: string]: unknown
+}
+
+export interface RunningTurn {
+  readonly key: string
+  readonly run: string
+  readonly startedAt: number
+  readonly round?: number
+  readonly tool?: string
+}
+
+export interface HistoryRow {
+  readonly at: number | string
+  readonly link: number | string
+  readonly what: string
+  readonly reason?: string
+  readonly nextInMs?: number
+}
+
+export interface Me {
+  readonly account: string
+  readonly admin: boolean
+  readonly expiresAt?: number | string
+}
+
+/** A frame of a turn as the event stream carries it. */
+export interface TurnEvent {
+  readonly key: string
+  readonly run: string
+  readonly at: number
+  readonly event: TurnFrame
+}
+
+export type TurnFrame = Readonly<Record<string, unknown>> & { readonly type: string }

@@ -1,0 +1,141 @@
+import type { NotSent, RequestDetail, SentMessage } from './types.ts'
+
+export type Kind = 'system' | 'tools' | 'user' | 'model' | 'result' | 'summary'
+
+/** One line of the X-ray: a message that was sent, or a group that was left out at this place. */
+export interface TableRow {
+  readonly id: string
+  readonly kind: Kind | 'ghost'
+  readonly state: 'same' | 'new' | 'changed'
+  readonly text: string
+  readonly tokens: number
+  readonly entries: readonly string[]
+  readonly changes: SentMessage['changes']
+  readonly tool?: string
+  readonly by?: string
+  readonly cleanup?: string
+  readonly hidden: readonly NotSent[]
+}
+
+export function kindOf(row: TableRow): Kind {
+  return row.kind === 'ghost' ? 'summary' : row.kind
+}
+
+export function kindOfMessage({ role, kind }: Pick<SentMessage, 'role' | 'kind'>): Kind {
+  if (kind === 'summary' || kind === 'context' || kind === 'filler') return 'summary'
+  if (role === 'toolResult') return 'result'
+  return role === 'assistant' ? 'model' : 'user'
+}
+
+/** Tools and system prompt, then every message in order, with what was left out where it would have stood. */
+export function rowsOf(detail: RequestDetail): readonly TableRow[] {
+  const fixedState = detail.n > 1 && detail.same > 0 ? 'same' : detail.n > 1 ? 'changed' : 'new'
+  const fixed = fixedTokens(detail)
+  const rows: TableRow[] = [
+    plain('tools', 'tools', fixedState, detail.tools.map((tool) => tool.name).join(', '), fixed.tools),
+    plain('system', 'system', fixedState, detail.system, fixed.system),
+  ]
+  const groups = groupsOf(detail.notSent)
+  const after = placesOf(detail, groups)
+  for (const [at, message] of detail.messages.entries()) {
+    rows.push(...(after.get(at) ?? []).map(ghost), sent(message, at))
+  }
+  rows.push(...(after.get(detail.messages.length) ?? []).map(ghost))
+  return rows
+}
+
+function plain(id: string, kind: Kind, state: TableRow['state'], text: string, tokens: number): TableRow {
+  return { id, kind, state, text, tokens, entries: [], changes: [], hidden: [] }
+}
+
+function sent(message: SentMessage, at: number): TableRow {
+  const { state, text, tokens, entries, changes } = message
+  return {
+    id: `message ${at}`,
+    kind: kindOfMessage(message),
+    state,
+    text,
+    tokens,
+    entries,
+    changes,
+    hidden: [],
+    ...toolOf(message),
+  }
+}
+
+function toolOf({ role, kind }: SentMessage): { tool?: string } {
+  return role === 'toolResult' && kind !== 'result' && kind !== 'synthetic-result' ? { tool: kind } : {}
+}
+
+interface Group {
+  readonly by: string
+  readonly cleanup?: string
+  readonly hidden: NotSent[]
+}
+
+/** What one cleanup (or one step of the pipeline) left out stands together. */
+function groupsOf(notSent: readonly NotSent[]): readonly Group[] {
+  const groups = new Map<string, Group>()
+  for (const one of notSent) {
+    const name = one.cleanup ?? `${one.by} ${one.reason}`
+    const known = groups.get(name)
+    if (known === undefined)
+      groups.set(name, { by: one.by, hidden: [one], ...(one.cleanup === undefined ? {} : { cleanup: one.cleanup }) })
+    else known.hidden.push(one)
+  }
+  return [...groups.values()]
+}
+
+/**
+ * Where each group stood: before the first sent message that comes after it. The gateway lists what was not sent in
+ * transcript order together with `before`, the entry that follows; without one it stood at the end.
+ */
+function placesOf(detail: RequestDetail, groups: readonly Group[]): ReadonlyMap<number, readonly Group[]> {
+  const placeOf = new Map(
+    detail.messages.flatMap((message, at) => message.entries.map((entry) => [entry, at] as const)),
+  )
+  const places = new Map<number, Group[]>()
+  for (const group of groups) {
+    const next = group.hidden
+      .map((one) => (one as NotSent & { before?: string }).before)
+      .find((entry) => entry !== undefined && placeOf.has(entry))
+    const at = next === undefined ? detail.messages.length : (placeOf.get(next) ?? detail.messages.length)
+    places.set(at, [...(places.get(at) ?? []), group])
+  }
+  return places
+}
+
+function ghost({ by, cleanup, hidden }: Group): TableRow {
+  const tokens = hidden.reduce((sum, one) => sum + one.tokens, 0)
+  return {
+    id: `ghost ${cleanup ?? `${by} ${hidden[0]?.entry ?? ''}`}`,
+    kind: 'ghost',
+    state: 'same',
+    text: '',
+    tokens,
+    entries: hidden.map((one) => one.entry),
+    changes: [],
+    by,
+    hidden,
+    ...(cleanup === undefined ? {} : { cleanup }),
+  }
+}
+
+function fixedTokens(detail: RequestDetail): { readonly system: number; readonly tools: number } {
+  const system = detail.systemTokens ?? 0
+  return { system, tools: detail.toolTokens ?? Math.max(0, detail.fixed - system) }
+}
+
+export function sumsOf(detail: RequestDetail): readonly { readonly kind: Kind; readonly tokens: number }[] {
+  const fixed = fixedTokens(detail)
+  const sums: Record<Kind, number> = {
+    system: fixed.system,
+    tools: fixed.tools,
+    user: 0,
+    model: 0,
+    result: 0,
+    summary: 0,
+  }
+  for (const message of detail.messages) sums[kindOfMessage(message)] += message.tokens
+  return (Object.keys(sums) as Kind[]).map((kind) => ({ kind, tokens: sums[kind] }))
+}

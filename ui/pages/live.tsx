@@ -1,0 +1,248 @@
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { api, sessionPath } from '../lib/api.ts'
+import { count, duration } from '../lib/format.ts'
+import { texts } from '../lib/language.ts'
+import { paths } from '../lib/router.ts'
+import { rowOf, sessions, status } from '../lib/sessions.ts'
+import type { LinkStatus, RunningTurn } from '../lib/types.ts'
+import { Empty, Link, Loading } from '../components/basics.tsx'
+import { newConversation } from '../components/conversation-list.tsx'
+import { Icon } from '../components/icons.tsx'
+
+/** Does it work, and what is it doing. */
+export function LivePage(): JSX.Element {
+  const words = texts.value.live
+  const now = status.value
+  if (now === undefined) return <Loading rows={8} />
+  return (
+    <div class="page-body">
+      <h1>{words.title}</h1>
+      <dl class="tiles">
+        <Tile name={words.turns} value={count(turnsOf().length)} />
+        <Tile name={words.queue} value={`${count(now.activity?.['queued'] ?? 0)} ${words.waiting}`} />
+        <Tile name={words.connections} value={count(now.activity?.['connections'] ?? 0)} />
+        <Tile name={words.sessions} value={count(now.sessions ?? sessions.value.length)} />
+        <Tile name={words.uptime} value={duration((now.uptimeSeconds ?? 0) * 1_000)} />
+        <Tile name={words.model} value={now.model} />
+      </dl>
+      <Approvals />
+      <Running />
+      <div class="two-columns">
+        <Channels />
+        <div>
+          <Providers />
+          <Replies />
+        </div>
+      </div>
+    </div>
+  )
+}
+
+function Tile({ name, value }: { readonly name: string; readonly value: string }): JSX.Element {
+  return (
+    <div class="tile">
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  )
+}
+
+function turnsOf(): readonly RunningTurn[] {
+  const known = status.value?.turns
+  if (known !== undefined) return known
+  return sessions.value
+    .filter((row) => row.state === 'running')
+    .map((row) => ({ key: row.key, run: row.sessionId, startedAt: row.updatedAt }))
+}
+
+function Running(): JSX.Element {
+  const words = texts.value.live
+  const [now, setNow] = useState(Date.now())
+  useEffect(() => {
+    const ticking = setInterval(() => setNow(Date.now()), 1_000)
+    return () => clearInterval(ticking)
+  }, [])
+  const turns = turnsOf()
+  return (
+    <section class="panel">
+      <h2>{words.running}</h2>
+      {turns.length === 0 ? (
+        <Empty
+          action={
+            <button type="button" class="button primary" onClick={newConversation}>
+              {words.talk}
+            </button>
+          }
+        >
+          {words.nothing}
+        </Empty>
+      ) : (
+        <table class="plain-table">
+          <thead>
+            <tr>
+              <th scope="col">{words.conversation}</th>
+              <th scope="col">{words.tool}</th>
+              <th scope="col" class="number">
+                {words.elapsed}
+              </th>
+              <th scope="col">
+                <span class="hidden-text">{words.stop}</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {turns.map((turn) => (
+              <tr key={turn.run}>
+                <td>
+                  <Link to={paths.conversation(turn.key)}>{rowOf(turn.key)?.title ?? turn.key}</Link>
+                </td>
+                <td>{turn.tool ?? texts.value.thread.round(turn.round ?? 1)}</td>
+                <td class="number">{duration(Math.max(0, now - turn.startedAt))}</td>
+                <td>
+                  <button
+                    type="button"
+                    class="button small"
+                    onClick={() => void api.post(sessionPath(turn.key, '/cancel')).catch(() => undefined)}
+                  >
+                    <span class="stop-sign" aria-hidden="true" /> {words.stop}
+                  </button>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  )
+}
+
+interface Approval {
+  readonly id: string
+  readonly session: string
+  readonly tool: string
+}
+
+/** Tool calls that wait for a person, where the configuration asks for approval. */
+function Approvals(): JSX.Element | null {
+  const words = texts.value.live
+  const waiting = (status.value?.['approvals'] ?? []) as readonly Approval[]
+  if (!Array.isArray(waiting) || waiting.length === 0) return null
+  const decide = (id: string, approve: boolean) =>
+    void api.post(`/api/approvals/${encodeURIComponent(id)}`, { approve }).catch(() => undefined)
+  return (
+    <section class="panel">
+      <h2>{words.approvals}</h2>
+      <ul class="plain-list">
+        {waiting.map((one) => (
+          <li key={one.id}>
+            <Link to={paths.conversation(one.session)}>{rowOf(one.session)?.title ?? one.session}</Link>{' '}
+            <code>{one.tool}</code>
+            <span class="answers">
+              <button type="button" class="button small primary" onClick={() => decide(one.id, true)}>
+                {words.approve}
+              </button>
+              <button type="button" class="button small" onClick={() => decide(one.id, false)}>
+                {words.deny}
+              </button>
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function Channels(): JSX.Element {
+  const words = texts.value.live
+  const channels = Object.entries(status.value?.channels ?? {})
+  return (
+    <section class="panel">
+      <h2>{words.channels}</h2>
+      <ul class="plain-list">
+        {channels.map(([name, channel]) => (
+          <li key={name}>
+            <strong>{name === 'xiaoyi' ? 'XiaoYi' : name}</strong>
+            {channel.links === undefined || channel.links.length === 0 ? (
+              <span class="quiet"> {words.noLinks}</span>
+            ) : (
+              channel.links.map((link) => <LinkLine key={link.url} link={link} />)
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function LinkLine({ link }: { readonly link: LinkStatus }): JSX.Element {
+  const isOpen = link.state === 'open' || link.state === 'ready'
+  return (
+    <p class={isOpen ? 'good' : 'bad'}>
+      <Icon name={isOpen ? 'check' : 'warning'} size={15} /> {link.state} <span class="quiet">{hostOf(link.url)}</span>{' '}
+      {link.lastError !== undefined && link.lastError !== null && <span class="quiet">{link.lastError}</span>}
+    </p>
+  )
+}
+
+function hostOf(url: string): string {
+  try {
+    return new URL(url).host
+  } catch {
+    return url
+  }
+}
+
+function Providers(): JSX.Element {
+  const words = texts.value.live
+  const providers = Object.entries(status.value?.providers ?? {})
+  const circuitOf = (value: unknown): string => {
+    const circuit = typeof value === 'string' ? value : (value as { circuit?: unknown } | null)?.circuit
+    return typeof circuit === 'string' ? circuit : 'closed'
+  }
+  const isSlow = (value: unknown): boolean => (value as { slow?: unknown } | null)?.slow === true
+  return (
+    <section class="panel">
+      <h2>{words.providers}</h2>
+      <ul class="plain-list">
+        {providers.length === 0 && <li>{status.value?.model}</li>}
+        {providers.map(([name, value]) => {
+          const circuit = circuitOf(value)
+          const said =
+            circuit === 'open'
+              ? words.open
+              : circuit === 'half-open'
+                ? words.halfOpen
+                : isSlow(value)
+                  ? words.slow
+                  : words.healthy
+          const isWell = circuit === 'closed' && !isSlow(value)
+          return (
+            <li key={name}>
+              <strong>{name}</strong>{' '}
+              <span class={isWell ? 'good' : 'bad'}>
+                <Icon name={isWell ? 'check' : 'warning'} size={15} /> {said}
+              </span>
+            </li>
+          )
+        })}
+      </ul>
+    </section>
+  )
+}
+
+function Replies(): JSX.Element {
+  const words = texts.value.live
+  const replies = status.value?.replies ?? {}
+  return (
+    <section class="panel">
+      <h2>{words.replies}</h2>
+      <dl>
+        <dt>{words.undelivered}</dt>
+        <dd>{count(replies['waiting'] ?? 0)}</dd>
+        <dt>{words.unknown}</dt>
+        <dd>{count(replies['unknown'] ?? 0)}</dd>
+      </dl>
+    </section>
+  )
+}

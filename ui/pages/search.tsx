@@ -1,0 +1,119 @@
+import type { JSX } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { api, query } from '../lib/api.ts'
+import { moment } from '../lib/format.ts'
+import { texts } from '../lib/language.ts'
+import { go, paths } from '../lib/router.ts'
+import { rowOf } from '../lib/sessions.ts'
+import type { SearchHit } from '../lib/types.ts'
+import { Badge, Failure, Link, Loading } from '../components/basics.tsx'
+import { Icon } from '../components/icons.tsx'
+
+interface Found {
+  readonly hits: readonly SearchHit[]
+  readonly nextCursor?: string
+}
+
+/** Places in all transcripts, newest first. */
+export function SearchPage({ text }: { readonly text: string }): JSX.Element {
+  const words = texts.value.search
+  const [typed, setTyped] = useState(text)
+  const [found, setFound] = useState<Found | undefined>(undefined)
+  const [error, setError] = useState<unknown>(undefined)
+  const [isBusy, setIsBusy] = useState(false)
+  const latest = useRef('')
+  const search = async (cursor?: string) => {
+    setIsBusy(true)
+    try {
+      const page = await api.get<Found>(`/api/search${query({ q: text, cursor })}`)
+      if (latest.current !== text) return
+      setFound((before) => ({
+        ...page,
+        hits: cursor === undefined ? page.hits : [...(before?.hits ?? []), ...page.hits],
+      }))
+      setError(undefined)
+    } catch (thrown) {
+      setError(thrown)
+    } finally {
+      setIsBusy(false)
+    }
+  }
+  useEffect(() => {
+    latest.current = text
+    setTyped(text)
+    setFound(undefined)
+    if (text.trim() !== '') void search()
+  }, [text])
+  return (
+    <div class="page-body narrow">
+      <h1>{words.title}</h1>
+      <form
+        role="search"
+        class="search-form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          go(paths.search(typed))
+        }}
+      >
+        <label class="field search">
+          <Icon name="search" size={16} />
+          <span class="hidden-text">{words.label}</span>
+          <input
+            type="search"
+            placeholder={words.label}
+            value={typed}
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+        </label>
+        <button type="submit" class="button primary">
+          {words.button}
+        </button>
+      </form>
+      <p class="quiet">{words.hint}</p>
+      {error !== undefined && <Failure error={error} again={() => void search()} />}
+      {isBusy && found === undefined && <Loading rows={5} />}
+      {found !== undefined && (
+        <>
+          <p role="status">
+            {found.hits.length === 0 && found.nextCursor === undefined ? words.none : words.hits(found.hits.length)}
+          </p>
+          <ul class="hits">
+            {found.hits.map((hit) => (
+              <li key={`${hit.key} ${hit.entry}`}>
+                <Link to={paths.conversation(hit.key, hit.entry)}>
+                  <span class="hit-head">
+                    <strong>{rowOf(hit.key)?.title ?? hit.key}</strong>{' '}
+                    <Badge kind={hit.role === 'assistant' ? 'model' : hit.role === 'toolResult' ? 'result' : 'user'}>
+                      {hit.role}
+                    </Badge>{' '}
+                    <time>{moment(hit.at)}</time>
+                  </span>
+                  <Snippet hit={hit} />
+                </Link>
+              </li>
+            ))}
+          </ul>
+          {found.nextCursor !== undefined && (
+            <button type="button" class="button" disabled={isBusy} onClick={() => void search(found.nextCursor)}>
+              {isBusy ? words.searching : words.more}
+            </button>
+          )}
+        </>
+      )}
+    </div>
+  )
+}
+
+function Snippet({ hit }: { readonly hit: SearchHit }): JSX.Element {
+  const pieces: JSX.Element[] = []
+  let at = 0
+  for (const [start, end] of hit.marks) {
+    pieces.push(
+      <span key={at}>{hit.snippet.slice(at, start)}</span>,
+      <mark key={`mark ${start}`}>{hit.snippet.slice(start, end)}</mark>,
+    )
+    at = end
+  }
+  pieces.push(<span key="rest">{hit.snippet.slice(at)}</span>)
+  return <span class="snippet">{pieces}</span>
+}

@@ -1,0 +1,19 @@
+import { defineConfig } from 'vite'
+
+/** The dashboard: static files that the gateway serves from `dist/ui`. */
+export default defineConfig({
+  root: import.meta.dirname,
+  base: '/',
+  resolve: { alias: { 'clew/client': new URL('../src/client/index.ts', import.meta.url).pathname } },
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  build: {
+    outDir: '../dist/ui',
+    emptyOutDir: true,
+    assetsDir: 'assets',
+    // The content security policy allows no inline data but pictures.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    target: 'es2022',
+    reportCompressedSize: false,
+  },
+})
