@@ -99,6 +99,7 @@ async function openParts(model: TurnModel, past: number): Promise<TurnParts> {
       pruning: createBudget({ contextWindow: 1_000_000 }).pruning,
       compaction: { mode: 'off', maxHistoryShare: 0.5, keepRecentTokens: 20_000 },
       cleanup: { enabled: false, minTokens: 0, policy: 'always', rules: DEFAULT_RULES },
+      language: { setting: 'en', locale: 'en' },
     },
   }
 }

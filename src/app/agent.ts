@@ -4,6 +4,7 @@ import { secretsOf } from '../config/explain.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionSettings } from '../session/directory.ts'
 import type { SessionKey } from '../core/ids.ts'
+import type { Language } from '../core/language.ts'
 import { createTokenCounter } from '../core/token-counter.ts'
 import { historyLimitOf } from '../history/history-limit.ts'
 import { loadHookModules } from '../hook/load.ts'
@@ -40,6 +41,8 @@ const DEMO_INFO: ModelInfo = {
 }
 
 export interface AgentOptions {
+  /** Of the machine or the user; decides where `language` is `auto` and nobody has said anything yet. */
+  readonly locale: Language
   readonly config: Config
   readonly paths: HomePaths
   /** Hooks of a program that uses us as a library, before those of the configuration. */
@@ -49,7 +52,7 @@ export interface AgentOptions {
 
 export async function openAgent(
   platform: Platform,
-  { config, paths, hooks: ownHooks = [], plugins = [] }: AgentOptions,
+  { config, paths, locale, hooks: ownHooks = [], plugins = [] }: AgentOptions,
 ): Promise<Agent> {
   const { clock, ids, http, log } = platform
   const demo = { provider: createDemoProvider({ clock }), models: { demo: DEMO_INFO } }
@@ -86,7 +89,10 @@ export async function openAgent(
         chosen === undefined ? configured : [chosen, ...configured.filter(({ name }) => name !== chosen.name)]
       return models as [TurnModel, ...TurnModel[]]
     },
-    settingsFor: (key, autoCleanup) => toSettings(key, autoCleanup, config),
+    settingsFor: (key, autoCleanup) => ({
+      ...toSettings(key, autoCleanup, config),
+      language: { setting: config.language, locale },
+    }),
     pictures: createPictures(platform, paths),
     close: () => toolbox.close(),
   }
@@ -135,7 +141,7 @@ function toTurnModel({ ref, provider, model, info }: ResolvedModel, config: Conf
   }
 }
 
-function toSettings(key: SessionKey, autoCleanup: boolean | undefined, config: Config): TurnSettings {
+function toSettings(key: SessionKey, autoCleanup: boolean | undefined, config: Config): Omit<TurnSettings, 'language'> {
   const { ttl, tools, ...pruning } = config.contextPruning
   return {
     systemPrompt: config.agent.system_prompt,

@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Environment } from '../config/environment.ts'
 import type { SessionKey } from '../core/ids.ts'
+import { languageOfLocale, type Language } from '../core/language.ts'
 import { LogLines } from '../dashboard/log-lines.ts'
 import { Gateway, type GatewayWatch } from '../gateway/gateway.ts'
 import { createGatewayApi } from '../gateway/gateway-api.ts'
@@ -53,7 +54,7 @@ export interface GatewayAppOptions {
   readonly hooks?: readonly HookSource[]
   /** What the program around us brings; plugins of the configuration come after it. */
   readonly plugins?: readonly PluginSource[]
-  /** For checking a configuration on the dashboard; nothing else reads it here. */
+  /** For checking a configuration on the dashboard, and for the locale. */
   readonly env?: Environment
 }
 
@@ -62,6 +63,7 @@ export async function openGatewayApp(
   { config, paths, hooks = [], plugins: own = [], env = {} }: GatewayAppOptions,
 ): Promise<GatewayApp> {
   checkStorageKind(config)
+  const locale = languageOfLocale(env)
   const logs = new LogLines(outside.clock)
   const platform: Platform = { ...outside, log: logs.around(outside.log) }
   let dashboard: Dashboard | undefined
@@ -71,7 +73,7 @@ export async function openGatewayApp(
   const channels = new Map<string, Channel>([[webhook.name, webhook]])
   // First what can be wrong in the configuration: then nothing was opened that has to be closed again.
   const plugins = [...own, ...(await loadPlugins(config.plugins, { modules: platform.modules, directory: paths.home }))]
-  const agent = await openAgent(platform, { config, paths, hooks, plugins })
+  const agent = await openAgent(platform, { config, paths, locale, hooks, plugins })
   const storage = await openStorage(platform, {
     config,
     paths,
@@ -88,6 +90,7 @@ export async function openGatewayApp(
     agent,
     storage,
     metrics,
+    locale,
     ownChannels: channelsOf(plugins).map(({ name }) => name),
     watch: {
       accepted: (message) => dashboard?.watch.accepted(message),
@@ -160,6 +163,7 @@ interface GatewayDeps {
   readonly agent: Agent
   readonly storage: Storage
   readonly metrics: Metrics
+  readonly locale: Language
   /** Names of channels that plugins bring. */
   readonly ownChannels: readonly string[]
   readonly watch: GatewayWatch
@@ -167,7 +171,7 @@ interface GatewayDeps {
 
 function createGateway(
   { clock, ids, log }: Platform,
-  { config, agent, storage, metrics, ownChannels, watch }: GatewayDeps,
+  { config, agent, storage, metrics, locale, ownChannels, watch }: GatewayDeps,
 ): Gateway {
   const { journal, directory, delivery, control, sessionsFile, transcripts, usage, cleanups, windows } = storage
   const firstModel = (key: SessionKey): TurnModel => agent.modelsFor(directory.settingsOf(key))[0]
@@ -223,6 +227,7 @@ function createGateway(
       cleanups,
       gateway: () => gateway,
       queueMode: config.queue.mode,
+      language: { setting: config.language, locale },
     }),
     onIndexChanged: () => sessionsFile.changed(),
     watch,

@@ -47,7 +47,7 @@ export async function startGateway(options: StartGatewayOptions = {}): Promise<R
     ownProviders: providersOf(plugins).map(({ provider }) => provider.name),
   })
   const platform = createNodePlatform(log)
-  const app = await openGatewayApp(platform, { config, paths, plugins }).catch(async (error: unknown) => {
+  const app = await openGatewayApp(platform, { config, paths, plugins, env }).catch(async (error: unknown) => {
     await platform.close()
     throw error
   })

@@ -30,6 +30,7 @@ export function createStatus(deps: StatusDeps): () => JsonObject {
     state: gateway.isOpen ? 'open' : 'closed',
     model: config.model.join(', '),
     queueMode: config.queue.mode,
+    language: config.language,
     sessions: storage.directory.size,
     activity: { ...gateway.activity() },
     replies: storage.delivery.counts(),

@@ -1,5 +1,6 @@
 import { silentLog } from '../base/log.ts'
 import { loadConfig } from '../config/load.ts'
+import { languageOfLocale } from '../core/language.ts'
 import { nodeFiles } from '../platform/node-files.ts'
 import type { CommonOptions } from './connect.ts'
 import { openAgent, type Agent } from '../app/agent.ts'
@@ -14,7 +15,7 @@ export async function withAgent<T>(options: CommonOptions, action: (agent: Agent
   const { config } = await loadConfig({ files: nodeFiles, path: paths.config, env: process.env })
   const platform = createNodePlatform(silentLog)
   const plugins = await loadPlugins(config.plugins, { modules: platform.modules, directory: paths.home })
-  const agent = await openAgent(platform, { config, paths, plugins })
+  const agent = await openAgent(platform, { config, paths, plugins, locale: languageOfLocale(process.env) })
   try {
     return await action(agent)
   } finally {

@@ -8,6 +8,7 @@ export const DEFAULTS = {
   preserve_case: false,
   durability: 'sync',
   model: 'demo',
+  language: 'auto',
   listen: { host: '127.0.0.1', port: 8080 },
   provider: {
     connectTimeoutMs: 10_000,

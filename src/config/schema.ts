@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { CLEANUP_STRATEGIES } from '../core/cleanup-strategy.ts'
+import { LANGUAGE_SETTINGS } from '../core/language.ts'
 import { PROVIDER_TYPES } from '../core/known-providers.ts'
 import { DEFAULTS } from './defaults.ts'
 import { address, count, duration, flag, milliseconds, oneOf, secret, section, share, text, whole } from './fields.ts'
@@ -256,6 +257,10 @@ export const fileSchema = z
       .record(z.string().regex(/^[^/\s]+$/), provider)
       .default({})
       .meta({ description: 'Model providers by name.' }),
+    language: oneOf(
+      'Of command answers, the cleanup display and the command line. "auto" follows the user’s message, then the locale.',
+      [...LANGUAGE_SETTINGS],
+    ).default(DEFAULTS.language),
     agent,
     task: section('How one instruction is worked to its end.', {
       auto_cleanup_enabled: flag(

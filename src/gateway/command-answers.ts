@@ -1,8 +1,11 @@
 import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
-import { COMMANDS, parseSlash, type CommandName, type SlashCommand } from '../session/commands.ts'
+import { COMMAND_NAMES, type CommandName, type Phrases } from '../core/phrases/phrases.ts'
+import { parseSlash, type SlashCommand } from '../session/commands.ts'
 
 /** What the commands need from the rest of the program. Each returns the text shown to the user. */
 export interface CommandParts {
+  /** In the language of the message or of its conversation. */
+  phrases(message: AcceptedMessage): Promise<Phrases>
   status(message: AcceptedMessage): Promise<string>
   model(message: AcceptedMessage, name: string): Promise<string>
 }
@@ -29,26 +32,29 @@ export async function answerCommand(
 ): Promise<ReplyContent | undefined> {
   const slash = parseSlash(message.text)
   if (slash.kind === 'message') return undefined
-  if (slash.kind === 'unknown') return reply(unknownCommandHint(slash))
+  if (slash.kind === 'unknown') return reply((await context.phrases(message)).unknownCommand(slash.word, slash.nearest))
   switch (slash.name) {
     case 'new':
     case 'reset': {
-      const first = slash.rest === '' ? undefined : { ...message, text: slash.rest }
-      await context.reset(first)
-      return first === undefined ? reply('Started a new conversation.') : undefined
+      if (slash.rest !== '') {
+        await context.reset({ ...message, text: slash.rest })
+        return undefined
+      }
+      // The language is that of the conversation that ends here.
+      const { newConversation } = await context.phrases(message)
+      await context.reset(undefined)
+      return reply(newConversation())
     }
     case 'stop': {
       const stopped = await context.stop()
-      return reply(
-        stopped === 0 ? 'Nothing is running.' : `Stopped ${stopped} ${stopped === 1 ? 'message' : 'messages'}.`,
-      )
+      return reply((await context.phrases(message)).stopped(stopped))
     }
     case 'status':
       return reply(await context.status(message))
     case 'model':
       return reply(await context.model(message, slash.rest))
     case 'help':
-      return reply(helpText())
+      return reply(helpText(await context.phrases(message)))
     case 'compact':
     case 'cleanup':
     case 'restore':
@@ -60,19 +66,6 @@ function reply(text: string): ReplyContent {
   return { kind: 'complete', text }
 }
 
-function unknownCommandHint({
-  word,
-  nearest,
-}: {
-  readonly word: string
-  readonly nearest: CommandName | undefined
-}): string {
-  const guess = nearest === undefined ? '' : ` Did you mean /${nearest}?`
-  return `There is no command /${word}.${guess} /help lists them; //${word} sends the text as it is.`
-}
-
-function helpText(): string {
-  return Object.entries(COMMANDS)
-    .map(([name, what]) => `/${name} — ${what}`)
-    .join('\n')
+function helpText({ commands }: Phrases): string {
+  return COMMAND_NAMES.map((name) => `/${name} — ${commands[name]}`).join('\n')
 }

@@ -2,6 +2,11 @@ import type { Journal } from '../base/journal.ts'
 import { NEVER } from '../base/never.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
+import { chooseLanguage, languageOfText, type LanguageChoice } from '../core/language.ts'
+import { phrasesIn } from '../core/phrases/phrases-in.ts'
+import type { Phrases } from '../core/phrases/phrases.ts'
+import { latestWords } from '../history/latest-words.ts'
+import { parseSlash } from '../session/commands.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
 import { sizeOfHistory } from '../history/request-record.ts'
 import type { Providers } from '../provider/registry.ts'
@@ -24,11 +29,13 @@ export interface SessionCommandDeps {
   /** Asked when a command runs: the gateway itself needs the commands to be made. */
   gateway(): Pick<Gateway, 'sessionActivity'>
   readonly queueMode: string
+  readonly language: LanguageChoice
 }
 
 /** The slash commands that read or change the record of their session. */
 export function createSessionCommands(deps: SessionCommandDeps): CommandParts {
   return {
+    phrases: (message) => phrasesFor(message, deps),
     status: async (message) => describeSession(message, deps),
     model: (message, name) => changeModel(message, name, deps),
   }
@@ -38,51 +45,64 @@ async function describeSession(message: AcceptedMessage, deps: SessionCommandDep
   const { running, queued } = deps.gateway().sessionActivity(message.key)
   const model = deps.modelsFor(deps.directory.settingsOf(message.key))[0].name
   const record = deps.directory.get(message.key)
+  const phrases = await phrasesFor(message, deps)
   return [
-    `session ${message.key}`,
-    `model ${model}`,
-    running === null ? 'nothing runs' : 'an answer is being worked on',
-    queued === 0 ? `queue empty (mode: ${deps.queueMode})` : `${queued} waiting (mode: ${deps.queueMode})`,
-    ...(record === undefined ? [] : await describeContext(record.sessionId, deps)),
+    phrases.statusSession(message.key),
+    phrases.statusModel(model),
+    phrases.statusRunning(running !== null),
+    phrases.statusQueue(queued, deps.queueMode),
+    ...(record === undefined ? [] : await describeContext(record.sessionId, phrases, deps)),
   ].join('\n')
 }
 
 async function describeContext(
   sessionId: SessionId,
+  phrases: Phrases,
   { transcripts, cleanups }: SessionCommandDeps,
 ): Promise<readonly string[]> {
   const transcript = await transcripts.open(sessionId, NEVER)
   try {
     const { messages, tokens } = sizeOfHistory((await transcript.context()).entries)
-    const { steps, messages: hidden, tokensSaved, netTokensSaved, netBasis } = cleanups.ofSession(sessionId)
-    return [
-      `context about ${tokens} tokens in ${messages} messages (estimated)`,
-      ...(steps === 0 && netTokensSaved === 0
-        ? []
-        : [
-            `cleaned up ${hidden} messages of ${steps} steps, ${tokensSaved} tokens saved; net of cache effects ${netTokensSaved} so far (${netBasis})`,
-          ]),
-    ]
+    const totals = cleanups.ofSession(sessionId)
+    const hasCleaned = totals.steps !== 0 || totals.netTokensSaved !== 0
+    return [phrases.statusContext(tokens, messages), ...(hasCleaned ? [phrases.statusCleanup(totals)] : [])]
+  } finally {
+    await transcript.close()
+  }
+}
+
+/** By the words behind the command, then by what the user said last, then by the locale. */
+async function phrasesFor(
+  { key, text }: AcceptedMessage,
+  { language, directory, transcripts }: SessionCommandDeps,
+): Promise<Phrases> {
+  const slash = parseSlash(text)
+  const rest = slash.kind === 'command' && slash.name !== 'model' ? slash.rest : undefined
+  if (language.setting !== 'auto' || (rest !== undefined && languageOfText(rest) !== undefined))
+    return phrasesIn(chooseLanguage(language, rest))
+  const record = directory.get(key)
+  if (record === undefined || !(await transcripts.exists(record.sessionId))) return phrasesIn(chooseLanguage(language))
+  const transcript = await transcripts.open(record.sessionId, NEVER)
+  try {
+    return phrasesIn(chooseLanguage(language, latestWords((await transcript.context()).entries)))
   } finally {
     await transcript.close()
   }
 }
 
 /** Durable, per session, and stronger than the configuration until `/model default`. */
-async function changeModel(
-  message: AcceptedMessage,
-  name: string,
-  { journal, directory, sessionsFile, providers, modelsFor }: SessionCommandDeps,
-): Promise<string> {
+async function changeModel(message: AcceptedMessage, name: string, deps: SessionCommandDeps): Promise<string> {
+  const { journal, directory, sessionsFile, providers, modelsFor } = deps
   const { key } = message
+  const phrases = await phrasesFor(message, deps)
   if (name === '') {
     const known = providers.list()
     const listed = new Set(known.map(({ provider }) => provider))
     const others = [...providers.names()].filter((provider) => !listed.has(provider))
     return [
-      `This conversation uses ${modelsFor(directory.settingsOf(key))[0].name}.`,
-      ...(known.length === 0 ? [] : [`Known models: ${known.map(({ ref }) => ref).join(', ')}`]),
-      ...(others.length === 0 ? [] : [`Also any model of: ${others.join(', ')}`]),
+      phrases.usesModel(modelsFor(directory.settingsOf(key))[0].name),
+      ...(known.length === 0 ? [] : [phrases.knownModels(known.map(({ ref }) => ref).join(', '))]),
+      ...(others.length === 0 ? [] : [phrases.otherProviders(others.join(', '))]),
     ].join('\n')
   }
   const isDefault = name.toLowerCase() === 'default'
@@ -97,9 +117,7 @@ async function changeModel(
     })
     sessionsFile.changed()
   }
-  return resolved === undefined
-    ? 'This conversation uses the configured model again.'
-    : `This conversation now uses ${resolved.ref}.`
+  return resolved === undefined ? phrases.usesConfiguredModel() : phrases.nowUsesModel(resolved.ref)
 }
 
 function resolve(providers: Providers, name: string): ReturnType<Providers['resolve']> | GatewayError {

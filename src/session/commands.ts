@@ -1,22 +1,10 @@
+import { COMMAND_NAMES, type CommandName } from '../core/phrases/phrases.ts'
+
 /** What a message that begins with a slash asks for. */
 export type SlashCommand =
   | { readonly kind: 'message'; readonly text: string }
   | { readonly kind: 'command'; readonly name: CommandName; readonly rest: string }
   | { readonly kind: 'unknown'; readonly word: string; readonly nearest: CommandName | undefined }
-
-export const COMMANDS = {
-  new: 'start a new conversation; text after it is its first message',
-  reset: 'the same as /new',
-  stop: 'stop the running answer and drop what waits',
-  status: 'what runs, which model answers, how large the context is',
-  model: 'show or change the model of this conversation: /model provider/name, /model default',
-  compact: 'summarise the older part of the conversation now; /compact undo takes the latest summary back',
-  cleanup: 'hide the working steps of finished tasks from the model',
-  restore: 'undo the latest cleanup',
-  help: 'this list',
-} as const
-
-export type CommandName = keyof typeof COMMANDS
 
 /**
  * `/word` and `/word text`. A path such as `/usr/bin/env` is an ordinary message, so is an unknown word with text behind
@@ -43,14 +31,13 @@ export function isLocal(slash: SlashCommand): boolean {
 }
 
 export function isCommand(name: string): name is CommandName {
-  return Object.hasOwn(COMMANDS, name)
+  return COMMAND_NAMES.some((known) => known === name)
 }
 
 function nearestCommand(word: string): CommandName | undefined {
-  const ranked = Object.keys(COMMANDS)
-    .filter(isCommand)
-    .map((name) => ({ name, distance: editDistance(word, name) }))
-    .sort((a, b) => a.distance - b.distance)
+  const ranked = COMMAND_NAMES.map((name) => ({ name, distance: editDistance(word, name) })).sort(
+    (a, b) => a.distance - b.distance,
+  )
   const best = ranked[0]
   return best !== undefined && best.distance <= Math.max(2, Math.floor(best.name.length / 2)) ? best.name : undefined
 }

@@ -2,6 +2,10 @@ import { cleanEverything } from './cleanup.ts'
 import { compact, undoLatestCompaction } from './compact.ts'
 import { countFor } from './count-messages.ts'
 import type { RunId } from '../core/ids.ts'
+import { chooseLanguage } from '../core/language.ts'
+import { phrasesIn } from '../core/phrases/phrases-in.ts'
+import type { Phrases } from '../core/phrases/phrases.ts'
+import { latestWords } from '../history/latest-words.ts'
 import type { TurnParts } from './parts.ts'
 import { undoLatestCleanup } from './undo-cleanup.ts'
 import { offeredTools } from './own-tools.ts'
@@ -14,22 +18,22 @@ export async function runMaintenance(
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<string> {
+  const { entries } = await parts.transcript.context()
+  const phrases = phrasesIn(chooseLanguage(parts.settings.language, latestWords(entries)))
   switch (name) {
     case 'cleanup': {
       const events = await cleanEverything(parts, signal)
       const saved = events.reduce((sum, event) => sum + event.tokensSaved, 0)
       const messages = events.reduce((sum, event) => sum + event.cleanedMessages, 0)
-      return events.length === 0
-        ? 'There is nothing to clean up.'
-        : `Cleaned ${messages} messages of ${events.length} steps; saved about ${saved} tokens. /restore brings the latest back.`
+      return events.length === 0 ? phrases.nothingToClean() : phrases.cleaned(messages, events.length, saved)
     }
     case 'restore': {
       const stepId = await undoLatestCleanup(parts, run)
-      return stepId === undefined ? 'There is no cleanup to undo.' : `The working steps of ${stepId} are in view again.`
+      return stepId === undefined ? phrases.nothingToRestore() : phrases.restored(stepId)
     }
     case 'compact': {
-      if (rest === 'undo') return undoCompaction(run, parts)
-      if (rest !== '') return 'Nothing was done: it is /compact, or /compact undo.'
+      if (rest === 'undo') return undoCompaction(run, phrases, parts)
+      if (rest !== '') return phrases.compactUsage()
       const [model] = parts.models
       const { input } = await prepareRequest(
         model,
@@ -37,15 +41,14 @@ export async function runMaintenance(
         parts,
       )
       const result = await compact(model, input, 'asked for', parts, signal)
-      if (result.kind === 'nothing') return 'The conversation is too short to be summarised.'
-      if (result.kind === 'failed') return `The conversation was not summarised: ${result.reason}.`
-      return `The older part is now a summary: about ${result.tokensBefore} tokens became ${result.tokensAfter}. /compact undo takes it back.`
+      if (result.kind === 'nothing') return phrases.tooShort()
+      if (result.kind === 'failed') return phrases.notSummarised(result.reason)
+      return phrases.summarised(result.tokensBefore, result.tokensAfter)
     }
   }
 }
 
-async function undoCompaction(run: RunId, parts: TurnParts): Promise<string> {
+async function undoCompaction(run: RunId, phrases: Phrases, parts: TurnParts): Promise<string> {
   const undone = await undoLatestCompaction(parts.transcript, await countFor(parts.models[0], parts), run)
-  if (undone === undefined) return 'There is no summary to take back.'
-  return `The latest summary is taken back; what it stood for is in view again: about ${undone.tokensAfter} tokens instead of ${undone.tokensBefore}.`
+  return undone === undefined ? phrases.noSummary() : phrases.summaryTakenBack(undone.tokensBefore, undone.tokensAfter)
 }

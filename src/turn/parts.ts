@@ -3,6 +3,7 @@ import type { JournalRecord } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
 import type { EmitTurnEvent } from '../core/event.ts'
 import type { RunId, SessionId, SessionKey } from '../core/ids.ts'
+import type { LanguageChoice } from '../core/language.ts'
 import type { UserBlock, Usage } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { TokenCounter } from '../core/token-counter.ts'
@@ -66,6 +67,7 @@ export interface TurnSettings {
   readonly pruning: PruningSettings
   readonly compaction: CompactionSettings
   readonly cleanup: CleanupSettings
+  readonly language: LanguageChoice
 }
 
 export interface CleanupSettings {

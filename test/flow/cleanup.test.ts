@@ -63,7 +63,7 @@ describe('cleanup after a step', () => {
       const client = await gateway.connect('?stream=1')
       if (gateway === uncleaned) await client.ask({ id: '1', content: TASK, session: 's' })
       const reply = await client.ask({ id: 'r', content: '/restore', session: 's' })
-      expect(reply['content']).toContain(gateway === cleaned ? 'in view again' : 'no cleanup')
+      expect(reply['content']).toContain(gateway === cleaned ? '重新对模型可见' : '没有可以撤销的清理')
       await client.ask({ id: '3', content: 'What did I say?', session: 's' })
       bodies.push((await bodyOf(gateway, 4)).replaceAll(/"timestamp":\d+/gu, ''))
     }
@@ -78,9 +78,7 @@ describe('cleanup after a step', () => {
     expect(messages).toHaveLength(6)
     expect(messages.filter(({ hidden }) => hidden === true)).toHaveLength(4)
     await client.ask({ id: 'r', content: '/restore', session: 's' })
-    expect((await client.ask({ id: 'c', content: '/cleanup', session: 's' }))['content']).toContain(
-      'Cleaned 4 messages',
-    )
+    expect((await client.ask({ id: 'c', content: '/cleanup', session: 's' }))['content']).toContain('的 4 条消息')
   })
 
   it('announces a step without anything in the middle too, with zeros and the reason', async () => {

@@ -1,3 +1,4 @@
+import { phrasesIn } from '../../src/core/phrases/phrases-in.ts'
 import { sleep } from '../../src/base/clock.ts'
 import { openJournal, type Journal } from '../../src/base/journal.ts'
 import { silentLog } from '../../src/base/log.ts'
@@ -130,7 +131,7 @@ export class GatewayCore {
           onTurn?.(message, 'end')
         }
       },
-      commands: { status: async () => 'fine', model: async () => 'none' },
+      commands: { phrases: async () => phrasesIn('en'), status: async () => 'fine', model: async () => 'none' },
       onIndexChanged: () => undefined,
     })
     const early: Channel = {

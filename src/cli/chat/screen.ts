@@ -1,5 +1,7 @@
 import type { AnswerEvent } from '../../client/answer.ts'
+import type { Language } from '../../core/language.ts'
 import { cleanupTree } from './cleanup-tree.ts'
+import { chatWords, type ChatWords } from './words.ts'
 
 export interface ScreenOptions {
   write(text: string): void
@@ -18,9 +20,19 @@ export class Screen {
   readonly #options: ScreenOptions
   #shown = ''
   #atLineStart = true
+  #language: Language = 'en'
 
   constructor(options: ScreenOptions) {
     this.#options = options
+  }
+
+  /** What follows is in this language. */
+  speak(language: Language): void {
+    this.#language = language
+  }
+
+  get #words(): ChatWords {
+    return chatWords(this.#language)
   }
 
   show(event: AnswerEvent): void {
@@ -51,9 +63,11 @@ export class Screen {
 
   #showEvent(name: string, data: Readonly<Record<string, unknown>>): void {
     if (name === 'tool_start') this.line(`· ${String(data['tool'])} ${describeArguments(data['arguments'])}`)
-    else if (name === 'tool_end' && data['failed'] === true) this.line(`· ${String(data['tool'])} failed`)
-    else if (name === 'model_retry') this.line(`· the model did not answer (${String(data['code'])}), trying again`)
-    else if (name === 'step_cleanup_completed' && Number(data['cleaned_messages']) > 0) this.line(cleanupTree(data))
+    else if (name === 'tool_end' && data['failed'] === true)
+      this.line(`· ${String(data['tool'])} ${this.#words.failed}`)
+    else if (name === 'model_retry') this.line(`· ${this.#words.tryingAgain(String(data['code']))}`)
+    else if (name === 'step_cleanup_completed' && Number(data['cleaned_messages']) > 0)
+      this.line(cleanupTree(data, this.#language))
   }
 
   #showText(text: string): void {

@@ -1,11 +1,13 @@
 import { createInterface } from 'node:readline/promises'
 import { isRecord, type JsonObject } from '../../base/json.ts'
 import { GatewayError } from '../../core/errors.ts'
+import { phrasesIn } from '../../core/phrases/phrases-in.ts'
 import { systemClock } from '../../platform/system-clock.ts'
 import { apiOf, findGateway, type CommonOptions } from '../connect.ts'
 import { withGatewayApp } from '../offline.ts'
 import { ago, printJson, printLines, table } from '../output.ts'
 import { sessionPath } from '../remote-api.ts'
+import { sessionWords, type SessionWords } from '../words.ts'
 import type { GatewayApi, RestoreQuery } from '../../gateway/http.ts'
 
 export interface ListOptions extends CommonOptions {
@@ -19,8 +21,9 @@ export async function listSessions(options: ListOptions): Promise<void> {
   const query = { limit, ...(cursor === undefined ? {} : { cursor }), ...(prefix === undefined ? {} : { prefix }) }
   const page = await call(options, (api) => api.list(query))
   if (options.json === true) return printJson(page)
+  const words = await sessionWords(options)
   const sessions = Array.isArray(page['sessions']) ? page['sessions'].filter(isRecord) : []
-  if (sessions.length === 0) return printLines(['no sessions'])
+  if (sessions.length === 0) return printLines([words.noSessions])
   const now = systemClock.now()
   const rows = sessions.map((row) => [
     text(row['key']),
@@ -29,8 +32,7 @@ export async function listSessions(options: ListOptions): Promise<void> {
     text(row['sessionId']),
   ])
   printLines(table([['KEY', 'UPDATED', 'CHANNEL', 'ID'], ...rows]))
-  if (typeof page['nextCursor'] === 'string')
-    printLines(['', `more: clew sessions list --cursor ${page['nextCursor']}`])
+  if (typeof page['nextCursor'] === 'string') printLines(['', words.more(page['nextCursor'])])
 }
 
 export interface ShowOptions extends CommonOptions {
@@ -44,7 +46,7 @@ export async function showSession(key: string, options: ShowOptions): Promise<vo
   const shown = await call(options, (api) => api.show(key, query))
   if (options.json === true) return printJson(shown)
   if (options.request !== undefined) return printLines([text(shown['rendered'])])
-  printLines(renderSession(shown))
+  printLines(renderSession(shown, await sessionWords(options)))
 }
 
 /** The whole text of one tool result, for people and for pipes. */
@@ -55,25 +57,23 @@ async function showBlob(key: string, id: string, options: CommonOptions): Promis
 }
 
 export async function resetSession(key: string, options: CommonOptions): Promise<void> {
-  report(
-    await call(options, (api) => api.reset(key)),
-    options,
-    `${key} starts afresh; the old conversation is archived`,
-  )
+  await report(await call(options, (api) => api.reset(key)), options, (words) => words.reset(key))
 }
 
 export async function deleteSession(key: string, options: CommonOptions & { readonly yes?: boolean }): Promise<void> {
-  if (options.yes !== true && !(await confirm(`Delete "${key}" and its archive for good?`))) {
+  if (options.yes !== true && !(await confirm((await sessionWords(options)).confirmDelete(key)))) {
     throw new GatewayError('FIELD_INVALID', 'nothing was deleted: confirm, or pass --yes', { field: 'yes' })
   }
-  report(await call(options, (api) => api.delete(key)), options, `${key} is deleted`)
+  await report(await call(options, (api) => api.delete(key)), options, (words) => words.deleted(key))
 }
 
 export async function restoreSession(key: string, options: CommonOptions & RestoreQuery): Promise<void> {
   const { archive, compaction } = options
   const what = { ...(archive === undefined ? {} : { archive }), ...(compaction === undefined ? {} : { compaction }) }
   const result = await call(options, (api) => api.restore(key, what))
-  report(result, options, text(result['message']) || `${key} is restored`)
+  await report(result, options, (words) =>
+    words.language === 'en' && text(result['message']) !== '' ? text(result['message']) : words.restored(key),
+  )
 }
 
 /** Through the running gateway when there is one; else on the files, with the home locked meanwhile. */
@@ -94,9 +94,13 @@ async function call(options: CommonOptions, action: (api: SessionsApi) => Promis
 
 type SessionsApi = Pick<GatewayApi, 'list' | 'show' | 'blob' | 'reset' | 'delete' | 'restore'>
 
-function report(result: JsonObject, options: CommonOptions, sentence: string): void {
+async function report(
+  result: JsonObject,
+  options: CommonOptions,
+  sentence: (words: SessionWords) => string,
+): Promise<void> {
   if (options.json === true) printJson(result)
-  else printLines([sentence])
+  else printLines([sentence(await sessionWords(options))])
 }
 
 async function confirm(question: string): Promise<boolean> {
@@ -109,14 +113,14 @@ async function confirm(question: string): Promise<boolean> {
   }
 }
 
-function renderSession(shown: JsonObject): string[] {
+function renderSession(shown: JsonObject, words: SessionWords): string[] {
   const session = isRecord(shown['session']) ? shown['session'] : {}
   const head = table([
     ['key', text(session['key'])],
     ['id', text(session['sessionId'])],
     ['updated', new Date(Number(session['updatedAt'])).toISOString()],
     ['requests', `${Number(shown['requests'] ?? 0)}`],
-    ...cleanupRow(shown['cleanup']),
+    ...cleanupRow(shown['cleanup'], words),
     ...(Array.isArray(session['archived'])
       ? session['archived']
           .filter(isRecord)
@@ -124,22 +128,27 @@ function renderSession(shown: JsonObject): string[] {
       : []),
   ])
   const messages = Array.isArray(shown['messages']) ? shown['messages'].filter(isRecord) : []
-  return [...head, '', ...messages.flatMap(renderMessage)]
+  return [...head, '', ...messages.flatMap((message) => renderMessage(message, words))]
 }
 
-function cleanupRow(cleanup: unknown): string[][] {
+function cleanupRow(cleanup: unknown, { language }: SessionWords): string[][] {
   if (!isRecord(cleanup) || (cleanup['steps'] === 0 && cleanup['netTokensSaved'] === 0)) return []
-  const number = (name: string): string => `${Number(cleanup[name] ?? 0)}`
-  const net = `net of cache effects ${number('netTokensSaved')} so far (${text(cleanup['netBasis'])})`
-  const saved = `${number('messages')} messages of ${number('steps')} steps, ${number('tokensSaved')} tokens saved`
-  return [['cleanup', `${saved}; ${net}`]]
+  const number = (name: string): number => Number(cleanup[name] ?? 0)
+  const totals = {
+    steps: number('steps'),
+    messages: number('messages'),
+    tokensSaved: number('tokensSaved'),
+    netTokensSaved: number('netTokensSaved'),
+    netBasis: cleanup['netBasis'] === 'measured' ? 'measured' : 'estimated',
+  } as const
+  return [['cleanup', phrasesIn(language).statusCleanup(totals)]]
 }
 
-function renderMessage(message: Record<string, unknown>): string[] {
-  const mark = markOf(message)
+function renderMessage(message: Record<string, unknown>, words: SessionWords): string[] {
+  const mark = markOf(message, words)
   const context = text(message['prependContext'])
   return [
-    ...(context === '' ? [] : ['context from a hook:', ...indented(context), '']),
+    ...(context === '' ? [] : [words.hookContext, ...indented(context), '']),
     `${text(message['role'])}${mark}:`,
     ...indented(text(message['text'])),
     '',
@@ -149,9 +158,9 @@ function renderMessage(message: Record<string, unknown>): string[] {
 const indented = (words: string): readonly string[] => words.split('\n').map((line) => `  ${line}`)
 
 /** Why the model does not see it as it is. */
-function markOf({ hidden, summarised }: Record<string, unknown>): string {
-  if (summarised === true) return ' (summarised for the model)'
-  return hidden === true ? ' (hidden from the model)' : ''
+function markOf({ hidden, summarised }: Record<string, unknown>, words: SessionWords): string {
+  if (summarised === true) return words.summarised
+  return hidden === true ? words.hidden : ''
 }
 
 function text(value: unknown): string {

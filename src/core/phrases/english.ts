@@ -1,0 +1,48 @@
+import type { Phrases } from './phrases.ts'
+
+export const english: Phrases = {
+  commands: {
+    new: 'start a new conversation; text after it is its first message',
+    reset: 'the same as /new',
+    stop: 'stop the current answer and discard queued messages',
+    status: 'what runs, which model answers, how large the context is, what cleanups saved',
+    model: 'show or change the model of this conversation: /model provider/name, /model default',
+    compact: 'summarise the older part of the conversation now; /compact undo takes the latest summary back',
+    cleanup: 'hide the working steps of finished tasks from the model',
+    restore: 'undo the latest cleanup',
+    help: 'this list',
+  },
+  unknownCommand: (word, nearest) => {
+    const guess = nearest === undefined ? '' : ` Did you mean /${nearest}?`
+    return `There is no command /${word}.${guess} /help lists them; //${word} sends the text as it is.`
+  },
+  newConversation: () => 'Started a new conversation.',
+  stopped: (messages) =>
+    messages === 0 ? 'Nothing is running.' : `Stopped ${messages} ${messages === 1 ? 'message' : 'messages'}.`,
+  usesModel: (name) => `This conversation uses ${name}.`,
+  knownModels: (names) => `Known models: ${names}`,
+  otherProviders: (names) => `Also any model of: ${names}`,
+  nowUsesModel: (name) => `This conversation now uses ${name}.`,
+  usesConfiguredModel: () => 'This conversation uses the configured model again.',
+  statusSession: (key) => `session ${key}`,
+  statusModel: (name) => `model ${name}`,
+  statusRunning: (isRunning) => (isRunning ? 'an answer is being worked on' : 'nothing runs'),
+  statusQueue: (waiting, mode) =>
+    waiting === 0 ? `queue empty (mode: ${mode})` : `${waiting} waiting (mode: ${mode})`,
+  statusContext: (tokens, messages) => `context about ${tokens} tokens in ${messages} messages (estimated)`,
+  statusCleanup: ({ steps, messages, tokensSaved, netTokensSaved, netBasis }) =>
+    `cleaned up ${messages} messages of ${steps} steps, ${tokensSaved} tokens saved; net of cache effects ${netTokensSaved} so far (${netBasis})`,
+  cleaned: (messages, steps, tokens) =>
+    `Cleaned ${messages} messages of ${steps} steps; saved about ${tokens} tokens. /restore brings the latest back.`,
+  nothingToClean: () => 'There is nothing to clean up.',
+  restored: (stepId) => `The working steps of ${stepId} are in view again.`,
+  nothingToRestore: () => 'There is no cleanup to undo.',
+  compactUsage: () => 'Nothing was done: it is /compact, or /compact undo.',
+  tooShort: () => 'The conversation is too short to be summarised.',
+  notSummarised: (reason) => `The conversation was not summarised: ${reason}.`,
+  summarised: (before, after) =>
+    `The older part is now a summary: about ${before} tokens became ${after}. /compact undo takes it back.`,
+  noSummary: () => 'There is no summary to take back.',
+  summaryTakenBack: (before, after) =>
+    `The latest summary is taken back; what it stood for is in view again: about ${after} tokens instead of ${before}.`,
+}

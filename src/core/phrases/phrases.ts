@@ -1,0 +1,51 @@
+export interface SavedByCleanups {
+  readonly steps: number
+  readonly messages: number
+  readonly tokensSaved: number
+  readonly netTokensSaved: number
+  readonly netBasis: 'measured' | 'estimated'
+}
+
+/** What the gateway itself says to a user, in one language. Sentences of models and of errors are not among it. */
+export interface Phrases {
+  /** What each command does, by its name. */
+  readonly commands: Readonly<Record<CommandName, string>>
+  unknownCommand(word: string, nearest: string | undefined): string
+  newConversation(): string
+  stopped(messages: number): string
+  usesModel(name: string): string
+  knownModels(names: string): string
+  otherProviders(names: string): string
+  nowUsesModel(name: string): string
+  usesConfiguredModel(): string
+  statusSession(key: string): string
+  statusModel(name: string): string
+  statusRunning(isRunning: boolean): string
+  statusQueue(waiting: number, mode: string): string
+  statusContext(tokens: number, messages: number): string
+  statusCleanup(totals: SavedByCleanups): string
+  cleaned(messages: number, steps: number, tokens: number): string
+  nothingToClean(): string
+  restored(stepId: string): string
+  nothingToRestore(): string
+  compactUsage(): string
+  tooShort(): string
+  notSummarised(reason: string): string
+  summarised(tokensBefore: number, tokensAfter: number): string
+  noSummary(): string
+  summaryTakenBack(tokensBefore: number, tokensAfter: number): string
+}
+
+export const COMMAND_NAMES = [
+  'new',
+  'reset',
+  'stop',
+  'status',
+  'model',
+  'compact',
+  'cleanup',
+  'restore',
+  'help',
+] as const
+
+export type CommandName = (typeof COMMAND_NAMES)[number]
