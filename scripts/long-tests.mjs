@@ -4,7 +4,7 @@ import { main, ScriptError, tool } from './lib/run.mjs'
 /** Tests of which `npm test` runs a small share: the same files with larger numbers. A variable that is set wins. */
 const LONG = {
   'crash:webhook': { file: 'test/system/webhook-crash.test.ts', env: { CLEW_KILLS: '100' } },
-  'fuzz:transcript': { file: 'test/property/write-behind.test.ts', env: { CLEW_FUZZ_INTERLEAVINGS: '50000' } },
+  'fuzz:transcript': { file: 'test/property/journal-follow.test.ts', env: { CLEW_FUZZ_INTERLEAVINGS: '50000' } },
   'fuzz:webhook': { file: 'test/property/webhook-fuzz.test.ts', env: { CLEW_FUZZ_FRAMES: '1000000' } },
 }
 

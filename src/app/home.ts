@@ -7,7 +7,6 @@ export interface HomePaths {
   readonly sessionsFile: string
   readonly transcripts: string
   readonly journal: string
-  readonly locks: string
   readonly workspace: string
   readonly media: string
   readonly lock: string
@@ -28,7 +27,6 @@ export function homePaths(option: string | undefined, env: Readonly<Record<strin
     sessionsFile: join(home, 'sessions.json'),
     transcripts: join(home, 'sessions'),
     journal: join(home, 'journal'),
-    locks: join(home, 'locks'),
     workspace: join(home, 'workspace'),
     media: join(home, 'media'),
     lock: join(home, 'gateway.lock'),

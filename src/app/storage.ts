@@ -130,7 +130,6 @@ async function openLocked(
     processes,
     log,
     directory: paths.transcripts,
-    lockDirectory: paths.locks,
     cwd: paths.workspace,
     journal: { journal, topic },
     durability: config.durability,

@@ -56,11 +56,8 @@ export interface FileHandle {
    * block costs more than the read. Returns how many bytes were read. Optional; callers fall back to `read`.
    */
   readInto?(target: Uint8Array, position: number): Promise<number>
-  /**
-   * Writes all bytes at the end (or at `position`) or fails, at once or later; a failure may leave a part behind.
-   * Undefined when it is done already: a few bytes are in the system's cache sooner than a promise settles.
-   */
-  write(bytes: Uint8Array | string, position?: number): Promise<void> | undefined
+  /** Writes all bytes at the end (or at `position`) or fails; a failure may leave a part behind. */
+  write(bytes: Uint8Array | string, position?: number): Promise<void>
   truncate(size: number): Promise<void>
   /** `fdatasync`. After a failure the handle's unsynced data must be taken as lost. */
   sync(): Promise<void>

@@ -51,16 +51,11 @@ export class JournalSegments {
     this.#use(await this.#create(number))
   }
 
-  /** A failure may leave a part behind: see `undo`. Undefined when it is done already. */
-  write(bytes: Uint8Array): Promise<void> | undefined {
+  /** A failure may leave a part behind: see `undo`. */
+  async write(bytes: Uint8Array): Promise<void> {
     const wouldGrow = this.#position + bytes.length > this.#open.allocated
-    if (this.#next !== undefined && wouldGrow) return this.#rotateAndWrite(bytes)
-    return this.#open.handle.write(bytes, this.#position)
-  }
-
-  async #rotateAndWrite(bytes: Uint8Array): Promise<void> {
-    await this.rotate()
-    await this.#open.handle.write(bytes, 0)
+    if (this.#next !== undefined && wouldGrow) await this.rotate()
+    await this.#open.handle.write(bytes, this.#position)
   }
 
   /** Makes the last write durable. `bytes` is its length. */

@@ -272,9 +272,7 @@ class FileJournal implements Journal {
     const commits = batch.map(({ commit }) => commit)
     const bytes = encodeJournalLines(++this.#batch, 0, commits)
     try {
-      const writing = this.#segments.write(bytes)
-      // Without a wait where there is none: the sync begins while others prepare the next batch.
-      if (writing !== undefined) await writing
+      await this.#segments.write(bytes)
     } catch (error) {
       await this.#undoWrite()
       throw new JournalRefused(error)

@@ -50,14 +50,18 @@ export class OwnedLockFile {
     this.#cancelExit = processes.onExit(path, this.identity)
   }
 
-  /** Looks at the file now, in microseconds: a lock that was taken over or removed is no longer held. */
-  isHeld(): boolean {
-    return this.#files.statNow(this.path)?.identity === this.identity
+  /**
+   * Looks at the file now, in microseconds. `lost`: it was taken over or removed. `asked`: still ours, and another
+   * process added a byte to ask for it.
+   */
+  look(): 'held' | 'asked' | 'lost' {
+    const stat = this.#files.statNow(this.path)
+    if (stat?.identity !== this.identity) return 'lost'
+    return stat.size > Buffer.byteLength(this.#text) ? 'asked' : 'held'
   }
 
-  /** Another process added a byte to ask for the lock. */
-  isAskedFor(): boolean {
-    return this.#handle.stat().size > Buffer.byteLength(this.#text)
+  isHeld(): boolean {
+    return this.look() !== 'lost'
   }
 
   /** Writing the same text again moves the time of the last change, and nothing else. */

@@ -119,11 +119,11 @@ function createHandle(path: string, descriptor: number): FileHandle {
       return buffer.subarray(0, await named(readFully(descriptor, buffer, position)))
     },
     readInto: (target, position) => named(readFully(descriptor, target, position)),
-    write(bytes, position) {
+    async write(bytes, position) {
       const buffer = typeof bytes === 'string' ? Buffer.from(bytes) : bytes
-      if (buffer.length > SYNC_WRITE_BYTES) return named(writeFully(descriptor, buffer, 0, position))
-      const written = writeNow(buffer, position)
-      return written === buffer.length ? undefined : named(writeFully(descriptor, buffer, written, position))
+      const isSmall = buffer.length <= SYNC_WRITE_BYTES
+      const written = isSmall ? writeNow(buffer, position) : 0
+      if (written < buffer.length) await named(writeFully(descriptor, buffer, written, position))
     },
     truncate: (size) => named(truncateTo(descriptor, size)),
     sync: () => named(syncData(descriptor)),

@@ -8,10 +8,10 @@ import { GatewayError } from '../core/errors.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
 import { FORMAT_VERSION } from './line.ts'
 import { loadByScan, type Loaded } from './load.ts'
-import { lockOf } from './lock.ts'
 import { makeSound } from './mend.ts'
 import { toStorageError } from './storage-error.ts'
 import type { RepairNote } from './store.ts'
+import { writeLockOf } from './write-lock.ts'
 
 /** What is wrong with a file, if anything. */
 export interface TranscriptReport {
@@ -68,9 +68,10 @@ export async function repairTranscript(
   limits = DEFAULT_LIMITS,
 ): Promise<RepairReport> {
   const { lockTimeoutMs: timeoutMs, lockStaleMs: staleMs, maxBackups, maxLineBytes } = limits
-  const lock = lockOf(`${path}.lock`, { ...ports, timeoutMs, staleMs, lingerMs: 0 })
+  const lock = writeLockOf(`${path}.lock`, { ...ports, timeoutMs, staleMs })
+  const user = {}
   await requireFile(ports.files, path)
-  await lock.enter(signal)
+  await lock.enter(user, signal)
   try {
     const loaded = await loadVerified(ports.files, path, maxLineBytes)
     const report = toReport(path, loaded)
@@ -81,6 +82,7 @@ export async function repairTranscript(
     throw toStorageError(error)
   } finally {
     await lock.leave()
+    await lock.letGo(user)
   }
 }
 

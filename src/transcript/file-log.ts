@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import type { FileHandle, Files } from '../base/files.ts'
+import { errnoOf, type FileHandle, type Files } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Journal, JournalRecord } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
@@ -8,8 +8,6 @@ import type { Processes } from '../base/processes.ts'
 import type { Entry, SessionHeader } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { EntryId, SessionId } from '../core/ids.ts'
-import { AppendedFile } from './appended-file.ts'
-import type { Badge } from './badge.ts'
 import { EMPTY_PATH, type ActivePath } from './context.ts'
 import { EntryIndex } from './entry-index.ts'
 import { FileTree } from './file-tree.ts'
@@ -17,15 +15,14 @@ import type { TranscriptLimits } from './limits.ts'
 import { encodeHeader, FORMAT_VERSION } from './line.ts'
 import { loadByScan, type Loaded } from './load.ts'
 import { loadTail } from './load-tail.ts'
-import { JournalFollower } from './journal-follower.ts'
-import { lockOf, LOOK_MS, type WriteLock } from './lock.ts'
 import type { EncodedEntry, EntryLog, LogState } from './log.ts'
 import { requireJournal } from './memory-log.ts'
 import { makeSound, makeSuspectSound } from './mend.ts'
 import { reconcile } from './reconcile.ts'
 import { toStorageError } from './storage-error.ts'
 import { appendRecord, goneRecord, type TranscriptTopic } from './topic.ts'
-import type { WriteBehind } from './write-behind.ts'
+import { TranscriptFile } from './transcript-file.ts'
+import { writeLockOf, type WriteLock } from './write-lock.ts'
 
 const SMALL_FILE_BYTES = 1024 * 1024
 
@@ -42,26 +39,37 @@ export interface FileLogContext {
   readonly journal: { readonly journal: Pick<Journal, 'commit'>; readonly topic: TranscriptTopic } | undefined
   /** Files whose last sync failed: what they show may not be on the disk. */
   readonly suspects: Set<string>
-  readonly writeBehind: WriteBehind
-  readonly badge: Badge | undefined
-  /** Told of names that need a sync of the folder. */
+  /** A file got its name, which needs a sync of the folder. */
   onCreated(): void
+  /** This log holds a descriptor now, or used it again … */
+  onOpened(log: FileLog): void
+  /** … and holds none any more. */
+  onClosed(log: FileLog): void
 }
 
-/** One session's file. Every method but the readers needs the lock, which `beginWrite` takes. */
+/** Lines that are durable in the journal and could not be written to the file. */
+interface Backlog {
+  text: string
+  records: JournalRecord[]
+}
+
+/**
+ * One session's file: an append is committed to the journal, then written to the file. Every method but the readers
+ * needs the lock, which `beginWrite` takes and which stays with this log until it rests or is closed.
+ */
 export class FileLog implements EntryLog {
   readonly #context: FileLogContext
   readonly #sessionId: SessionId
-  readonly #file: AppendedFile
-  readonly #lock: WriteLock
-  readonly #follower: JournalFollower
+  readonly #file: TranscriptFile
   readonly #tree: FileTree
   #header: SessionHeader
+  #lock: WriteLock | undefined
+  #isWriting = false
+  #backlog: Backlog = { text: '', records: [] }
   /** What was read and has to be mended before anything is added. Undefined when nothing stands in the way. */
   #toMend: Loaded | undefined
-  #lookedAt = 0
   #failed: GatewayError | undefined
-  /** Also a file that was there may be one that somebody else has created a moment ago and named in a journal only. */
+  /** Also a file that was there may be one that another process created a moment ago and named in a journal only. */
   #isNameDurable = false
   /** The last write, which may be on its way from the journal to the file. */
   #lastWrite: Promise<void> = Promise.resolve()
@@ -69,36 +77,10 @@ export class FileLog implements EntryLog {
   constructor(context: FileLogContext, sessionId: SessionId, path: string) {
     this.#context = context
     this.#sessionId = sessionId
-    this.#file = new AppendedFile(context.files, path, (cause) => void this.#fail(cause))
-    const { files, clock, ids, processes, log, limits, writeBehind, badge } = context
-    this.#lock = lockOf(`${path}.lock`, {
-      files,
-      clock,
-      ids,
-      processes,
-      log,
-      timeoutMs: limits.lockTimeoutMs,
-      staleMs: limits.lockStaleMs,
-      lingerMs: limits.lockLingerMs,
-      ...(badge === undefined ? {} : { badge }),
-    })
-    this.#follower = new JournalFollower({
-      clock,
-      log,
-      writeBehind,
-      sessionId,
-      onCreated: () => context.onCreated(),
-      file: this.#file,
-      lock: this.#lock,
-      writeBehindBytes: limits.writeBehindBytes,
-      onMoved: () => this.#tree.forget(),
-      onSeen: (at) => {
-        this.#lookedAt = at
-      },
-    })
+    this.#file = new TranscriptFile(context.files, path, (cause) => void this.#fail(cause))
     this.#header = this.#newHeader()
     this.#tree = new FileTree({
-      maxLineBytes: limits.maxLineBytes,
+      maxLineBytes: context.limits.maxLineBytes,
       open: () => this.#openForReading(),
       size: () => this.#file.size,
       header: () => this.#header,
@@ -106,7 +88,7 @@ export class FileLog implements EntryLog {
   }
 
   get heldBytes(): number {
-    return this.#tree.heldBytes + this.#follower.heldBytes
+    return this.#tree.heldBytes + this.#backlog.text.length
   }
 
   /** Nothing more is acknowledged here; the store opens the file anew. */
@@ -116,7 +98,7 @@ export class FileLog implements EntryLog {
 
   /** Holds lines that are nowhere else but in the journal. */
   get isBehind(): boolean {
-    return this.#follower.isBehind
+    return this.#backlog.text !== ''
   }
 
   get idDigits(): number {
@@ -137,7 +119,7 @@ export class FileLog implements EntryLog {
   async reconcile(signal: AbortSignal): Promise<void> {
     const topic = this.#context.journal?.topic
     if (topic?.recoveredOf(this.#sessionId) === undefined) return
-    await this.#lock.enter(signal)
+    const lock = await this.#enterLock(signal)
     try {
       // Another caller may have done it while we waited for the lock.
       const batches = topic.recoveredOf(this.#sessionId)
@@ -157,7 +139,8 @@ export class FileLog implements EntryLog {
     } catch (error) {
       throw toStorageError(error)
     } finally {
-      await this.#lock.leave()
+      await lock.leave()
+      await lock.letGo(this)
     }
   }
 
@@ -177,7 +160,8 @@ export class FileLog implements EntryLog {
 
   async #openForReading(): Promise<FileHandle | undefined> {
     try {
-      await this.#follower.catchUpNow()
+      const mayWrite = !this.#isWriting && this.#lock?.isHeld() === true
+      if (this.isBehind && mayWrite) await this.#writeBacklog().catch(this.#tellBehind)
       return await this.#file.openForReading()
     } catch (error) {
       throw toStorageError(error)
@@ -192,40 +176,21 @@ export class FileLog implements EntryLog {
     return loaded?.state ?? { header: this.#header, leafId: null, active: EMPTY_PATH, repairs: [] }
   }
 
-  tryBeginWrite(): boolean {
-    const isReady = this.#failed === undefined && !this.#file.isOwedLines && this.#lock.isOwned
-    return isReady && this.#isFresh() && this.#lock.tryEnter(this)
-  }
-
-  /**
-   * In a burst of appends not every one looks at the file: somebody who writes without the lock in the middle of it
-   * gets a branch either way.
-   */
-  #isFresh(): boolean {
-    const now = this.#context.clock.monotonic()
-    if (now - this.#lookedAt < LOOK_MS) return true
-    try {
-      if (!this.#file.isAsKnown()) return false
-    } catch {
-      // `beginWrite` finds out what is wrong.
-      return false
-    }
-    this.#lookedAt = now
-    return true
-  }
-
-  lookAgain(): void {
-    this.#lookedAt = 0
+  async #enterLock(signal: AbortSignal): Promise<WriteLock> {
+    const { files, clock, ids, processes, log, limits } = this.#context
+    const { lockTimeoutMs: timeoutMs, lockStaleMs: staleMs } = limits
+    const lock = writeLockOf(`${this.#file.path}.lock`, { files, clock, ids, processes, log, timeoutMs, staleMs })
+    await lock.enter(this, signal)
+    this.#lock = lock
+    return lock
   }
 
   async beginWrite(signal: AbortSignal): Promise<LogState | undefined> {
     if (this.#failed !== undefined) throw this.#failed
-    await this.#lock.enter(signal, this)
+    await this.#enterLock(signal)
+    this.#isWriting = true
     try {
-      await this.#file.writing
-      // Others wrote where the lines we kept were to go: then those go behind theirs.
-      if (!this.#file.isAsKnown()) this.#follower.oweKept()
-      await this.#follower.payOwed()
+      if (this.isBehind) await this.#writeBacklog()
       if (this.#file.isAsKnown()) return undefined
       await this.#file.close()
       return await this.#read()
@@ -236,41 +201,81 @@ export class FileLog implements EntryLog {
   }
 
   write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {
-    this.#lastWrite = this.#write(batch, alongside)
+    this.#lastWrite = this.#write(batch, alongside).catch((error: unknown) => {
+      throw toStorageError(error)
+    })
     return this.#lastWrite
   }
 
   async #write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {
     const { journal, durability, suspects } = this.#context
-    try {
-      this.#lock.fence()
-      if (this.#toMend !== undefined || suspects.has(this.#file.path)) await this.#mend()
+    this.#heldLock.fence()
+    if (this.#toMend !== undefined || suspects.has(this.#file.path)) await this.#mend()
+    if (batch.length === 0) return requireJournal(journal).journal.commit(alongside)
+    const prefix = this.#isEmpty ? encodeHeader(this.#header) : ''
+    const start = this.#file.size
+    const text = prefix + batch.map(({ line }) => line).join('')
+    if (journal === undefined || (durability === 'fast' && alongside.length === 0)) {
       if (alongside.length > 0) requireJournal(journal)
-      if (batch.length === 0) return await requireJournal(journal).journal.commit(alongside)
-      const prefix = this.#prefix()
-      const start = this.#file.size
-      const text = prefix + textOf(batch)
-      if (journal === undefined || (durability === 'fast' && alongside.length === 0)) {
-        await this.#writeDirectly(text, durability === 'sync')
-      } else {
-        const record = this.#recordOf(batch)
-        const records = alongside.length === 0 ? [record] : [record, ...alongside]
-        await this.#follower.write(text, record, () => journal.journal.commit(records))
-      }
-      this.#tree.add(batch, prefix, start)
+      await this.#append(text)
+      if (durability === 'sync') await this.#sync()
+    } else {
+      const record = appendRecord(this.#sessionId, start, this.#isEmpty ? this.#header : undefined, batch)
+      await journal.journal.commit([record, ...alongside])
+      await this.#follow(text, record)
+    }
+    this.#tree.add(batch, prefix, start)
+    return undefined
+  }
+
+  /** Acknowledged whatever happens here: the journal has the entries, and the file gets them when it can be written. */
+  async #follow(text: string, record: JournalRecord): Promise<void> {
+    try {
+      this.#heldLock.fence()
+      await this.#append(text)
     } catch (error) {
-      throw toStorageError(error)
+      this.#backlog.text += text
+      this.#backlog.records.push(record)
+      // They will not stand where they were to stand.
+      this.#tree.forget()
+      this.#tellBehind(error)
     }
   }
 
-  endWrite(): Promise<void> | undefined {
-    if (!this.#lock.tryLeave()) return this.#leaveLock()
-    return this.#lock.isOwned ? undefined : this.#file.close()
+  async #append(text: string): Promise<void> {
+    const isNew = !this.#file.isThere
+    await this.#file.append(text)
+    if (isNew) this.#context.onCreated()
+    this.#context.onOpened(this)
   }
 
-  async #leaveLock(): Promise<void> {
-    await this.#lock.leave()
-    if (!this.#lock.isOwned) await this.#file.close()
+  /** Inside the lock: behind whatever the file holds by now. Their order never changes: the last line is the leaf. */
+  async #writeBacklog(): Promise<void> {
+    const { text, records } = this.#backlog
+    await this.#file.appendBehindOthers(text)
+    // It may be the first that reaches the file at all, and the journal is about to forget what it says.
+    this.#context.onCreated()
+    this.#backlog = {
+      text: this.#backlog.text.slice(text.length),
+      records: this.#backlog.records.slice(records.length),
+    }
+  }
+
+  readonly #tellBehind = (error: unknown): void => {
+    this.#context.log.error('a transcript file is behind the journal until it can be written again', {
+      sessionId: this.#sessionId,
+      errno: errnoOf(error),
+    })
+  }
+
+  async endWrite(): Promise<void> {
+    this.#isWriting = false
+    await this.#heldLock.leave()
+  }
+
+  get #heldLock(): WriteLock {
+    if (this.#lock === undefined) throw new Error('the transcript is not being written')
+    return this.#lock
   }
 
   /** A file that is damaged, torn, old or suspect is made sound before anything is added to it. */
@@ -278,7 +283,6 @@ export class FileLog implements EntryLog {
     const { suspects, journal } = this.#context
     const { path } = this.#file
     if (suspects.has(path)) {
-      await this.#follower.writeKept()
       await this.#file.close()
       await makeSuspectSound({ ...this.#context, path })
       suspects.delete(path)
@@ -305,24 +309,9 @@ export class FileLog implements EntryLog {
     }
   }
 
-  #recordOf(batch: readonly EncodedEntry[]): JournalRecord {
-    const header = this.#isEmpty ? this.#header : undefined
-    return appendRecord(this.#sessionId, this.#file.size, header, batch)
-  }
-
-  async #writeDirectly(text: string, isSynced: boolean): Promise<void> {
-    await this.#follower.append(text)
-    if (isSynced) await this.#sync()
-  }
-
   /** Not there, or there with nothing in it: the header comes first. */
   get #isEmpty(): boolean {
     return this.#file.size === 0
-  }
-
-  /** What has to stand between the end of the file and the first new line. */
-  #prefix(): string {
-    return this.#isEmpty ? encodeHeader(this.#header) : ''
   }
 
   /** After a failed sync nobody knows what is on the disk: this log stops here. */
@@ -349,13 +338,12 @@ export class FileLog implements EntryLog {
   async settle(signal: AbortSignal): Promise<void> {
     // Its caller hears of a failure.
     await this.#lastWrite.catch(() => undefined)
-    await this.#follower.writeKept()
     if (!this.isBehind) return
-    await this.#lock.enter(signal)
+    const lock = await this.#enterLock(signal)
     try {
-      await this.#follower.payOwed()
+      if (this.isBehind) await this.#writeBacklog()
     } finally {
-      await this.endWrite()
+      await lock.leave()
     }
   }
 
@@ -375,15 +363,22 @@ export class FileLog implements EntryLog {
     return this.#tree.all()
   }
 
+  /** Gives lock and descriptor back; the next write takes them again. Does nothing in the middle of a write. */
+  async rest(): Promise<void> {
+    if (this.#isWriting) return
+    this.#context.onClosed(this)
+    await this.#file.close()
+    await this.#lock?.letGo(this)
+  }
+
   async close(): Promise<void> {
     try {
       await this.settle(NEVER)
     } catch {
       // The journal must not forget what only it has.
-      this.#context.journal?.topic.carry(this.#sessionId, this.#follower.owedRecords)
+      this.#context.journal?.topic.carry(this.#sessionId, this.#backlog.records)
     }
-    await this.#file.close()
-    await this.#lock.releaseNow()
+    await this.rest()
   }
 
   #newHeader(): SessionHeader {
@@ -394,11 +389,6 @@ export class FileLog implements EntryLog {
   #now(): string {
     return new Date(this.#context.clock.now()).toISOString()
   }
-}
-
-function textOf(batch: readonly EncodedEntry[]): string {
-  const [first] = batch
-  return batch.length === 1 && first !== undefined ? first.line : batch.map(({ line }) => line).join('')
 }
 
 function needsMending({ isSound, tornBytes, endsWithNewline, size }: Loaded): boolean {

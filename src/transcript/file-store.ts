@@ -8,7 +8,6 @@ import { NEVER } from '../base/never.ts'
 import type { Entry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
-import { Badge } from './badge.ts'
 import { createFileBlobs } from './blobs.ts'
 import { FileLog, type FileLogContext } from './file-log.ts'
 import type { WriteHooks } from './guard.ts'
@@ -16,13 +15,13 @@ import { createHandle } from './handle.ts'
 import { DEFAULT_LIMITS, type TranscriptLimits } from './limits.ts'
 import { capOf } from './memory-store.ts'
 import { makeSuspectSound } from './mend.ts'
+import { OpenFiles } from './open-files.ts'
 import { OpenTranscripts, type OpenTranscript } from './open-transcripts.ts'
 import { Stamps } from './stamps.ts'
 import { toStorageError } from './storage-error.ts'
 import type { Transcript, TranscriptStore } from './store.ts'
 import { goneRecord, type TranscriptTopic } from './topic.ts'
 import { LogTranscript } from './transcript.ts'
-import { WriteBehind } from './write-behind.ts'
 
 export interface FileStoreOptions {
   readonly files: Files
@@ -36,8 +35,6 @@ export interface FileStoreOptions {
   readonly journal?: { readonly journal: Pick<Journal, 'commit'>; readonly topic: TranscriptTopic }
   /** `sync`: acknowledged means on the disk. `fast`: acknowledged means handed to the system; a power cut can take it. */
   readonly durability?: 'sync' | 'fast'
-  /** Lock files are links to a file in here, on the same file system. Without it each is a file of its own. */
-  readonly lockDirectory?: string
   readonly cwd?: string
   readonly hooks?: WriteHooks
   readonly limits?: Partial<TranscriptLimits>
@@ -64,6 +61,7 @@ export class FileTranscriptStore implements TranscriptStore {
   readonly #stamps: Stamps
   readonly #context: FileLogContext
   readonly #open: OpenTranscripts
+  readonly #openFiles: OpenFiles
   #hasNewNames = false
   #closed = false
 
@@ -72,13 +70,14 @@ export class FileTranscriptStore implements TranscriptStore {
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits }
     this.#directory = directory
     this.#stamps = new Stamps(options.ids, options.clock)
+    this.#openFiles = new OpenFiles(this.#limits.maxOpenFiles, options.log)
     this.#open = new OpenTranscripts({
       clock: options.clock,
       log: options.log,
       limits: this.#limits,
       open: (sessionId, signal) => this.#openFile(sessionId, signal),
     })
-    const { files, clock, ids, processes, log, cwd = directory, durability = 'sync', journal, lockDirectory } = options
+    const { files, clock, ids, processes, log, cwd = directory, durability = 'sync', journal } = options
     this.#context = {
       files,
       clock,
@@ -90,25 +89,11 @@ export class FileTranscriptStore implements TranscriptStore {
       journal,
       limits: this.#limits,
       suspects: new Set(),
-      writeBehind: new WriteBehind({
-        clock,
-        fromWriters: this.#limits.writeBehindFrom,
-        delayMs: this.#limits.writeBehindMs,
-      }),
-      badge:
-        lockDirectory === undefined
-          ? undefined
-          : new Badge({
-              files,
-              clock,
-              ids,
-              processes,
-              directory: lockDirectory,
-              staleMs: this.#limits.lockStaleMs,
-            }),
       onCreated: () => {
         this.#hasNewNames = true
       },
+      onOpened: (file) => this.#openFiles.use(file),
+      onClosed: (file) => this.#openFiles.forget(file),
     }
   }
 
@@ -116,7 +101,6 @@ export class FileTranscriptStore implements TranscriptStore {
     signal.throwIfAborted()
     if (this.#closed) throw new GatewayError('TRANSCRIPT_CLOSED', 'the transcript store was closed', {})
     const { transcript, release } = await this.#open.use(sessionId, signal)
-    transcript.lookAgain()
     return createHandle(transcript, this.#blobs(sessionId), release)
   }
 
@@ -162,7 +146,7 @@ export class FileTranscriptStore implements TranscriptStore {
     await files.removeDirectory(`${path.slice(0, -'.jsonl'.length)}.blobs`)
     const base = path.slice(this.#directory.length + 1)
     const isItsFile = (name: string): boolean =>
-      name === base || /^\.(bak-|tmp-|v[12]\.bak$)/.test(name.slice(base.length))
+      name === base || /^\.(bak-|tmp-|lock\.claim-|v[12]\.bak$)/.test(name.slice(base.length))
     for (const name of await files.list(this.#directory)) {
       if (name.startsWith(base) && isItsFile(name)) await files.remove(`${this.#directory}/${name}`)
     }
@@ -172,8 +156,7 @@ export class FileTranscriptStore implements TranscriptStore {
   async close(): Promise<void> {
     this.#closed = true
     await this.#open.close()
-    this.#context.writeBehind.close()
-    await this.#context.badge?.close()
+    await this.#openFiles.settled()
   }
 
   /** @internal for the journal's topic */

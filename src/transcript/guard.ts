@@ -45,32 +45,6 @@ export interface Guarded {
   readonly open: OpenCalls
 }
 
-/** Drafts that need no waiting: nobody to ask, no result to cap, no call to close. Undefined for all others. */
-export function guardAtOnce(
-  drafts: readonly EntryDraft[],
-  open: OpenCalls,
-  provenance: Provenance | undefined,
-  { hooks }: GuardOptions,
-): Guarded | undefined {
-  if (hooks.before_message_write !== undefined) return undefined
-  const passed: EntryDraft[] = []
-  let calls = open
-  for (const draft of drafts) {
-    if (draft.type !== 'message') {
-      passed.push(draft)
-      continue
-    }
-    const message = validMessage(draft.message)
-    if (message.role === 'toolResult' || calls.size > 0) return undefined
-    const kept = withoutInvalidParts(message, provenance)
-    if (kept === undefined) continue
-    const stored = kept === message ? draft : { ...draft, message: kept }
-    calls = afterEntry(calls, stored)
-    passed.push(stored)
-  }
-  return { drafts: passed, open: calls }
-}
-
 /** The way of a draft into the transcript, stage by stage; see the table in `docs/transcript-format.md`. */
 export async function guardDrafts(
   drafts: readonly EntryDraft[],

@@ -14,14 +14,9 @@ export interface TranscriptLimits {
   readonly lockTimeoutMs: number
   /** A lock older than this is taken over even from a living owner. */
   readonly lockStaleMs: number
-  /** How long a lock stays with us between two batches. */
-  readonly lockLingerMs: number
   readonly maxBackups: number
-  /** From so many appends at once on, files follow the journal a moment later instead of at each append … */
-  readonly writeBehindFrom: number
-  /** … which is this long at most, and at once when so much is waiting for one file. */
-  readonly writeBehindMs: number
-  readonly writeBehindBytes: number
+  /** Transcripts in use that keep their file and lock open; beyond it those written longest ago give them back. */
+  readonly maxOpenFiles: number
 }
 
 export const DEFAULT_LIMITS: TranscriptLimits = {
@@ -35,9 +30,6 @@ export const DEFAULT_LIMITS: TranscriptLimits = {
   cacheCount: 1_000,
   lockTimeoutMs: 10_000,
   lockStaleMs: 30 * 60_000,
-  lockLingerMs: 100,
   maxBackups: 5,
-  writeBehindFrom: 16,
-  writeBehindMs: 20,
-  writeBehindBytes: 32 * 1024,
+  maxOpenFiles: 128,
 }

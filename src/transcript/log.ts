@@ -24,16 +24,11 @@ export interface EncodedEntry {
  */
 export interface EntryLog {
   load(signal: AbortSignal): Promise<LogState>
-  /** `beginWrite` where that needs no waiting and nothing has changed; false when it has to be asked. */
-  tryBeginWrite(): boolean
   /** Takes the right to write. The new state when others wrote since we last looked, undefined when nothing changed. */
   beginWrite(signal: AbortSignal): Promise<LogState | undefined>
-  /** Time has passed for the caller: the next write begins with a look at what others wrote. */
-  lookAgain(): void
   /** All or none; durable when it resolves. Only between `beginWrite` and `endWrite`. */
   write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void>
-  /** Undefined when there is nothing to wait for. */
-  endWrite(): Promise<void> | undefined
+  endWrite(): Promise<void>
   /** How many hexadecimal digits a new id needs: 8 where every id is known, more where only the tail was read. */
   readonly idDigits: number
   /** True also for ids that cannot be told: those are long enough not to collide. */

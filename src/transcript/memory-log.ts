@@ -24,13 +24,7 @@ export class MemoryLog implements EntryLog {
     return { header: this.#header, leafId: null, active: EMPTY_PATH, repairs: [] }
   }
 
-  tryBeginWrite(): boolean {
-    return true
-  }
-
   async beginWrite(): Promise<undefined> {}
-
-  lookAgain(): void {}
 
   async write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {
     if (alongside.length > 0) await requireJournal(this.#journal).commit(alongside)
@@ -41,7 +35,7 @@ export class MemoryLog implements EntryLog {
     }
   }
 
-  endWrite(): undefined {}
+  async endWrite(): Promise<void> {}
 
   isIdFree(id: EntryId): boolean {
     return !this.#byId.has(id)

@@ -122,6 +122,8 @@ export class OpenTranscripts {
   async #release(slot: Slot): Promise<void> {
     slot.users--
     await slot.opened?.transcript.settled()
+    // What is not in use holds neither a lock nor a descriptor.
+    if (slot.users === 0) await slot.opened?.log.rest()
     if (slot.users > 0 || this.#slots.get(slot.sessionId) !== slot) return
     this.#nowIdle(slot)
     await this.#evict()

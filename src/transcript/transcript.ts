@@ -14,7 +14,7 @@ import {
   toActivePath,
   type ActivePath,
 } from './context.ts'
-import { guardAtOnce, guardDrafts, type GuardOptions } from './guard.ts'
+import { guardDrafts, type GuardOptions } from './guard.ts'
 import { encodeLine, freezeEntry, orderedRaw, toEntry } from './line.ts'
 import type { EncodedEntry, EntryLog, LogState } from './log.ts'
 import { openCallsOf, type OpenCalls } from './open-calls.ts'
@@ -103,11 +103,6 @@ export class LogTranscript {
 
   get repairs(): readonly RepairNote[] {
     return this.#state.repairs
-  }
-
-  /** Whoever opens it now is to see what others wrote before. */
-  lookAgain(): void {
-    this.#log.lookAgain()
   }
 
   /** Resolves when the jobs already given are finished. */
@@ -205,7 +200,6 @@ export class LogTranscript {
   async #work(): Promise<void> {
     for (let job = this.#jobs.shift(); job !== undefined; job = this.#jobs.shift()) {
       if (job.kind === 'alone') {
-        this.#log.lookAgain()
         await job.run()
         continue
       }
@@ -223,14 +217,14 @@ export class LogTranscript {
   async #appendBatch(jobs: readonly AppendJob[]): Promise<void> {
     const planned: { readonly job: AppendJob; readonly entries: readonly Entry[] }[] = []
     try {
-      const changed = this.#log.tryBeginWrite() ? undefined : await this.#log.beginWrite(NEVER)
+      const changed = await this.#log.beginWrite(NEVER)
       try {
         if (changed !== undefined) this.#adopt(changed)
         const stage = this.#stage()
         for (const job of jobs) {
           const mark = markOf(stage)
           try {
-            planned.push({ job, entries: this.#planAtOnce(job, stage) ?? (await this.#plan(job, stage)) })
+            planned.push({ job, entries: await this.#plan(job, stage) })
           } catch (error) {
             // One caller's invalid draft is its own affair; nothing of a job that failed half-way may stay.
             restore(stage, mark)
@@ -242,8 +236,7 @@ export class LogTranscript {
         if (stage.batch.length > 0 || alongside.length > 0) await this.#log.write(stage.batch, alongside)
         this.#commit(stage)
       } finally {
-        const leaving = this.#log.endWrite()
-        if (leaving !== undefined) await leaving
+        await this.#log.endWrite()
       }
     } catch (error) {
       for (const job of jobs) job.done.reject(error)
@@ -257,13 +250,12 @@ export class LogTranscript {
 
   async #writing<T>(work: () => Promise<T>): Promise<T> {
     // Waiting for the lock has its own time limit; a caller that gives up must not leave half a batch behind.
-    const changed = this.#log.tryBeginWrite() ? undefined : await this.#log.beginWrite(NEVER)
+    const changed = await this.#log.beginWrite(NEVER)
     try {
       if (changed !== undefined) this.#adopt(changed)
       return await work()
     } finally {
-      const leaving = this.#log.endWrite()
-      if (leaving !== undefined) await leaving
+      await this.#log.endWrite()
     }
   }
 
@@ -277,15 +269,6 @@ export class LogTranscript {
 
   #stage(): Stage {
     return { leafId: this.#leafId, open: this.#open, base: this.#active, added: [], batch: [] }
-  }
-
-  /** The usual drafts, which need no waiting. Undefined for all others. */
-  #planAtOnce({ drafts, provenance }: AppendJob, stage: Stage): readonly Entry[] | undefined {
-    if (drafts.some(({ type }) => type === 'compaction')) return undefined
-    const guarded = guardAtOnce(drafts, stage.open, provenance, this.#options.guard)
-    if (guarded === undefined) return undefined
-    stage.open = guarded.open
-    return guarded.drafts.map((draft) => this.#add(draft, stage))
   }
 
   async #plan({ drafts, provenance }: AppendJob, stage: Stage): Promise<readonly Entry[]> {

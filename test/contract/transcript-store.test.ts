@@ -35,29 +35,23 @@ for (const durability of ['sync', 'fast'] as const) {
   })
 }
 
-for (const [title, limits] of [
-  ['over a journal', {}],
-  ['behind a journal', { writeBehindFrom: 1 }],
-] as const) {
-  describeTranscriptStore(`the file store ${title}`, runner, async () => {
-    const clock = new ManualClock()
-    const files = new MemoryFiles({ now: () => clock.now() })
-    const ids = new SeededIds()
-    const processes = new ScriptedProcesses()
-    const open = async (): Promise<FileTranscriptStore> => {
-      const topic = new TranscriptTopic()
-      const journal = await openJournal({ files, directory: '/home/journal', topics: [topic], log: silentLog })
-      return openFileStore({
-        files,
-        clock,
-        ids,
-        processes,
-        log: silentLog,
-        directory: '/home/sessions',
-        journal: { journal, topic },
-        limits,
-      })
-    }
-    return { store: await open(), reopen: open }
-  })
-}
+describeTranscriptStore('the file store over a journal', runner, async () => {
+  const clock = new ManualClock()
+  const files = new MemoryFiles({ now: () => clock.now() })
+  const ids = new SeededIds()
+  const processes = new ScriptedProcesses()
+  const open = async (): Promise<FileTranscriptStore> => {
+    const topic = new TranscriptTopic()
+    const journal = await openJournal({ files, directory: '/home/journal', topics: [topic], log: silentLog })
+    return openFileStore({
+      files,
+      clock,
+      ids,
+      processes,
+      log: silentLog,
+      directory: '/home/sessions',
+      journal: { journal, topic },
+    })
+  }
+  return { store: await open(), reopen: open }
+})

@@ -106,7 +106,6 @@ describe('several processes on one session', () => {
     await transcript.close()
     await close()
     expect((await readdir(join(home, 'sessions'))).filter((name) => name.endsWith('.lock'))).toEqual([])
-    expect(await readdir(join(home, 'locks'))).toEqual([])
   })
 
   it('take over the lock of a holder that was killed', async () => {

@@ -116,7 +116,7 @@ const WALL_TIME: Readonly<Record<string, string>> = {
   'transcript/file-log.ts': 'the stamp of an entry',
   'transcript/file-store.ts': 'the name of an archive',
   'transcript/guard.ts': 'the stamp of an entry',
-  'transcript/lock-owner.ts': 'the age of a lock file',
+  'transcript/write-lock.ts': 'the age of a lock file',
   'transcript/memory-store.ts': 'the stamp of a header',
   'transcript/mend.ts': 'the stamp of an entry, the name of a copy',
   'transcript/stamps.ts': 'the stamp of an entry',

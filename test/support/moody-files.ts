@@ -19,7 +19,7 @@ export class MoodyFiles extends MemoryFiles {
     if (!path.endsWith('.jsonl') || mode !== 'append') return handle
     return {
       ...handle,
-      write: (bytes, position) => {
+      write: async (bytes, position) => {
         this.#refuseWhenFull()
         this.writes++
         return this.slow === undefined ? handle.write(bytes, position) : this.#writeSlowly(handle, bytes, this.slow)

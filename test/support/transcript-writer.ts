@@ -24,7 +24,6 @@ const journal =
 const store = await openFileStore({
   ...ports,
   directory: `${home}/sessions`,
-  lockDirectory: `${home}/locks`,
   ...(journal === undefined ? {} : { journal: { journal, topic } }),
 })
 const transcript = await store.open(sessionId(session), never)

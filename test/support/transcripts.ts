@@ -41,7 +41,6 @@ export async function openHouse({ withJournal, seed = 1, files, ...rest }: House
     processes: new ScriptedProcesses(),
     log: silentLog,
     directory: DIRECTORY,
-    lockDirectory: '/home/locks',
     ...rest,
   }
   if (!withJournal) {

@@ -5,8 +5,7 @@ import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { ScriptedProcesses } from '../../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
-import { Badge } from '../../../src/transcript/badge.ts'
-import { lockOf, type WriteLock } from '../../../src/transcript/lock.ts'
+import { writeLockOf, type WriteLock } from '../../../src/transcript/write-lock.ts'
 import { DIRECTORY, never, openHouse, sessionId, userDraft } from '../../support/transcripts.ts'
 
 const PATH = '/s/a.jsonl.lock'
@@ -19,15 +18,15 @@ interface Scene {
 }
 
 const STALE_MS = 30 * 60_000
+const USER = {}
 
-function sceneOf(kind: 'files' | 'links'): Scene {
+function scene(): Scene {
   const clock = new ManualClock()
   const files = new MemoryFiles({ now: () => clock.now() })
   files.plant('/s/anything', '')
   const processes = new ScriptedProcesses()
-  const ports = { files, clock, ids: new SeededIds(), processes, log: silentLog, staleMs: STALE_MS }
-  const badge = kind === 'links' ? { badge: new Badge({ ...ports, directory: '/badges' }) } : {}
-  const lock = lockOf(PATH, { ...ports, timeoutMs: 10_000, lingerMs: 100, ...badge })
+  const ports = { files, clock, ids: new SeededIds(), processes, log: silentLog }
+  const lock = writeLockOf(PATH, { ...ports, staleMs: STALE_MS, timeoutMs: 10_000 })
   return { clock, files, processes, lock }
 }
 
@@ -38,20 +37,42 @@ function payload(clock: ManualClock, fields: object = {}): string {
 
 const OTHER = { pid: 42, startedAt: '7', host: 'test-host' }
 
-describe.each(['files', 'links'] as const)('the write lock, as %s', (kind) => {
-  const scene = (): Scene => sceneOf(kind)
-
-  it('writes who holds it, keeps it a moment for the next batch, then removes it', async () => {
+describe('the write lock', () => {
+  it('writes who holds it, keeps it while it is in use, then removes it', async () => {
     const { clock, files, processes, lock } = scene()
-    expect(await lock.enter(never)).toBe(true)
-    expect(JSON.parse(files.text(PATH) ?? '')).toMatchObject({ ...processes.self, token: expect.any(String) as string })
+    await lock.enter(USER, never)
+    const written = files.text(PATH)
+    expect(JSON.parse(written ?? '')).toMatchObject({ ...processes.self, token: expect.any(String) as string })
     expect(processes.leftovers).toContain(PATH)
     await lock.leave()
-    expect(await lock.enter(never)).toBe(false)
+    await clock.advance(5 * 60_000)
+    await lock.enter(USER, never)
     await lock.leave()
-    await clock.advance(250)
+    expect(files.text(PATH)).toBe(written)
+    await lock.letGo(USER)
     expect(files.text(PATH)).toBeUndefined()
     expect(processes.leftovers).not.toContain(PATH)
+    expect(clock.pending).toBe(0)
+  })
+
+  it('stays until the last of its users lets go', async () => {
+    const { files, lock } = scene()
+    const other = {}
+    for (const user of [USER, other]) await lock.enter(user, never).then(() => lock.leave())
+    await lock.letGo(USER)
+    expect(files.text(PATH)).toBeDefined()
+    await lock.letGo(other)
+    expect(files.text(PATH)).toBeUndefined()
+  })
+
+  it('never looks half an hour old while it is held: it is given up and taken anew before', async () => {
+    const { clock, files, lock } = scene()
+    await lock.enter(USER, never).then(() => lock.leave())
+    await clock.advance(STALE_MS - 1)
+    await lock.enter(USER, never).then(() => lock.leave())
+    const { createdAt } = JSON.parse(files.text(PATH) ?? '') as { createdAt: string }
+    expect(clock.now() - Date.parse(createdAt)).toBeLessThan(STALE_MS / 2)
+    await lock.letGo(USER)
     expect(clock.pending).toBe(0)
   })
 
@@ -60,7 +81,7 @@ describe.each(['files', 'links'] as const)('the write lock, as %s', (kind) => {
     const order: number[] = []
     await Promise.all(
       [1, 2, 3].map(async (number) => {
-        await lock.enter(never)
+        await lock.enter(USER, never)
         order.push(number)
         await Promise.resolve()
         order.push(number)
@@ -68,13 +89,13 @@ describe.each(['files', 'links'] as const)('the write lock, as %s', (kind) => {
       }),
     )
     expect(order).toEqual([1, 1, 2, 2, 3, 3])
-    await lock.releaseNow()
+    await lock.letGo(USER)
   })
 
   it('waits for a living owner and says who it is when the time is up', async () => {
     const { clock, files, lock } = scene()
     files.plant(PATH, payload(clock))
-    const entering = lock.enter(never).catch((error: unknown) => error)
+    const entering = lock.enter(USER, never).catch((error: unknown) => error)
     await clock.advance(11_000)
     expect(await entering).toMatchObject({ code: 'SESSION_LOCKED', facts: { ownerPid: 42, ownerHost: 'test-host' } })
     expect(JSON.parse(files.text(PATH) ?? '')).toMatchObject({ pid: 42 })
@@ -84,10 +105,10 @@ describe.each(['files', 'links'] as const)('the write lock, as %s', (kind) => {
     const { clock, files, processes, lock } = scene()
     files.plant(PATH, payload(clock))
     processes.die(OTHER)
-    await lock.enter(never)
+    await lock.enter(USER, never)
     expect(JSON.parse(files.text(PATH) ?? '')).toMatchObject({ pid: processes.self.pid })
     await lock.leave()
-    await lock.releaseNow()
+    await lock.letGo(USER)
     expect(await files.list('/s')).toEqual(['anything'])
   })
 
@@ -95,57 +116,77 @@ describe.each(['files', 'links'] as const)('the write lock, as %s', (kind) => {
     const { clock, files, lock } = scene()
     files.plant(PATH, payload(clock))
     await clock.advance(30 * 60_000 + 1)
-    await lock.enter(never)
+    await lock.enter(USER, never)
     expect(JSON.parse(files.text(PATH) ?? '')).not.toMatchObject({ pid: 42 })
     await lock.leave()
-    await lock.releaseNow()
+    await lock.letGo(USER)
   })
 
   it('does not touch a lock whose owner is just writing it, and takes one that stays empty', async () => {
     const { clock, files, lock } = scene()
     files.plant(PATH, '')
-    const entering = lock.enter(never)
+    const entering = lock.enter(USER, never)
     await clock.advance(2_000)
     expect(files.text(PATH)?.trim()).toBe('')
     await clock.advance(10_000)
     await entering
     await lock.leave()
-    await lock.releaseNow()
+    await lock.letGo(USER)
   })
 
   it('reads locks of other programs, which know no start time', async () => {
     const { clock, files, processes, lock } = scene()
     files.plant(PATH, JSON.stringify({ pid: 42, createdAt: new Date(clock.now()).toISOString() }))
     processes.die({ ...OTHER, startedAt: '' })
-    await lock.enter(never)
+    await lock.enter(USER, never)
     await lock.leave()
-    await lock.releaseNow()
+    await lock.letGo(USER)
   })
 
   it('gives up waiting when its caller does', async () => {
     const { clock, files, lock } = scene()
     files.plant(PATH, payload(clock))
     const abort = new AbortController()
-    const entering = lock.enter(abort.signal).catch((error: unknown) => error)
+    const entering = lock.enter(USER, abort.signal).catch((error: unknown) => error)
     await clock.advance(200)
     abort.abort(new Error('enough'))
     expect(await entering).toMatchObject({ message: 'enough' })
     files.plant(PATH, payload(clock))
     await files.remove(PATH)
-    expect(await lock.enter(never)).toBe(true)
+    await lock.enter(USER, never)
     await lock.leave()
-    await lock.releaseNow()
+    await lock.letGo(USER)
   })
 
-  it('is given up right after the batch when another process asks for it', async () => {
-    const { files, lock } = scene()
-    await lock.enter(never)
+  async function ask(files: MemoryFiles): Promise<void> {
     const handle = await files.open(PATH, 'update')
     await handle.write(' ', handle.stat().size)
     await handle.close()
+  }
+
+  it('is given up right after the batch when another process asks for it', async () => {
+    const { files, lock } = scene()
+    await lock.enter(USER, never)
+    await ask(files)
     await lock.leave()
-    await lock.enter(never).then(() => lock.leave())
     expect(files.text(PATH)).toBeUndefined()
+  })
+
+  it('is given up within a quarter of a second when another process asks between two batches', async () => {
+    const { clock, files, lock } = scene()
+    await lock.enter(USER, never)
+    await lock.leave()
+    await ask(files)
+    await clock.advance(250)
+    expect(files.text(PATH)).toBeUndefined()
+    const entering = lock.enter(USER, never)
+    await clock.advance(0)
+    expect(files.text(PATH), 'the one who asked gets some time').toBeUndefined()
+    await clock.advance(100)
+    await entering
+    await lock.leave()
+    await lock.letGo(USER)
+    expect(clock.pending).toBe(0)
   })
 })
 

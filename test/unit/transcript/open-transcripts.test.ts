@@ -110,6 +110,7 @@ function world(limits: Partial<TranscriptLimits>) {
     }
     openNow.push({ name, it: transcript })
     const log = {
+      rest: async () => undefined,
       get hasFailed() {
         return failed.has(transcript)
       },
