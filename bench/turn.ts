@@ -2,6 +2,7 @@ import { silentLog } from '../src/base/log.ts'
 import type { EntryDraft } from '../src/core/entry.ts'
 import type { RunId, SessionId, SessionKey } from '../src/core/ids.ts'
 import { NO_USAGE, type AssistantBlock } from '../src/core/message.ts'
+import { NOTHING_SPENT } from '../src/core/spent.ts'
 import { createTokenCounter } from '../src/core/token-counter.ts'
 import { DEFAULT_RULES } from '../src/history/cleanup-strategy.ts'
 import { createBudget } from '../src/history/budget.ts'
@@ -46,7 +47,13 @@ function instantModel(api: ModelApi, model: string): TurnModel {
       yield { type: 'end', message: { role: 'assistant', content, ...origin, stopReason } }
     },
   }
-  const limits = { contextWindow: 1_000_000, maxOutputTokens: 8_000, acceptsImages: false, prices: NO_PRICES }
+  const limits = {
+    contextWindow: 1_000_000,
+    maxOutputTokens: 8_000,
+    acceptsImages: false,
+    isPriced: false,
+    prices: NO_PRICES,
+  }
   const window = { tokens: limits.contextWindow, source: 'configuration' } as const
   return { window, name: `${provider.name}/${model}`, provider, model, ...limits }
 }
@@ -82,7 +89,7 @@ async function openParts(model: TurnModel, past: number): Promise<TurnParts> {
     hooks: createHookRunner({ sources: [], clock: systemClock }),
     counter: createTokenCounter(),
     savings: { cleaned: () => [], measured: () => [] },
-    spending: { check: () => undefined, record: () => [] },
+    spending: { check: () => undefined, record: () => [], recordSaved: () => [], ofTurn: () => NOTHING_SPENT },
     windows: new LearnedWindows(systemClock),
     clock: systemClock,
     log: silentLog,

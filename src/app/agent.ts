@@ -36,6 +36,7 @@ const DEMO_INFO: ModelInfo = {
   images: false,
   thinking: false,
   prices: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+  isPriced: true,
   known: true,
   windowSource: 'catalogue',
 }
@@ -138,6 +139,7 @@ function toTurnModel({ ref, provider, model, info }: ResolvedModel, config: Conf
     maxOutputTokens: Math.min(config.agent.max_output_tokens ?? info.maxOutputTokens, info.maxOutputTokens),
     acceptsImages: info.images,
     prices: info.prices,
+    isPriced: info.isPriced,
   }
 }
 

@@ -175,6 +175,17 @@ function createGateway(
 ): Gateway {
   const { journal, directory, delivery, control, sessionsFile, transcripts, usage, cleanups, windows } = storage
   const firstModel = (key: SessionKey): TurnModel => agent.modelsFor(directory.settingsOf(key))[0]
+  const gatewayMetrics = createGatewayMetrics(
+    metrics,
+    { channels: ['webhook', 'xiaoyi', ...ownChannels], providers: [...agent.providers.names()] },
+    {
+      sessions: () => directory.size,
+      activity: () => gateway.activity(),
+      providerLoad: () => gateway.providerLoad(),
+      replies: () => delivery.counts(),
+      netTokensSaved: () => cleanups.total().netTokensSaved,
+    },
+  )
   const gateway: Gateway = new Gateway({
     clock,
     ids,
@@ -192,17 +203,7 @@ function createGateway(
       sessions: config.limits.sessions,
     },
     queueMode: config.queue.mode,
-    metrics: createGatewayMetrics(
-      metrics,
-      { channels: ['webhook', 'xiaoyi', ...ownChannels], providers: [...agent.providers.names()] },
-      {
-        sessions: () => directory.size,
-        activity: () => gateway.activity(),
-        providerLoad: () => gateway.providerLoad(),
-        replies: () => delivery.counts(),
-        netTokensSaved: () => cleanups.total().netTokensSaved,
-      },
-    ),
+    metrics: gatewayMetrics,
     converse: (message, context) =>
       converse(message, context, {
         clock,
@@ -214,6 +215,7 @@ function createGateway(
         cleanups,
         windows,
         spending: config.budget,
+        onSpent: (model, spent) => gatewayMetrics.spent(model, spent),
       }),
     providerOf: (key) => firstModel(key).provider.name,
     modelOf: (key) => firstModel(key).name,
@@ -221,6 +223,7 @@ function createGateway(
       journal,
       directory,
       sessionsFile,
+      usage,
       providers: agent.providers,
       modelsFor: (record) => agent.modelsFor(record),
       transcripts,

@@ -65,6 +65,7 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
     webhook,
     metrics,
     log: platform.log,
+    now: () => platform.clock.now(),
   })
   const listener = await listen(platform, {
     host,

@@ -1,6 +1,6 @@
 /**
- * Counters, gauges and histograms in Prometheus' text form. Every label has a closed set of values, given when the
- * metric is made; anything else is counted as `other`, so no client can grow the page by inventing names.
+ * Counters, gauges and histograms in Prometheus' text form. Every label has a closed set of values, or a bound on their
+ * number, given when the metric is made; anything else is counted as `other`, so no client can grow the page.
  */
 export interface Metrics {
   counter<L extends string = never>(definition: MetricDefinition<L>): Counter<L>
@@ -15,7 +15,12 @@ export interface Metrics {
 export interface MetricDefinition<L extends string = never> {
   readonly name: string
   readonly help: string
-  readonly labels?: { readonly [label in L]: readonly string[] }
+  readonly labels?: { readonly [label in L]: readonly string[] | AtMost }
+}
+
+/** Values that are not known beforehand: the first ones that are seen, up to this many. */
+export interface AtMost {
+  readonly atMost: number
 }
 
 export interface HistogramDefinition<L extends string = never> extends MetricDefinition<L> {
@@ -103,15 +108,28 @@ export function createMetrics(): Metrics {
   }
 }
 
+interface Label {
+  readonly name: string
+  readonly allowed: Set<string>
+  /** Values it may have; more are added only where they were not all given. */
+  readonly most: number
+}
+
+function toLabel(name: string, values: readonly string[] | AtMost): Label {
+  if ('atMost' in values) return { name, allowed: new Set(), most: values.atMost }
+  const allowed = new Set(values)
+  return { name, allowed, most: allowed.size }
+}
+
 /** The cells of one metric, one per combination of label values that has been seen. */
 class Series<Cell> {
-  readonly #labels: readonly (readonly [name: string, allowed: ReadonlySet<string>])[]
+  readonly #labels: readonly Label[]
   readonly #create: () => Cell
   readonly #cells = new Map<string, Cell>()
 
   constructor(definition: MetricDefinition<string>, create: () => Cell) {
-    this.#labels = Object.entries(definition.labels ?? {}).map(([name, values]) => [name, new Set(values)] as const)
-    const combinations = this.#labels.reduce((product, [, allowed]) => product * (allowed.size + 1), 1)
+    this.#labels = Object.entries(definition.labels ?? {}).map(([name, values]) => toLabel(name, values))
+    const combinations = this.#labels.reduce((product, { most }) => product * (most + 1), 1)
     if (combinations > MAX_SERIES_PER_METRIC) throw new Error(`${definition.name} could have ${combinations} series`)
     this.#create = create
     // A metric without labels is there from the start, with its zero.
@@ -134,8 +152,9 @@ class Series<Cell> {
 
   #keyOf(values: Readonly<Record<string, string>>): string {
     if (this.#labels.length === 0) return ''
-    const pairs = this.#labels.map(([name, allowed]) => {
+    const pairs = this.#labels.map(({ name, allowed, most }) => {
       const value = values[name] ?? OTHER
+      if (allowed.size < most) allowed.add(value)
       return `${name}="${escapeLabel(allowed.has(value) ? value : OTHER)}"`
     })
     return `{${pairs.join(',')}}`

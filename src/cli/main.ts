@@ -210,6 +210,19 @@ function addLists(program: Command): void {
       (await import('./commands/models.ts')).listModels(command.optsWithGlobals()),
     )
   program
+    .command('usage')
+    .description('tokens and money per day')
+    .option('--days <n>', 'how many days, today included', wholeNumber(1, 400), 7)
+    .addOption(
+      new Option('--by <group>', 'what to tell apart').choices(['model', 'channel', 'session']).default('model'),
+    )
+    .addOption(homeOption())
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew usage', 'clew usage --days 30 --by channel', 'clew usage --json'))
+    .action(async (_options, command: Command) =>
+      (await import('./commands/usage.ts')).showUsage(command.optsWithGlobals()),
+    )
+  program
     .command('channels')
     .description('manage channels of the running gateway')
     .command('trust')

@@ -1,4 +1,4 @@
-import type { ServerFrame } from './frames.ts'
+import type { FrameUsage, ServerFrame } from './frames.ts'
 
 /** What a caller sees of an answer in the making. The last one is `complete`, or the iteration throws. */
 export type AnswerEvent =
@@ -12,6 +12,9 @@ export type AnswerEvent =
       readonly session: string
       readonly runId: string
       readonly redelivered: boolean
+      /** `provider/model` that answered; absent for answers that no model gave. */
+      readonly model?: string
+      readonly usage?: FrameUsage
     }
 
 /** The gateway's own error: its code is one of the documented ones. */
@@ -91,6 +94,8 @@ export class Answer implements AsyncIterable<AnswerEvent> {
           session,
           runId,
           redelivered: frame.redelivered === true,
+          ...(frame.model === undefined ? {} : { model: frame.model }),
+          ...(frame.usage === undefined ? {} : { usage: frame.usage }),
         })
         this.#finish(frame.content ?? '')
         return true

@@ -12,6 +12,18 @@ export interface ServerFrame {
   readonly seq?: number
   readonly requestId?: string
   readonly redelivered?: boolean
+  /** Of `complete`: the model that answered, and what the turn cost. */
+  readonly model?: string
+  readonly usage?: FrameUsage
+}
+
+export interface FrameUsage {
+  readonly input: number
+  readonly output: number
+  readonly cacheRead: number
+  readonly cacheWrite: number
+  /** Null when the price is unknown. */
+  readonly usd: number | null
 }
 
 export function parseFrame(text: string): ServerFrame | undefined {

@@ -9,3 +9,4 @@ export type {
 } from './client.ts'
 export { Answer, ClewError } from './answer.ts'
 export type { AnswerEvent } from './answer.ts'
+export type { FrameUsage } from './frames.ts'

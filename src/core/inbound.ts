@@ -1,6 +1,6 @@
 import type { JsonObject } from '../base/json.ts'
 import type { RunId, SessionId, SessionKey } from './ids.ts'
-import type { CancelCause } from './outcome.ts'
+import type { AnsweredBy, CancelCause } from './outcome.ts'
 import type { ErrorCode } from './errors.ts'
 
 /** A user's message as a channel understood it. Everything in it is JSON, because it is stored before it is accepted. */
@@ -101,7 +101,7 @@ export interface Reply {
 
 /** How a message ended: answered, failed, or stopped. */
 export type ReplyContent =
-  | { readonly kind: 'complete'; readonly text: string }
+  | ({ readonly kind: 'complete'; readonly text: string } & AnsweredBy)
   | { readonly kind: 'error'; readonly code: ErrorCode; readonly message: string; readonly partialText: string }
   | { readonly kind: 'cancelled'; readonly by: CancelCause }
 

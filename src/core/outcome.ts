@@ -1,12 +1,20 @@
 import type { ErrorCode } from './errors.ts'
+import type { TurnUsage } from './spent.ts'
 
 /** How a step ended. Values, not exceptions: each is a normal way for a conversation to go on. */
 export type Outcome =
-  | { readonly kind: 'completed'; readonly text: string }
+  | ({ readonly kind: 'completed'; readonly text: string } & AnsweredBy)
   | { readonly kind: 'failed'; readonly code: ErrorCode; readonly message: string; readonly partialText: string }
   | { readonly kind: 'cancelled'; readonly by: CancelCause }
-  | { readonly kind: 'round-limit'; readonly rounds: number; readonly text: string }
+  | ({ readonly kind: 'round-limit'; readonly rounds: number; readonly text: string } & AnsweredBy)
   /** The process ended in the middle; the step is resumed or closed at the next start. */
   | { readonly kind: 'interrupted' }
+
+/** Which model gave the last answer, and what the whole turn cost. */
+export interface AnsweredBy {
+  /** `provider/model`. */
+  readonly model?: string
+  readonly usage?: TurnUsage
+}
 
 export type CancelCause = 'user' | 'reset' | 'delete' | 'newer-message' | 'shutdown'

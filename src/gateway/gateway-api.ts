@@ -6,6 +6,7 @@ import type { MessageEntry } from '../core/entry.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
 import type { Caller, SessionRecord } from '../core/inbound.ts'
 import { textOf, type Message } from '../core/message.ts'
+import { usdOf } from '../core/spent.ts'
 import { activeCleanups } from '../history/cleanup-records.ts'
 import { requestRecords } from '../history/request-record.ts'
 import { activeEntries } from '../history/view.ts'
@@ -88,10 +89,10 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
         const active = new Set(activeEntries(branch))
         const messages = branch.filter((entry): entry is MessageEntry => entry.type === 'message')
         return {
-          session: rowOf(row.key, row.record),
+          session: { ...rowOf(row.key, row.record), ...costOf(storage, row.record.sessionId) },
           activity: gateway.sessionActivity(row.key),
           requests: requestRecords(branch).length,
-          usage: { ...storage.usage.ofSession(row.record.sessionId) },
+          usage: usageOf(storage, row.record.sessionId),
           cleanup: { ...storage.cleanups.ofSession(row.record.sessionId) },
           steps: describeSteps(branch),
           repairs: transcript.repairs.map((note) => ({ ...note })),
@@ -125,6 +126,14 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
         return { key: row.key, id, characters: found.text.length, ...found }
       } finally {
         await transcript.close()
+      }
+    },
+    usage({ from, to, by, bucket }) {
+      const rows = storage.usage.report({ from, to, by, bucket })
+      const nameOf = (group: string): string => directory.byId(group)?.key ?? group
+      return {
+        usage: rows.map((row) => ({ ...row, group: by === 'session' ? nameOf(row.group) : row.group })),
+        pricesDate: providers.pricesDate,
       }
     },
     async reset(key, caller) {
@@ -219,7 +228,7 @@ function listRow({ key, record }: SessionRow, { gateway, agent, storage }: ApiDe
     state: stateOf(gateway, key),
     queued,
     ...(record.modelOverride === undefined ? {} : { model: agent.modelsFor(record)[0].name }),
-    usd: storage.usage.ofSession(record.sessionId).usd,
+    ...costOf(storage, record.sessionId),
     ...cleanupOf(storage, record),
   }
 }
@@ -305,4 +314,15 @@ function textOfMessage(message: Message): string {
     case 'branchSummary':
       return message.summary
   }
+}
+
+function usageOf({ usage }: Pick<ApiStorage, 'usage'>, sessionId: SessionId): JsonObject {
+  const spent = usage.ofSession(sessionId)
+  return { ...spent, usd: usdOf(spent) }
+}
+
+/** Beside a row of a list: what its conversation has used in all. */
+function costOf({ usage }: Pick<ApiStorage, 'usage'>, sessionId: SessionId): JsonObject {
+  const spent = usage.ofSession(sessionId)
+  return { tokens: spent.tokens, usd: usdOf(spent) }
 }

@@ -1,6 +1,7 @@
 import type { HeldBytes } from '../base/http.ts'
 import { SECONDS_BUCKETS, type Metrics } from '../base/metrics.ts'
 import type { TurnEvent } from '../core/event.ts'
+import type { Spent } from '../core/spent.ts'
 import type { ProviderLoad } from '../session/turn-slots.ts'
 import type { DeliveryState } from './run-table.ts'
 
@@ -8,6 +9,8 @@ export interface GatewayMetrics {
   messageAccepted(channel: string): void
   turnEnded(outcome: string, seconds: number): void
   happened(event: TurnEvent): void
+  /** `model` is `provider/model`. */
+  spent(model: string, spent: Spent): void
 }
 
 /** What the gauges are read from when somebody asks. */
@@ -41,6 +44,9 @@ export function showHeldBytes(metrics: Metrics, held: () => HeldByKind): void {
     for (const [kind, bytes] of Object.entries(held())) gauge.set(bytes, { kind })
   })
 }
+
+/** Models beyond these are counted together, as `other`. */
+const MODELS_SHOWN = 100
 
 const OUTCOMES = ['complete', 'error', 'cancelled', 'interrupted'] as const
 
@@ -80,6 +86,16 @@ export function createGatewayMetrics(
   const netTokens = metrics.gauge({
     name: 'clew_cleanup_net_tokens_saved',
     help: 'What cleanups saved over all requests less what writing prompt caches again cost, in tokens at the price of fresh input.',
+  })
+  const tokens = metrics.counter({
+    name: 'clew_tokens_total',
+    help: 'Tokens of requests to models since the start.',
+    labels: { model: { atMost: MODELS_SHOWN }, kind: ['input', 'output', 'cache_read', 'cache_write'] },
+  })
+  const cost = metrics.counter({
+    name: 'clew_cost_usd_total',
+    help: 'US dollars of requests to models whose price is known, since the start.',
+    labels: { model: { atMost: MODELS_SHOWN } },
   })
   const sessions = metrics.gauge({ name: 'clew_sessions', help: 'Sessions in the index.' })
   const running = metrics.gauge({ name: 'clew_turns_running', help: 'Turns running now.' })
@@ -125,6 +141,13 @@ export function createGatewayMetrics(
     turnEnded: (outcome, took) => {
       turns.increase(1, { outcome })
       seconds.observe(took)
+    },
+    spent: (model, { input, output, cacheRead, cacheWrite, usd }) => {
+      tokens.increase(input, { model, kind: 'input' })
+      tokens.increase(output, { model, kind: 'output' })
+      tokens.increase(cacheRead, { model, kind: 'cache_read' })
+      tokens.increase(cacheWrite, { model, kind: 'cache_write' })
+      cost.increase(usd, { model })
     },
   }
 }

@@ -3,6 +3,8 @@ import type { JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import { METRICS_CONTENT_TYPE, type Metrics } from '../base/metrics.ts'
 import { hasControlCharacters } from '../channel/id-field.ts'
+import { usageQuery } from './usage-query.ts'
+import type { UsageQuery } from '../session/usage-report.ts'
 import type { WebhookChannel } from '../channel/webhook/channel.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/ids.ts'
@@ -30,6 +32,8 @@ export interface GatewayApi {
   delete(key: string, caller?: Caller): Promise<JsonObject>
   /** Undoes the latest cleanup, or what is named. */
   restore(key: string, what: RestoreQuery, caller?: Caller): Promise<JsonObject>
+  /** What requests cost, by time and group. */
+  usage(query: UsageQuery): JsonObject
   /** Accepts what a channel refused because it had changed. */
   trust(channel: string): Promise<JsonObject>
 }
@@ -67,6 +71,8 @@ export interface HttpParts {
   readonly webhook: WebhookChannel
   readonly metrics: Metrics
   readonly log: Log
+  /** Unix ms. */
+  now(): number
   /** Routes of other rooms, tried after the gateway's own. */
   readonly routes?: readonly Route[]
   /** Buys a cookie with a code or a token; the only way in that needs neither. */
@@ -103,7 +109,7 @@ export function createHttpHandlers(parts: HttpParts): Pick<ListenOptions, 'handl
   }
 }
 
-function createRoutes({ api, metrics }: HttpParts): readonly Route[] {
+function createRoutes({ api, metrics, now }: HttpParts): readonly Route[] {
   const session = /^\/api\/sessions\/([^/]+)$/u
   const action = (verb: string): RegExp => new RegExp(`^/api/sessions/([^/]+)/${verb}$`, 'u')
   return [
@@ -131,6 +137,12 @@ function createRoutes({ api, metrics }: HttpParts): readonly Route[] {
       answer: async ({ name, second, caller }) => json(await api.blob(name, second, caller)),
     },
     { method: 'GET', path: action('steps'), answer: async ({ name, caller }) => json(await api.steps(name, caller)) },
+    {
+      method: 'GET',
+      path: /^\/api\/usage$/u,
+      needs: 'all',
+      answer: async ({ url }) => json(api.usage(usageQuery(url, now()))),
+    },
     { method: 'DELETE', path: session, answer: async ({ name, caller }) => json(await api.delete(name, caller)) },
     { method: 'POST', path: action('reset'), answer: async ({ name, caller }) => json(await api.reset(name, caller)) },
     {

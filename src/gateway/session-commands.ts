@@ -8,12 +8,14 @@ import type { Phrases } from '../core/phrases/phrases.ts'
 import { latestWords } from '../history/latest-words.ts'
 import { parseSlash } from '../session/commands.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
+import { usdOf, type Spent } from '../core/spent.ts'
 import { sizeOfHistory } from '../history/request-record.ts'
 import type { Providers } from '../provider/registry.ts'
 import type { AgentParts } from '../session/converse.ts'
 import type { CleanupLedger } from '../session/cleanup-ledger.ts'
 import type { SessionDirectory } from '../session/directory.ts'
 import type { SessionsFile } from '../session/sessions-file.ts'
+import type { UsageLedger } from '../session/usage-ledger.ts'
 import type { TranscriptStore } from '../transcript/store.ts'
 import type { CommandParts } from './command-answers.ts'
 import type { Gateway } from './gateway.ts'
@@ -22,6 +24,7 @@ export interface SessionCommandDeps {
   readonly journal: Journal
   readonly directory: SessionDirectory
   readonly sessionsFile: SessionsFile
+  readonly usage: UsageLedger
   readonly providers: Providers
   readonly modelsFor: AgentParts['modelsFor']
   readonly transcripts: TranscriptStore
@@ -51,6 +54,7 @@ async function describeSession(message: AcceptedMessage, deps: SessionCommandDep
     phrases.statusModel(model),
     phrases.statusRunning(running !== null),
     phrases.statusQueue(queued, deps.queueMode),
+    ...(record === undefined ? [] : spentLines(deps.usage.ofSession(record.sessionId), phrases)),
     ...(record === undefined ? [] : await describeContext(record.sessionId, phrases, deps)),
   ].join('\n')
 }
@@ -88,6 +92,11 @@ async function phrasesFor(
   } finally {
     await transcript.close()
   }
+}
+
+/** What the conversation has used in all. */
+function spentLines(spent: Spent, phrases: Phrases): readonly string[] {
+  return spent.requests === 0 ? [] : [phrases.statusTokens(spent), phrases.statusCost(usdOf(spent), spent.unpriced)]
 }
 
 /** Durable, per session, and stronger than the configuration until `/model default`. */

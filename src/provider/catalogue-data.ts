@@ -9,6 +9,9 @@ export type ModelRow = readonly [
   cacheWrite: number,
 ]
 
+/** When the prices were looked up last. */
+export const PRICES_DATE = '2026-11-15'
+
 /**
  * What the providers' own pages said on 2026-11-15 (models released since May 2026) and what pi-ai 0.73.1 knew
  * (2026-05-08). Where a price depends on the length of the prompt, the lower one stands here. Prices change: a user's

@@ -12,6 +12,8 @@ export interface ModelInfo {
   /** Can be asked to think. */
   readonly thinking: boolean
   readonly prices: Prices
+  /** False when nobody said what it costs: its zeros are not a price. */
+  readonly isPriced: boolean
   /** False when the model is not in the catalogue and the numbers are careful guesses. */
   readonly known: boolean
   /** Where `contextWindow` comes from. */
@@ -37,6 +39,7 @@ const UNKNOWN: ModelInfo = {
   images: false,
   thinking: false,
   prices: NO_PRICES,
+  isPriced: false,
   known: false,
   windowSource: 'guess',
 }
@@ -67,6 +70,7 @@ export function modelInfo(model: string, override: ModelOverride = {}): ModelInf
     ...base,
     ...override,
     prices: { ...base.prices, ...override.prices },
+    isPriced: base.isPriced || override.prices !== undefined,
     windowSource: override.contextWindow === undefined ? base.windowSource : 'configuration',
   }
 }
@@ -99,6 +103,7 @@ function fromRow(row: ModelRow): ModelInfo {
     images: abilities.startsWith('image'),
     thinking: abilities.endsWith('thinking'),
     prices: { input, output, cacheRead, cacheWrite },
+    isPriced: true,
     known: true,
     windowSource: 'catalogue',
   }

@@ -4,6 +4,7 @@ import type { Ids } from '../base/ids.ts'
 import { GatewayError } from '../core/errors.ts'
 import { AnthropicDecoder } from './anthropic/decode.ts'
 import { catalogueIds, modelInfo, type ModelInfo } from './catalogue.ts'
+import { PRICES_DATE } from './catalogue-data.ts'
 import { Circuit, DEFAULT_CIRCUIT, type CircuitState } from './circuit.ts'
 import type { DecodeContext, StreamDecoder } from './decoding.ts'
 import { createEncoder, type WireApi } from './encoders.ts'
@@ -55,6 +56,8 @@ export interface Providers {
   resolve(ref: string): ResolvedModel
   /** What can be asked without knowing more than the configuration: for `clew models list`. */
   list(): readonly ModelListing[]
+  /** When the catalogue's prices were looked up; those of the configuration have no date. */
+  readonly pricesDate: string
   /** Every provider that can be named in a model. */
   names(): Iterable<string>
   /** Of every configured provider. */
@@ -81,6 +84,7 @@ export function createProviders(configs: Readonly<Record<string, ProviderConfig>
   return {
     resolve: (ref) => resolve(ref, entries),
     list: () => [...entries].flatMap(([name, entry]) => entry.ids.map((model) => listing(name, model, entry))),
+    pricesDate: PRICES_DATE,
     names: () => entries.keys(),
     health: () =>
       new Map([...entries].flatMap(([name, { health }]) => (health === undefined ? [] : [[name, health()]]))),

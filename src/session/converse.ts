@@ -1,15 +1,17 @@
 import type { Clock } from '../base/clock.ts'
+import type { JournalRecord } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionEvent } from '../core/event.ts'
-import type { SessionKey } from '../core/ids.ts'
+import type { SessionId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, ReplyContent, SessionRecord } from '../core/inbound.ts'
 import type { UserBlock } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
+import { addSpent, NOTHING_SPENT, spentOn, type Spent } from '../core/spent.ts'
 import { retryWhileStorageFull, type StorageFullDeps } from '../core/storage-full.ts'
 import type { Transcript, TranscriptStore } from '../transcript/store.ts'
 import { runMaintenance } from '../turn/maintain.ts'
-import type { Instruction, ModelWindows, TurnModel, TurnParts, TurnSettings } from '../turn/parts.ts'
+import type { Instruction, ModelWindows, Spending, TurnModel, TurnParts, TurnSettings } from '../turn/parts.ts'
 import { runTurn } from '../turn/turn.ts'
 import { parseSlash } from './commands.ts'
 import type { SessionDirectory, SessionSettings } from './directory.ts'
@@ -46,6 +48,8 @@ export interface ConverseParts {
   readonly cleanups: CleanupLedger
   readonly spending: SpendingLimits
   readonly windows: ModelWindows
+  /** For the metrics; `model` is `provider/model`. */
+  onSpent(model: string, spent: Spent): void
 }
 
 export interface Conversation {
@@ -106,7 +110,7 @@ function turnParts(
   record: SessionRecord,
   transcript: Transcript,
   conversation: Conversation,
-  { agent, clock, log, usage, cleanups, spending, windows }: ConverseParts,
+  { agent, clock, log, usage, cleanups, spending, windows, onSpent }: ConverseParts,
 ): TurnParts {
   const { key, run } = message
   const { sessionId } = record
@@ -127,10 +131,7 @@ function turnParts(
     log: log.child({ session: key, run }),
     windows,
     savings: cleanups.accountOf(sessionId),
-    spending: {
-      check: () => usage.check(sessionId, spending),
-      record: (...paid) => usage.record(sessionId, ...paid),
-    },
+    spending: createSpending(message.channel, sessionId, { usage, limits: spending, onSpent }),
     onSettled: (outcome) => {
       const content = toReply(outcome)
       if (content !== undefined) conversation.tellAnswer(content)
@@ -138,6 +139,27 @@ function turnParts(
     emit: (event) => conversation.emit({ session: key, sessionId, run, at: clock.now(), event }),
     takeSteering: (signal) =>
       Promise.all(conversation.takeQueued().map((queued) => toInstruction(queued, agent, models[0], signal))),
+  }
+}
+
+interface SpendingDeps extends Pick<ConverseParts, 'usage' | 'onSpent'> {
+  readonly limits: SpendingLimits
+}
+
+/** What one turn costs, for the ledger, for the metrics and for its own answer. */
+function createSpending(channel: string, session: SessionId, { usage, limits, onSpent }: SpendingDeps): Spending {
+  let ofTurn = NOTHING_SPENT
+  const record = (model: string, spent: Spent): readonly JournalRecord[] => {
+    ofTurn = addSpent(ofTurn, spent)
+    onSpent(model, spent)
+    return usage.record({ session, model, channel }, spent)
+  }
+  return {
+    check: () => usage.check(session, limits),
+    record: ({ name, isPriced }, ...paid) =>
+      record(name, paid.map((one) => spentOn(one, isPriced)).reduce(addSpent, NOTHING_SPENT)),
+    recordSaved: ({ name }, saved) => (saved > 0 ? record(name, { ...NOTHING_SPENT, saved }) : []),
+    ofTurn: () => ofTurn,
   }
 }
 
@@ -158,7 +180,12 @@ function toReply(outcome: Outcome): ReplyContent | undefined {
   switch (outcome.kind) {
     case 'completed':
     case 'round-limit':
-      return { kind: 'complete', text: outcome.text }
+      return {
+        kind: 'complete',
+        text: outcome.text,
+        ...(outcome.model === undefined ? {} : { model: outcome.model }),
+        ...(outcome.usage === undefined ? {} : { usage: outcome.usage }),
+      }
     case 'failed':
       return { kind: 'error', code: outcome.code, message: outcome.message, partialText: outcome.partialText }
     case 'cancelled':

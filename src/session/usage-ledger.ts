@@ -3,7 +3,8 @@ import type { JournalRecord, JournalTopic } from '../base/journal.ts'
 import { isRecord } from '../base/json.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
-import type { Usage } from '../core/message.ts'
+import { addSpent, laterSpent, NOTHING_SPENT, SPENT_FIELDS, type Spent } from '../core/spent.ts'
+import { summarizeUsage, type UsageHour, type UsageQuery, type UsageRow } from './usage-report.ts'
 
 export interface SpendingLimits {
   readonly session_tokens?: number
@@ -12,72 +13,93 @@ export interface SpendingLimits {
   readonly daily_usd?: number
 }
 
-/** What was paid for: cumulative, never to be mixed with how full a context is. */
-export interface Spent {
-  readonly tokens: number
-  readonly usd: number
-  readonly requests: number
+/** Whom a cost belongs to. */
+export interface Payer {
+  readonly session: SessionId
+  /** `provider/model`. */
+  readonly model: string
+  readonly channel: string
 }
 
+export interface LedgerLimits {
+  readonly days: number
+  readonly sessions: number
+  /** Rows of an hour, a model and a channel; those of the oldest hours go first. */
+  readonly hours: number
+  /** Rows of an hour and a session. */
+  readonly sessionHours: number
+}
+
+export const DEFAULT_LEDGER: LedgerLimits = { days: 400, sessions: 100_000, hours: 50_000, sessionHours: 50_000 }
+
 const TOPIC = 'usage'
-const DAYS_KEPT = 400
-const SESSIONS_KEPT = 100_000
-const NOTHING: Spent = { tokens: 0, usd: 0, requests: 0 }
+const HOUR_MS = 3_600_000
 
 /**
- * The cost ledger, per session and per day (UTC). An entry is committed together with the answer it belongs to. Records
- * carry totals, not differences: applying one twice changes nothing.
+ * The cost ledger: per session, per day (UTC), and per hour by model and channel or by session. An entry is committed
+ * together with the answer it belongs to. Records carry totals, not differences: applying one twice changes nothing.
  */
 export class UsageLedger implements JournalTopic {
   readonly name = TOPIC
   readonly #clock: Clock
+  readonly #limits: LedgerLimits
   readonly #sessions = new Map<SessionId, Spent>()
   readonly #days = new Map<string, Spent>()
+  readonly #hours = new Map<string, UsageHour>()
+  readonly #sessionHours = new Map<string, UsageHour>()
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, limits: LedgerLimits = DEFAULT_LEDGER) {
     this.#clock = clock
+    this.#limits = limits
   }
 
   apply(data: unknown): void {
     if (!isRecord(data)) return
-    const { session, day, spent } = data
-    if (typeof session === 'string') {
-      if (spent === null) this.#sessions.delete(session as SessionId)
-      else if (isSpent(spent)) this.#keepSession(session as SessionId, spent)
-    }
-    if (typeof day === 'string' && isSpent(spent)) {
-      // The totals of a day only grow: an older commit of another session must not take back what is counted already.
-      this.#days.set(day, larger(this.ofDay(day), spent))
-      if (this.#days.size > DAYS_KEPT) this.#days.delete([...this.#days.keys()].sort()[0] ?? '')
-    }
+    const { session, day, hour, model, channel } = data
+    if (typeof session === 'string' && hour === undefined && data['spent'] === null)
+      this.#sessions.delete(session as SessionId)
+    const spent = readSpent(data['spent'])
+    if (spent === undefined) return
+    if (typeof hour === 'number') {
+      if (typeof session === 'string') this.#keepHour(this.#sessionHours, { hour, session }, spent)
+      else if (typeof model === 'string' && typeof channel === 'string')
+        this.#keepHour(this.#hours, { hour, model, channel }, spent)
+    } else if (typeof session === 'string') this.#keepSession(session as SessionId, spent)
+    else if (typeof day === 'string') this.#keepDay(day, spent)
   }
 
   *snapshot(): Iterable<unknown> {
-    for (const [session, spent] of this.#sessions) yield { session, spent }
-    for (const [day, spent] of this.#days) yield { day, spent }
+    for (const [session, spent] of this.#sessions) yield { session, spent: pack(spent) }
+    for (const [day, spent] of this.#days) yield { day, spent: pack(spent) }
+    for (const rows of [this.#hours, this.#sessionHours])
+      for (const { spent, ...about } of rows.values()) yield { ...about, spent: pack(spent) }
   }
 
   ofSession(key: SessionId): Spent {
-    return this.#sessions.get(key) ?? NOTHING
+    return this.#sessions.get(key) ?? NOTHING_SPENT
   }
 
   ofDay(day = this.#today()): Spent {
-    return this.#days.get(day) ?? NOTHING
+    return this.#days.get(day) ?? NOTHING_SPENT
   }
 
-  /** To be committed with the answer. Turns of one session do not overlap, those of several sessions do. */
-  record(key: SessionId, ...usages: readonly Usage[]): readonly JournalRecord[] {
-    const paid = usages
-      .map(({ totalTokens, cost }) => ({ tokens: totalTokens, usd: cost.total, requests: 1 }))
-      .reduce(add, NOTHING)
+  report(query: UsageQuery): readonly UsageRow[] {
+    return summarizeUsage((query.by === 'session' ? this.#sessionHours : this.#hours).values(), query)
+  }
+
+  /** To be committed with the answer. */
+  record({ session, model, channel }: Payer, spent: Spent): readonly JournalRecord[] {
     const day = this.#today()
-    // The day's total is counted here, before the commit: two answers under way at once must not forget each other.
-    const ofDay = add(this.ofDay(day), paid)
-    this.#days.set(day, ofDay)
-    return [
-      { topic: TOPIC, data: { session: key, spent: add(this.ofSession(key), paid) } },
-      { topic: TOPIC, data: { day, spent: ofDay } },
-    ]
+    const hour = Math.floor(this.#clock.now() / HOUR_MS)
+    // Counted here, before the commit: two costs under way at once, or in one commit, must not forget each other.
+    const rows = [
+      { session, spent: addSpent(this.ofSession(session), spent) },
+      { day, spent: addSpent(this.ofDay(day), spent) },
+      this.#addedTo(this.#hours, { hour, model, channel }, spent),
+      this.#addedTo(this.#sessionHours, { hour, session }, spent),
+    ].map((row) => ({ ...row, spent: pack(row.spent) }))
+    for (const row of rows) this.apply(row)
+    return rows.map((data) => ({ topic: TOPIC, data }))
   }
 
   forget(key: SessionId): JournalRecord {
@@ -94,17 +116,42 @@ export class UsageLedger implements JournalTopic {
     refuseOver(today.usd, limits.daily_usd, 'today', 'US dollars', 'budget.daily_usd')
   }
 
-  /** Those not used for longest are forgotten first. */
+  #addedTo(rows: ReadonlyMap<string, UsageHour>, about: Omit<UsageHour, 'spent'>, spent: Spent): UsageHour {
+    return { ...about, spent: addSpent(rows.get(nameOf(about))?.spent ?? NOTHING_SPENT, spent) }
+  }
+
+  /** Those not used for longest are forgotten first. Totals only grow: a commit that ends late takes nothing back. */
   #keepSession(session: SessionId, spent: Spent): void {
+    const known = this.ofSession(session)
     this.#sessions.delete(session)
-    this.#sessions.set(session, spent)
-    const [oldest] = this.#sessions.size > SESSIONS_KEPT ? this.#sessions.keys() : []
-    if (oldest !== undefined) this.#sessions.delete(oldest)
+    this.#sessions.set(session, laterSpent(known, spent))
+    dropOldest(this.#sessions, this.#limits.sessions)
+  }
+
+  #keepDay(day: string, spent: Spent): void {
+    this.#days.set(day, laterSpent(this.ofDay(day), spent))
+    if (this.#days.size > this.#limits.days) this.#days.delete([...this.#days.keys()].sort()[0] ?? '')
+  }
+
+  /** Hours come in their order, apart from a clock that was set back: the first of a map are the oldest. */
+  #keepHour(rows: Map<string, UsageHour>, about: Omit<UsageHour, 'spent'>, spent: Spent): void {
+    const name = nameOf(about)
+    rows.set(name, { ...about, spent: laterSpent(rows.get(name)?.spent ?? NOTHING_SPENT, spent) })
+    dropOldest(rows, rows === this.#hours ? this.#limits.hours : this.#limits.sessionHours)
   }
 
   #today(): string {
     return new Date(this.#clock.now()).toISOString().slice(0, 10)
   }
+}
+
+function nameOf({ hour, model = '', channel = '', session = '' }: Omit<UsageHour, 'spent'>): string {
+  return [hour, session, channel, model].join('\n')
+}
+
+function dropOldest(map: Map<string, unknown>, most: number): void {
+  const [oldest] = map.size > most ? map.keys() : []
+  if (oldest !== undefined) map.delete(oldest)
 }
 
 function refuseOver(spent: number, limit: number | undefined, scope: string, unit: string, key: string): void {
@@ -117,23 +164,20 @@ function refuseOver(spent: number, limit: number | undefined, scope: string, uni
   })
 }
 
-function add(a: Spent, b: Spent): Spent {
-  return { tokens: a.tokens + b.tokens, usd: a.usd + b.usd, requests: a.requests + b.requests }
+/** A list in the order of `SPENT_FIELDS`: these stand in the journal four times per answer. */
+function pack(spent: Spent): readonly number[] {
+  return SPENT_FIELDS.map((field) => spent[field])
 }
 
-function larger(a: Spent, b: Spent): Spent {
-  return {
-    tokens: Math.max(a.tokens, b.tokens),
-    usd: Math.max(a.usd, b.usd),
-    requests: Math.max(a.requests, b.requests),
-  }
-}
-
-function isSpent(value: unknown): value is Spent {
-  return (
-    isRecord(value) &&
-    typeof value['tokens'] === 'number' &&
-    typeof value['usd'] === 'number' &&
-    typeof value['requests'] === 'number'
-  )
+/** Also the form of earlier versions, an object with tokens, dollars and requests. */
+function readSpent(value: unknown): Spent | undefined {
+  const given = Array.isArray(value)
+    ? Object.fromEntries(SPENT_FIELDS.map((field, at): [string, unknown] => [field, value[at]]))
+    : value
+  if (!isRecord(given) || typeof given['tokens'] !== 'number') return undefined
+  const fields = SPENT_FIELDS.map((field): [string, number] => {
+    const count = given[field]
+    return [field, typeof count === 'number' && Number.isFinite(count) ? count : 0]
+  })
+  return { ...NOTHING_SPENT, ...Object.fromEntries(fields) }
 }

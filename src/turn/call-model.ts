@@ -87,7 +87,7 @@ export async function callModel(round: Round, parts: TurnParts, signal: AbortSig
         throw new ModelFailure(told, partialText, request, usage)
       }
       if (thrown.usage.totalTokens > 0)
-        await parts.transcript.append([], { alongside: parts.spending.record(thrown.usage) })
+        await parts.transcript.append([], { alongside: parts.spending.record(model, thrown.usage) })
       await parts.emit({ type: 'model-retry', attempt: index + 1, delayMs: 0, code: error.code, model: next.name })
       parts.log.warn('another model steps in', { model: next.name, instead: model.name, code: error.code })
     }
@@ -327,7 +327,7 @@ async function appendAnswer(
     [...request.drafts(), { type: 'message', message, stepId: round.run, round: round.round }],
     {
       alongside: [
-        ...parts.spending.record(message.usage),
+        ...parts.spending.record(request.model, message.usage),
         ...parts.windows.confirm(request.model),
         ...savingsOf(request, message, parts),
       ],
@@ -380,6 +380,6 @@ async function appendCutAnswer(
   }
   await parts.transcript.append(
     [...request.drafts(), { type: 'message', message, stepId: round.run, round: round.round }],
-    usage.totalTokens > 0 ? { alongside: parts.spending.record(usage) } : {},
+    usage.totalTokens > 0 ? { alongside: parts.spending.record(request.model, usage) } : {},
   )
 }

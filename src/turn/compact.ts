@@ -46,7 +46,7 @@ export async function compact(
   const result = await summarizeInChunks(model, plan, input, paid, parts, signal)
   // A summary that is thrown away has been paid for too.
   const alongside = [
-    ...(paid.length === 0 ? [] : parts.spending.record(...paid)),
+    ...(paid.length === 0 ? [] : parts.spending.record(model, ...paid)),
     ...(result.kind === 'compacted' ? parts.windows.confirm(model) : []),
   ]
   if (result.kind === 'cancelled') {

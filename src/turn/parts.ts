@@ -6,6 +6,7 @@ import type { RunId, SessionId, SessionKey } from '../core/ids.ts'
 import type { LanguageChoice } from '../core/language.ts'
 import type { UserBlock, Usage } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
+import type { Spent } from '../core/spent.ts'
 import type { TokenCounter } from '../core/token-counter.ts'
 import type { PruningSettings } from '../history/budget.ts'
 import type { CleanupEffect } from '../history/cleanup-effect.ts'
@@ -29,6 +30,8 @@ export interface TurnModel {
   readonly acceptsImages: boolean
   /** US dollars for a million tokens; zeros where they are not known. */
   readonly prices: Prices
+  /** False when nobody said what it costs. */
+  readonly isPriced: boolean
 }
 
 /** How far a model's window can be trusted. */
@@ -92,7 +95,11 @@ export interface Spending {
   /** Throws `BUDGET_REACHED` when the next request is not to be made. */
   check(): void
   /** To be committed together with what was paid for. */
-  record(...usages: readonly Usage[]): readonly JournalRecord[]
+  record(model: TurnModel, ...usages: readonly Usage[]): readonly JournalRecord[]
+  /** Tokens that later requests will not hold. To be committed together with the cleanup. */
+  recordSaved(model: TurnModel, tokens: number): readonly JournalRecord[]
+  /** Everything recorded since this turn began in this process. */
+  ofTurn(): Spent
 }
 
 /** Keeps count of what cleanups save; each answer is to be committed with what it tells of. */

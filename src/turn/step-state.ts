@@ -1,6 +1,7 @@
 import type { Entry, MessageEntry } from '../core/entry.ts'
 import type { RunId } from '../core/ids.ts'
 import { textOf, toolCallsOf, type AssistantMessage, type ToolCallBlock } from '../core/message.ts'
+import { addSpent, NOTHING_SPENT, spentOn, type Spent } from '../core/spent.ts'
 
 /** How far a step has come, read from the transcript: the same after a crash as before it. */
 export type StepState =
@@ -58,4 +59,23 @@ export function stepRounds(entries: readonly Entry[], run: RunId): number {
     entry.type === 'message' && entry.stepId === run && entry.message.role === 'assistant' ? [entry.round ?? 0] : [],
   )
   return rounds.reduce((most, round) => Math.max(most, round + 1), 0)
+}
+
+/** What the stored answers of a step cost. A cost of zero is taken for an unknown one: most models are not free. */
+export function stepSpent(entries: readonly Entry[], run: RunId): Spent {
+  return answersOf(entries, run)
+    .map(({ usage }) => spentOn(usage, usage.cost.total > 0 || usage.totalTokens === 0))
+    .reduce(addSpent, NOTHING_SPENT)
+}
+
+/** `provider/model` of the latest answer; undefined before there is one. */
+export function modelOfStep(entries: readonly Entry[], run: RunId): string | undefined {
+  const last = answersOf(entries, run).at(-1)
+  return last === undefined ? undefined : `${last.provider}/${last.model}`
+}
+
+function answersOf(entries: readonly Entry[], run: RunId): readonly AssistantMessage[] {
+  return entries.flatMap((entry) =>
+    entry.type === 'message' && entry.stepId === run && entry.message.role === 'assistant' ? [entry.message] : [],
+  )
 }

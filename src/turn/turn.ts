@@ -2,7 +2,9 @@ import type { Clock, Timer } from '../base/clock.ts'
 import type { EntryDraft } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import { textOf, toolCallsOf, type AssistantMessage, type Provenance } from '../core/message.ts'
-import type { Outcome } from '../core/outcome.ts'
+import type { RunId } from '../core/ids.ts'
+import type { AnsweredBy, Outcome } from '../core/outcome.ts'
+import { addSpent, NOTHING_SPENT, toTurnUsage, type Spent } from '../core/spent.ts'
 import { causeOf } from '../core/turn-stopped.ts'
 import { stepEndDraft } from '../history/derive-steps.ts'
 import { callModel, ModelFailure, type Round } from './call-model.ts'
@@ -12,7 +14,7 @@ import { joinedDraft, stepJoinedBy } from './joined.ts'
 import type { Instruction, TurnModel, TurnParts } from './parts.ts'
 import { createOwnTools, offeredTools } from './own-tools.ts'
 import { closeInterruptedCalls, runTools, type OwnTools } from './run-tools.ts'
-import { finalText, stepRounds, stepState, type StepState } from './step-state.ts'
+import { finalText, modelOfStep, stepRounds, stepSpent, stepState, type StepState } from './step-state.ts'
 import { unlessStopped } from './unless-stopped.ts'
 
 /**
@@ -66,6 +68,9 @@ async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, sig
   const { maxRounds } = parts.settings
   const own = createOwnTools(parts)
   let state = await beginStep(instruction, parts)
+  const spentBefore = isResumed(state)
+    ? stepSpent((await parts.transcript.context()).entries, instruction.run)
+    : NOTHING_SPENT
   let text = ''
   const summaries = { failed: false }
   try {
@@ -83,17 +88,34 @@ async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, sig
         continue
       }
       if (state.round >= maxRounds)
-        return { kind: 'round-limit', rounds: maxRounds, text: roundLimitText(text, maxRounds) }
+        return {
+          kind: 'round-limit',
+          rounds: maxRounds,
+          text: roundLimitText(text, maxRounds),
+          ...(await answeredBy(instruction.run, spentBefore, parts)),
+        }
       signal.throwIfAborted()
       await appendSteering(parts, instruction, signal)
       const answer = await callModel(round, parts, signal)
       text = textOf(answer.content)
       state = await afterAnswer(answer, round, own, parts, signal)
     }
-    return { kind: 'completed', text: state.text }
+    return { kind: 'completed', text: state.text, ...(await answeredBy(instruction.run, spentBefore, parts)) }
   } catch (thrown) {
     return outcomeOf(thrown, signal)
   }
+}
+
+function isResumed(state: Working): boolean {
+  return state.kind !== 'next-round' || state.round > 0
+}
+
+/** The model that gave the step's last answer, and what the step cost: before a restart, as stored, and since. */
+async function answeredBy(run: RunId, before: Spent, { transcript, spending }: TurnParts): Promise<AnsweredBy> {
+  const { entries } = await transcript.context()
+  const model = modelOfStep(entries, run)
+  const usage = toTurnUsage(addSpent(before, spending.ofTurn()))
+  return { ...(model === undefined ? {} : { model }), usage }
 }
 
 type Working = Exclude<StepState, { kind: 'new' }>

@@ -97,6 +97,8 @@ const WALL_TIME: Readonly<Record<string, string>> = {
   'channel/xiaoyi/link.ts': "the time inside signed headers and heartbeats, and the offset of the peer's clock",
   'channel/xiaoyi/push.ts': 'the time inside signed headers',
   'channel/xiaoyi/task.ts': 'the age of a durable acceptance',
+  'app/serve.ts': 'the end of a report, unless a request says it',
+  'cli/commands/usage.ts': 'the days of a report',
   'cli/commands/sessions.ts': 'the age of a session for people',
   'app/home-lock.ts': 'the age of a lock file',
   'dashboard/log-lines.ts': 'the stamp of a log line',

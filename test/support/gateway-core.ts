@@ -121,7 +121,12 @@ export class GatewayCore {
         turns: { total: 4, perProvider: 4, perAccount: 4 },
       },
       queueMode: options.queueMode ?? 'queue',
-      metrics: { messageAccepted: () => undefined, turnEnded: () => undefined, happened: () => undefined },
+      metrics: {
+        messageAccepted: () => undefined,
+        turnEnded: () => undefined,
+        happened: () => undefined,
+        spent: () => undefined,
+      },
       async converse(message, { signal }) {
         onTurn?.(message, 'start')
         try {

@@ -235,7 +235,13 @@ export function encodeReply(reply: Reply): string {
   const { content } = reply
   switch (content.kind) {
     case 'complete':
-      return JSON.stringify({ type: 'complete', content: content.text, ...about })
+      return JSON.stringify({
+        type: 'complete',
+        content: content.text,
+        ...about,
+        ...(content.model === undefined ? {} : { model: content.model }),
+        ...(content.usage === undefined ? {} : { usage: content.usage }),
+      })
     case 'error':
       return JSON.stringify({
         type: 'error',

@@ -29,9 +29,11 @@ export async function listSessions(options: ListOptions): Promise<void> {
     text(row['key']),
     ago(Number(row['updatedAt']), now),
     text(row['lastChannel']),
+    `${Number(row['tokens'] ?? 0)}`,
+    typeof row['usd'] === 'number' ? row['usd'].toFixed(4) : '?',
     text(row['sessionId']),
   ])
-  printLines(table([['KEY', 'UPDATED', 'CHANNEL', 'ID'], ...rows]))
+  printLines(table([['KEY', 'UPDATED', 'CHANNEL', 'TOKENS', 'USD', 'ID'], ...rows]))
   if (typeof page['nextCursor'] === 'string') printLines(['', words.more(page['nextCursor'])])
 }
 
@@ -120,6 +122,8 @@ function renderSession(shown: JsonObject, words: SessionWords): string[] {
     ['id', text(session['sessionId'])],
     ['updated', new Date(Number(session['updatedAt'])).toISOString()],
     ['requests', `${Number(shown['requests'] ?? 0)}`],
+    ['tokens', `${Number(session['tokens'] ?? 0)}`],
+    ['usd', typeof session['usd'] === 'number' ? session['usd'].toFixed(4) : '?'],
     ...cleanupRow(shown['cleanup'], words),
     ...(Array.isArray(session['archived'])
       ? session['archived']

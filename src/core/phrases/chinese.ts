@@ -28,6 +28,12 @@ export const chinese: Phrases = {
   statusRunning: (isRunning) => (isRunning ? '正在生成回答' : '空闲'),
   statusQueue: (waiting, mode) =>
     waiting === 0 ? `队列为空（模式：${mode}）` : `${waiting} 条消息等待（模式：${mode}）`,
+  statusTokens: ({ requests, input, output, cacheRead, cacheWrite }) =>
+    `${requests} 次请求：输入 ${input + cacheRead + cacheWrite} 个 token（其中 ${cacheRead} 个来自缓存），输出 ${output} 个`,
+  statusCost: (usd, unpriced) => {
+    if (usd === null) return '费用未知：该模型没有价格'
+    return `费用 $${usd.toFixed(4)}${unpriced === 0 ? '' : `，另有 ${unpriced} 次请求价格未知`}`
+  },
   statusContext: (tokens, messages) => `上下文约 ${tokens} 个 token，${messages} 条消息（估计）`,
   statusCleanup: ({ steps, messages, tokensSaved, netTokensSaved, netBasis }) =>
     `已清理 ${steps} 个步骤的 ${messages} 条消息，节省 ${tokensSaved} 个 token；计入缓存影响后累计净省 ${netTokensSaved} 个（${netBasis === 'measured' ? '实测' : '估计'}）`,

@@ -29,6 +29,12 @@ export const english: Phrases = {
   statusRunning: (isRunning) => (isRunning ? 'an answer is being worked on' : 'nothing runs'),
   statusQueue: (waiting, mode) =>
     waiting === 0 ? `queue empty (mode: ${mode})` : `${waiting} waiting (mode: ${mode})`,
+  statusTokens: ({ requests, input, output, cacheRead, cacheWrite }) =>
+    `${requests} ${requests === 1 ? 'request' : 'requests'}: ${input + cacheRead + cacheWrite} tokens in (${cacheRead} from the cache), ${output} out`,
+  statusCost: (usd, unpriced) => {
+    if (usd === null) return 'cost unknown: the model has no price'
+    return `cost $${usd.toFixed(4)}${unpriced === 0 ? '' : ` and ${unpriced} requests without a known price`}`
+  },
   statusContext: (tokens, messages) => `context about ${tokens} tokens in ${messages} messages (estimated)`,
   statusCleanup: ({ steps, messages, tokensSaved, netTokensSaved, netBasis }) =>
     `cleaned up ${messages} messages of ${steps} steps, ${tokensSaved} tokens saved; net of cache effects ${netTokensSaved} so far (${netBasis})`,

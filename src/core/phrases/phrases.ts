@@ -1,3 +1,4 @@
+import type { Spent } from '../spent.ts'
 export interface SavedByCleanups {
   readonly steps: number
   readonly messages: number
@@ -22,6 +23,9 @@ export interface Phrases {
   statusModel(name: string): string
   statusRunning(isRunning: boolean): string
   statusQueue(waiting: number, mode: string): string
+  statusTokens(spent: Spent): string
+  /** `usd` is null when no request had a price; `unpriced` requests are not in it. */
+  statusCost(usd: number | null, unpriced: number): string
   statusContext(tokens: number, messages: number): string
   statusCleanup(totals: SavedByCleanups): string
   cleaned(messages: number, steps: number, tokens: number): string

@@ -9,7 +9,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 function modelOf(source: TurnModel['window']['source'], tokens = 32_768, name = 'local/tiny'): TurnModel {
   const provider = { name: 'local', api: 'demo' } as TurnModel['provider']
   const sizes = { contextWindow: tokens, maxOutputTokens: 4_096, window: { tokens, source } }
-  return { name, provider, model: 'tiny', acceptsImages: false, prices: NO_PRICES, ...sizes }
+  return { name, provider, model: 'tiny', acceptsImages: false, isPriced: false, prices: NO_PRICES, ...sizes }
 }
 
 function commit(windows: LearnedWindows, records: readonly { readonly data: unknown }[]): void {

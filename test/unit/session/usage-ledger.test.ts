@@ -1,44 +1,140 @@
 import { describe, expect, it } from 'vitest'
+import type { JournalRecord } from '../../../src/base/journal.ts'
 import type { SessionId } from '../../../src/core/ids.ts'
-import { NO_USAGE, type Usage } from '../../../src/core/message.ts'
-import { UsageLedger } from '../../../src/session/usage-ledger.ts'
+import { NOTHING_SPENT, type Spent } from '../../../src/core/spent.ts'
+import { DEFAULT_LEDGER, UsageLedger, type Payer } from '../../../src/session/usage-ledger.ts'
+import type { UsageQuery } from '../../../src/session/usage-report.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 
-const paid = (totalTokens: number): Usage => ({ ...NO_USAGE, totalTokens })
-const a = 'a' as SessionId
-const b = 'b' as SessionId
-const c = 'c' as SessionId
+const HOUR_MS = 3_600_000
+const START = Date.parse('2026-11-16T10:30:00Z')
+const paid = (tokens: number, more: Partial<Spent> = {}): Spent => ({
+  ...NOTHING_SPENT,
+  requests: 1,
+  tokens,
+  input: tokens,
+  ...more,
+})
+const payer = (session: string, model = 'p/m', channel = 'webhook'): Payer => ({
+  session: session as SessionId,
+  model,
+  channel,
+})
+const [a, b, c] = [payer('a'), payer('b'), payer('c')]
+
+function commit(ledger: UsageLedger, records: readonly JournalRecord[]): void {
+  for (const { data } of records) ledger.apply(JSON.parse(JSON.stringify(data)))
+}
+
+function rows(ledger: UsageLedger, query: Partial<UsageQuery> = {}) {
+  return ledger.report({ from: 0, to: Number.MAX_SAFE_INTEGER, by: 'model', bucket: 'hour', ...query })
+}
 
 describe('the usage ledger', () => {
   it('forgets nothing of a day when sessions pay at the same time and their commits end later', () => {
-    const ledger = new UsageLedger(new ManualClock())
+    const ledger = new UsageLedger(new ManualClock(START))
     const first = ledger.record(a, paid(10))
     const second = ledger.record(b, paid(20))
-    for (const { data } of first) ledger.apply(data)
+    commit(ledger, first)
     const third = ledger.record(c, paid(5))
-    for (const { data } of [...second, ...third]) ledger.apply(data)
+    commit(ledger, [...third, ...second])
     expect(ledger.ofDay()).toMatchObject({ tokens: 35, requests: 3 })
-    expect([a, b, c].map((session) => ledger.ofSession(session).tokens)).toEqual([10, 20, 5])
+    expect([a, b, c].map(({ session }) => ledger.ofSession(session).tokens)).toEqual([10, 20, 5])
+    expect(rows(ledger)).toMatchObject([{ group: 'p/m', requests: 3, input: 35 }])
   })
 
   it('is the same after a restart, and when records are applied again', () => {
-    const clock = new ManualClock()
+    const clock = new ManualClock(START)
     const ledger = new UsageLedger(clock)
-    const records = [ledger.record(a, paid(10), paid(1)), ledger.record(b, paid(20))].flat()
-    for (const { data } of records) ledger.apply(data)
+    const records = [ledger.record(a, paid(10, { usd: 0.5, saved: 3 })), ledger.record(b, paid(20))].flat()
+    commit(ledger, records)
     const again = new UsageLedger(clock)
-    for (const data of ledger.snapshot()) again.apply(data)
-    for (const { data } of records) again.apply(data)
+    for (const data of ledger.snapshot()) again.apply(JSON.parse(JSON.stringify(data)))
+    commit(again, records)
     expect(again.ofDay()).toEqual(ledger.ofDay())
-    expect(again.ofSession(a)).toEqual({ tokens: 11, usd: 0, requests: 2 })
+    expect(again.ofSession(a.session)).toEqual(ledger.ofSession(a.session))
+    for (const by of ['model', 'channel', 'session'] as const) expect(rows(again, { by })).toEqual(rows(ledger, { by }))
+  })
+
+  it('counts two costs of one commit, and of commits that end in another order', () => {
+    const ledger = new UsageLedger(new ManualClock(START))
+    const first = ledger.record(a, paid(10))
+    const second = ledger.record(a, { ...NOTHING_SPENT, saved: 4 })
+    commit(ledger, [...second, ...first])
+    expect(ledger.ofSession(a.session)).toMatchObject({ tokens: 10, requests: 1, saved: 4 })
+    const again = new UsageLedger(new ManualClock(START))
+    commit(again, [...first, ...second])
+    expect(again.ofSession(a.session)).toEqual(ledger.ofSession(a.session))
+  })
+
+  it('reads what earlier versions wrote', () => {
+    const ledger = new UsageLedger(new ManualClock(START))
+    ledger.apply({ session: 'a', spent: { tokens: 100, usd: 0.25, requests: 2 } })
+    ledger.apply({ day: '2026-11-16', spent: { tokens: 100, usd: 0.25, requests: 2 } })
+    expect(ledger.ofSession(a.session)).toEqual({ ...NOTHING_SPENT, tokens: 100, usd: 0.25, requests: 2 })
+    expect(() => ledger.check(a.session, { daily_tokens: 100 })).toThrow(/budget\.daily_tokens/u)
   })
 
   it('stops the next request when a limit is reached and names it', () => {
-    const ledger = new UsageLedger(new ManualClock())
-    for (const { data } of ledger.record(a, paid(100))) ledger.apply(data)
-    expect(() => ledger.check(a, { session_tokens: 101 })).not.toThrow()
-    expect(() => ledger.check(a, { session_tokens: 100 })).toThrow(/budget\.session_tokens/u)
-    expect(() => ledger.check(b, { daily_tokens: 100 })).toThrow(/midnight UTC/u)
-    expect(() => ledger.check(b, { session_tokens: 100 })).not.toThrow()
+    const ledger = new UsageLedger(new ManualClock(START))
+    commit(ledger, ledger.record(a, paid(100)))
+    expect(() => ledger.check(a.session, { session_tokens: 101 })).not.toThrow()
+    expect(() => ledger.check(a.session, { session_tokens: 100 })).toThrow(/budget\.session_tokens/u)
+    expect(() => ledger.check(b.session, { daily_tokens: 100 })).toThrow(/midnight UTC/u)
+    expect(() => ledger.check(b.session, { session_tokens: 100 })).not.toThrow()
+  })
+
+  it('tells hours and days apart, by model, channel and session, within a time', async () => {
+    const clock = new ManualClock(START)
+    const ledger = new UsageLedger(clock)
+    commit(ledger, ledger.record(payer('a', 'p/one'), paid(10, { output: 1, cacheRead: 2, cacheWrite: 3, usd: 0.1 })))
+    commit(ledger, ledger.record(payer('b', 'p/two', 'xiaoyi'), paid(20, { usd: 0.2 })))
+    await clock.advance(HOUR_MS)
+    commit(ledger, ledger.record(payer('a', 'p/one'), paid(30, { usd: 0.3 })))
+    await clock.advance(24 * HOUR_MS)
+    commit(ledger, ledger.record(payer('a', 'p/one'), { ...NOTHING_SPENT, saved: 7 }))
+    const day = Date.parse('2026-11-16T00:00:00Z')
+    expect(rows(ledger, { bucket: 'day' })).toMatchObject([
+      { at: day, group: 'p/one', requests: 2, input: 40, output: 1, cacheRead: 2, cacheWrite: 3, usd: 0.4, saved: 0 },
+      { at: day, group: 'p/two', requests: 1, input: 20, usd: 0.2 },
+      { at: day + 24 * HOUR_MS, group: 'p/one', requests: 0, usd: 0, saved: 7 },
+    ])
+    expect(rows(ledger, { by: 'channel', to: day + 11 * HOUR_MS })).toMatchObject([
+      { at: day + 10 * HOUR_MS, group: 'webhook', input: 10 },
+      { at: day + 10 * HOUR_MS, group: 'xiaoyi', input: 20 },
+    ])
+    expect(rows(ledger, { by: 'session', from: day + 11 * HOUR_MS, to: day + 12 * HOUR_MS })).toMatchObject([
+      { at: day + 11 * HOUR_MS, group: 'a', input: 30 },
+    ])
+  })
+
+  it('says that a price is unknown, and how many requests a sum lacks', () => {
+    const ledger = new UsageLedger(new ManualClock(START))
+    commit(ledger, ledger.record(payer('a', 'p/local'), paid(10, { unpriced: 1 })))
+    expect(rows(ledger)).toMatchObject([{ group: 'p/local', usd: null, unpriced: 1 }])
+    commit(ledger, ledger.record(payer('a', 'p/sold'), paid(10, { usd: 0.5 })))
+    expect(rows(ledger, { by: 'channel' })).toMatchObject([{ usd: 0.5, requests: 2, unpriced: 1 }])
+  })
+
+  it('is bounded: the oldest hours and the sessions not used for longest are forgotten first', async () => {
+    const clock = new ManualClock(START)
+    const ledger = new UsageLedger(clock, { ...DEFAULT_LEDGER, sessions: 2, hours: 2, sessionHours: 2, days: 2 })
+    for (const session of ['a', 'b', 'c']) {
+      commit(ledger, ledger.record(payer(session), paid(1)))
+      await clock.advance(24 * HOUR_MS)
+    }
+    expect(rows(ledger)).toHaveLength(2)
+    expect(rows(ledger, { by: 'session' }).map(({ group }) => group)).toEqual(['b', 'c'])
+    expect(ledger.ofSession(a.session)).toEqual(NOTHING_SPENT)
+    expect([...ledger.snapshot()]).toHaveLength(8)
+  })
+
+  it('forgets a deleted session’s total, and ignores what is no record of its own', () => {
+    const ledger = new UsageLedger(new ManualClock(START))
+    commit(ledger, ledger.record(a, paid(10)))
+    commit(ledger, [ledger.forget(a.session)])
+    expect(ledger.ofSession(a.session)).toEqual(NOTHING_SPENT)
+    for (const data of [null, 1, {}, { session: 'x', spent: 'much' }, { hour: 'now', spent: [1] }]) ledger.apply(data)
+    expect(rows(ledger, { by: 'session' })).toHaveLength(1)
   })
 })
