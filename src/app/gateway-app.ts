@@ -27,6 +27,7 @@ import type { Platform } from './platform.ts'
 import { channelsOf, type PluginSource } from './plugin.ts'
 import { createStatus } from './status.ts'
 import { createStorageWatch } from './storage-watch.ts'
+import { describeToolbox } from './tools.ts'
 import { openStorage, type Storage } from './storage.ts'
 import { createWebhookChannel } from './webhook-channel.ts'
 
@@ -108,6 +109,7 @@ export async function openGatewayApp(
     gateway,
     maxList: config.limits.list,
     status,
+    tools: () => describeToolbox(agent.toolbox),
     channel: (name) => channels.get(name),
   })
   const pages = createDashboard(platform, {

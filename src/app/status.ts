@@ -7,6 +7,7 @@ import type { ProviderLoad } from '../session/turn-slots.ts'
 import type { Agent } from './agent.ts'
 import type { HomePaths } from './home.ts'
 import type { Storage } from './storage.ts'
+import { mcpStatus } from './tools.ts'
 import { VERSION } from './version.ts'
 
 export interface StatusDeps {
@@ -37,6 +38,7 @@ export function createStatus(deps: StatusDeps): () => JsonObject {
     channels: Object.fromEntries([...channels].map(([name, channel]) => [name, channel.status()])),
     providers: providerStatus(agent, gateway),
     learnedWindows: storage.windows.list().map((learned) => ({ ...learned })),
+    mcp: { servers: mcpStatus(agent.toolbox.mcp) },
   })
 }
 

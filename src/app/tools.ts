@@ -1,5 +1,7 @@
+import type { JsonObject } from '../base/json.ts'
 import type { Config } from '../config/config.ts'
 import { GatewayError } from '../core/errors.ts'
+import { describeTools } from '../tool/describe.ts'
 import { createBuiltInTools } from '../tool/built-in.ts'
 import type { McpServerConfig } from '../tool/mcp/config.ts'
 import type { McpServers } from '../tool/mcp/servers.ts'
@@ -38,6 +40,16 @@ function notesOn({ agent }: Config): readonly string[] {
   return agent.tools.includes('exec') && agent.exec.allow.length === 0
     ? ['exec is off: agent.exec.allow lists no program it may run']
     : []
+}
+
+/** For `GET /api/tools` and `clew tools list`. No secrets. */
+export function describeToolbox({ registry, mcp, notes }: Toolbox): JsonObject {
+  return { tools: describeTools(registry).map((tool) => ({ ...tool })), servers: mcpStatus(mcp), notes }
+}
+
+/** The state of each MCP server, with the reason when it is not available and the tools that are not offered. */
+export function mcpStatus(mcp: McpServers | undefined): readonly JsonObject[] {
+  return (mcp?.status() ?? []).map((server) => ({ ...server, skipped: server.skipped.map((tool) => ({ ...tool })) }))
 }
 
 function builtInTools(platform: Platform, { agent }: Config, { workspace }: HomePaths): readonly Tool[] {

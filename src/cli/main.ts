@@ -51,7 +51,16 @@ function createProgram(): Command {
   addTranscript(program)
   addLists(program)
   addSimulate(program)
+  addVerbose(program)
   return program
+}
+
+/** An unexpected failure of any command says that this option shows where it happened. */
+function addVerbose(command: Command): void {
+  const isKnown = command.options.some(({ long }) => long === '--verbose')
+  if (command.commands.length === 0 && !isKnown)
+    command.option('--verbose', 'show where an unexpected failure happened')
+  for (const inner of command.commands) addVerbose(inner)
 }
 
 declare const CLEW_VERSION: string | undefined

@@ -46,6 +46,7 @@ export interface ApiDeps {
   /** Rows of one list. */
   readonly maxList: number
   status(): JsonObject
+  tools(): JsonObject
   channel(name: string): Channel | undefined
 }
 
@@ -54,12 +55,13 @@ const STUCK_AFTER_MS = 30_000
 
 /** The JSON API, for the HTTP side and for commands that work on a stopped gateway's files. */
 export function createGatewayApi(deps: ApiDeps): GatewayApi {
-  const { storage, providers, agent, gateway, maxList, status, channel } = deps
+  const { storage, providers, agent, gateway, maxList, status, tools, channel } = deps
   const { directory, control, transcripts, sessionsFile } = storage
   return {
     isOpen: () => gateway.isOpen,
     isStuck: () => gateway.activity().longestWaitMs > STUCK_AFTER_MS,
     status,
+    tools,
     async list(query, caller) {
       const limit = Math.min(query.limit ?? 50, maxList)
       const { prefix, cursor } = query

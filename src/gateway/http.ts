@@ -18,6 +18,8 @@ export interface GatewayApi {
   /** Messages have been waiting for a free turn for long: something behind the gateway hangs. */
   isStuck(): boolean
   status(): JsonObject
+  /** What the model is offered, and the servers some of it comes from. */
+  tools(): JsonObject
   /** A caller gets to see what it may; without one it is the operator. */
   list(query: ListQuery, caller?: Caller): Promise<JsonObject>
   /** One row of the list as it is now; undefined when there is none. */
@@ -121,6 +123,7 @@ function createRoutes({ api, metrics, now }: HttpParts): readonly Route[] {
       answer: async () => plain(metrics.expose(), METRICS_CONTENT_TYPE),
     },
     { method: 'GET', path: /^\/api\/status$/u, needs: 'admin', answer: async () => json(api.status()) },
+    { method: 'GET', path: /^\/api\/tools$/u, needs: 'admin', answer: async () => json(api.tools()) },
     {
       method: 'GET',
       path: /^\/api\/sessions$/u,

@@ -1,3 +1,4 @@
+import { describeLoadFailure } from '../base/load-failure.ts'
 import { isRecord } from '../base/json.ts'
 import type { Modules } from '../base/modules.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -35,7 +36,7 @@ async function importHooks(
   } catch (error) {
     throw new GatewayError(
       'HOOK_INVALID',
-      `the hook module ${path} could not be loaded`,
+      `the hook module ${path} could not be loaded: ${describeLoadFailure(error)}`,
       { source: path },
       { cause: error },
     )

@@ -1,22 +1,26 @@
 import { createRequire } from 'node:module'
 import type * as AjvModule from 'ajv'
-import type { ErrorObject, Options, ValidateFunction } from 'ajv'
+import type { Options, ValidateFunction } from 'ajv'
 import type * as Ajv2020Module from 'ajv/dist/2020.js'
+import { jsonExcess } from '../base/foreign-json.ts'
 import { isRecord, type JsonObject } from '../base/json.ts'
-import { withoutPatterns } from './untrusted-schema.ts'
+import { checkWithinBudget, danglingReference, type SchemaProblem } from './budgeted-check.ts'
 
 /** Undefined when the arguments are valid, else a sentence that tells the model what to change. */
 export type CheckArguments = (callArguments: JsonObject) => string | undefined
 
 export interface CompileOptions {
-  /** The schema came from another program: its regular expressions are not run, its size is bounded. */
+  /** The schema came from another program: its size is bounded, it is walked within a budget and never compiled. */
   readonly untrusted?: boolean
   /** Compile when it is used first. For schemas known to compile: a start must not pay for tools that nobody calls. */
   readonly late?: boolean
 }
 
 const MAX_NAMED_PROBLEMS = 5
-const MAX_SCHEMA_CHARS = 256 * 1024
+const MAX_SCHEMA_CHARS = 64 * 1024
+const MAX_SCHEMA_DEPTH = 64
+/** Of the arguments for a tool of another program. */
+const MAX_ARGUMENT_CHARS = 1024 * 1024
 
 const OPTIONS: Options = {
   allErrors: true,
@@ -25,18 +29,36 @@ const OPTIONS: Options = {
   logger: false,
 }
 
-/** Throws when the schema cannot be used: not an object schema, not compilable, too large. */
+/** Throws when the schema cannot be used: not an object schema, not valid, too large. */
 export function compileArguments(schema: JsonObject, options: CompileOptions = {}): CheckArguments {
   if (schema['type'] !== 'object') throw new Error('the schema does not describe an object')
-  if (options.untrusted === true && JSON.stringify(schema).length > MAX_SCHEMA_CHARS) {
-    throw new Error(`the schema is longer than ${MAX_SCHEMA_CHARS} characters`)
-  }
-  const checked = options.untrusted === true ? withoutPatterns(schema) : schema
-  let validate = options.late === true ? undefined : compile(checked)
+  if (options.untrusted === true) return untrustedCheck(schema)
+  let validate = options.late === true ? undefined : compile(schema)
   return (callArguments) => {
-    validate ??= compile(checked)
+    validate ??= compile(schema)
     if (isValid(validate, callArguments)) return undefined
     return describeProblems(validate.errors ?? [], schema)
+  }
+}
+
+/** Model APIs refuse a request with an invalid schema in it, so one is found out before it is offered. */
+function untrustedCheck(schema: JsonObject): CheckArguments {
+  const text = JSON.stringify(schema)
+  if (text.length > MAX_SCHEMA_CHARS) throw new Error(`the schema is longer than ${MAX_SCHEMA_CHARS} characters`)
+  if (jsonExcess(text, { maxDepth: MAX_SCHEMA_DEPTH, maxMarks: MAX_SCHEMA_CHARS }) !== undefined)
+    throw new Error('the schema is nested too deeply')
+  checkDialect(schema)
+  const dangling = danglingReference(schema)
+  if (dangling !== undefined) throw new Error(`can't resolve reference ${dangling.slice(0, 100)}`)
+  if (checkWithinBudget(schema, {}) === 'undecided') throw new Error('its references lead in circles or multiply')
+  return (callArguments) => {
+    const { length } = JSON.stringify(callArguments)
+    if (length > MAX_ARGUMENT_CHARS)
+      return `The arguments are too long: ${length} characters of JSON, at most ${MAX_ARGUMENT_CHARS} are taken.`
+    const problems = checkWithinBudget(schema, callArguments)
+    // The server that wrote the schema checks its arguments itself: what was not decided here is decided there.
+    if (problems === 'undecided' || problems.length === 0) return undefined
+    return describeProblems(problems, schema)
   }
 }
 
@@ -63,13 +85,19 @@ function compilers(): Compilers {
 
 /** An instance for each: schemas may share an `$id`, and one that fails to compile leaves its instance in disorder. */
 function compile(schema: JsonObject): ValidateFunction {
-  const { $schema: dialect, ...body } = schema
-  const isDraft07 = typeof dialect === 'string' && dialect.includes('draft-07')
-  const { Ajv, Ajv2020, draft07, draft2020 } = compilers()
-  const checker = isDraft07 ? draft07 : draft2020
-  if (checker.validateSchema(body) !== true) throw new Error(`the schema is invalid: ${checker.errorsText()}`)
+  const { body, isDraft07 } = checkDialect(schema)
+  const { Ajv, Ajv2020 } = compilers()
   const options = { ...OPTIONS, meta: false, validateSchema: false }
   return (isDraft07 ? new Ajv(options) : new Ajv2020(options)).compile(body)
+}
+
+function checkDialect(schema: JsonObject): { readonly body: JsonObject; readonly isDraft07: boolean } {
+  const { $schema: dialect, ...body } = schema
+  const isDraft07 = typeof dialect === 'string' && dialect.includes('draft-07')
+  const { draft07, draft2020 } = compilers()
+  const checker = isDraft07 ? draft07 : draft2020
+  if (checker.validateSchema(body) !== true) throw new Error(`the schema is invalid: ${checker.errorsText()}`)
+  return { body, isDraft07 }
 }
 
 /** A schema that refers to itself without end, or arguments nested too deep, exhaust the stack: that is not valid. */
@@ -83,7 +111,7 @@ function isValid(validate: ValidateFunction, callArguments: JsonObject): boolean
   }
 }
 
-function describeProblems(errors: readonly ErrorObject[], schema: JsonObject): string {
+function describeProblems(errors: readonly SchemaProblem[], schema: JsonObject): string {
   const problems = [...new Set(errors.map(describeProblem))]
   const named = problems.slice(0, MAX_NAMED_PROBLEMS).join('; ') || 'they are nested too deeply'
   const more = problems.length > MAX_NAMED_PROBLEMS ? `; and ${problems.length - MAX_NAMED_PROBLEMS} more` : ''
@@ -92,9 +120,9 @@ function describeProblems(errors: readonly ErrorObject[], schema: JsonObject): s
   return `The arguments are not valid: ${named}${more}.${known}`
 }
 
-function describeProblem(error: ErrorObject): string {
+function describeProblem(error: SchemaProblem): string {
   const where = error.instancePath === '' ? '' : `"${error.instancePath.slice(1).replaceAll('/', '.')}" `
-  const params: Record<string, unknown> = error.params
+  const { params } = error
   switch (error.keyword) {
     case 'required':
       return `${where}is missing "${String(params['missingProperty'])}"`.trimStart()

@@ -15,6 +15,11 @@ const echo = {
   inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
 }
 
+if (behaviour === 'exits-with-words') {
+  process.stderr.write(`starting\nMISSING TOKEN: set FOO, not ${process.env.SECRET_KEY}\n`)
+  process.exit(3)
+}
+
 const LISTS = {
   lies: [
     echo,
@@ -31,6 +36,8 @@ const LISTS = {
     echo,
     { inputSchema: { type: 'object' } },
     42,
+    { ...echo, name: 'only-as-task', execution: { taskSupport: 'required' } },
+    { ...echo, name: 'perhaps-as-task', execution: { taskSupport: 'optional' } },
   ],
   'many-tools': Array.from({ length: 5000 }, (_, i) => ({ ...echo, name: `tool-${i}` })),
 }
@@ -55,6 +62,8 @@ function call(id, { name, arguments: args }) {
       }
       return chatter()
     }
+    case 'deep-answer':
+      return process.stdout.write(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${'['.repeat(1_000_000)}\n`)
     case 'huge-answer':
       return answer(id, { content: [{ type: 'text', text: 'y'.repeat(2_000_000) }] })
     case 'nonsense-answer':

@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline'
+import { errnoOf } from '../../base/files.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { nodeFiles } from '../../platform/node-files.ts'
 import { nodeHttpServers } from '../../platform/node-http-server.ts'
@@ -26,12 +27,26 @@ export async function simulateProvider(name: string, { port, key }: ProviderOpti
   }
   const write = (line: string): void => printLines([line])
   const given = { ...(port === undefined ? {} : { port }), ...(key === undefined ? {} : { apiKey: key }) }
-  await runProviderSimulator({ name, ...ports, ...given, write }, stopSignal())
+  await onFreePort(port, () => runProviderSimulator({ name, ...ports, ...given, write }, stopSignal()))
 }
 
 /** Two sockets with one uid see each other's frames. */
 export async function simulateHub(port: number): Promise<void> {
-  await runHub({ ...ports, host: '127.0.0.1', port, write: (line) => printLines([line]) }, stopSignal())
+  const write = (line: string): void => printLines([line])
+  await onFreePort(port, () => runHub({ ...ports, host: '127.0.0.1', port, write }, stopSignal()))
+}
+
+async function onFreePort(port: number | undefined, run: () => Promise<void>): Promise<void> {
+  try {
+    await run()
+  } catch (error) {
+    if (errnoOf(error) !== 'EADDRINUSE') throw error
+    throw new GatewayError(
+      'PORT_IN_USE',
+      `port ${port} of 127.0.0.1 is in use; choose another one with --port, or --port 0 for a free one`,
+      { port: port ?? 0 },
+    )
+  }
 }
 
 export interface XiaoyiOptions {

@@ -25,8 +25,8 @@ export interface McpConnection {
   /** As the server sent them, unchecked. */
   listTools(maxTools: number, signal: AbortSignal): Promise<readonly unknown[]>
   callTool(name: string, callArguments: JsonObject, signal: AbortSignal): Promise<McpAnswer>
-  /** Settles when the connection is over, whoever ended it. */
-  readonly closed: Promise<void>
+  /** Settles when the connection is over, with the reason when it was the other side's. Not redacted. */
+  readonly closed: Promise<string | undefined>
   close(): Promise<void>
 }
 
@@ -66,10 +66,10 @@ export async function connectMcp(
       versionNegotiation: { mode: 'url' in config ? 'auto' : 'legacy' },
     },
   )
-  const closed = deferred()
+  const closed = deferred<string | undefined>()
   let problem: Error | undefined
   Object.assign(client, {
-    onclose: () => closed.resolve(),
+    onclose: () => closed.resolve(transport instanceof StdioTransport ? transport.endReason : undefined),
     onerror: (error: Error) => {
       problem ??= error
     },
@@ -90,7 +90,7 @@ export async function connectMcp(
     close: async () => {
       if (transport instanceof sdk.StreamableHTTPClientTransport) await endSession(transport, ports.clock)
       await client.close().catch(() => undefined)
-      closed.resolve()
+      closed.resolve(undefined)
     },
     listTools: (maxTools, listSignal) => listAll(client, maxTools, timeoutMs, listSignal),
     callTool: async (name, callArguments, callSignal) => {

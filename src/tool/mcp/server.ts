@@ -4,10 +4,11 @@ import { deferred, type Deferred } from '../../base/deferred.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
+import { runSlices } from '../../base/slices.ts'
 import type { RegisteredTool } from '../registry.ts'
 import { errorResult } from '../results.ts'
 import { safeErrorText } from '../safe-error-text.ts'
-import type { ToolResult } from '../tool.ts'
+import type { Tool, ToolResult } from '../tool.ts'
 import { MCP_DEFAULTS, type McpServerConfig, secretsOf } from './config.ts'
 import { connectMcp, type McpConnection, type McpPorts } from './connection.ts'
 import { toToolResult } from './to-result.ts'
@@ -23,11 +24,13 @@ export interface McpServerParts extends McpPorts {
 export interface McpServerStatus {
   readonly server: string
   readonly state: 'starting' | 'ready' | 'waiting' | 'closed'
+  /** How many the model is offered. */
   readonly tools: number
   readonly skipped: readonly SkippedTool[]
   /** Attempts since it last ran well. */
   readonly failures: number
-  readonly problem?: string
+  /** Why it is not available. */
+  readonly reason?: string
 }
 
 const RESTART = { firstMs: MCP_DEFAULTS.firstRestartMs, maxMs: MCP_DEFAULTS.maxRestartMs, jitter: 0.25 }
@@ -77,7 +80,7 @@ export class McpServer {
       tools: this.#offered.tools.length,
       skipped: this.#offered.skipped,
       failures: this.#failures,
-      ...(this.#problem !== undefined && { problem: this.#problem }),
+      ...(this.#problem !== undefined && { reason: this.#problem }),
     }
   }
 
@@ -124,8 +127,8 @@ export class McpServer {
       this.#state = 'ready'
       this.#problem = undefined
       attempt.resolve(true)
-      await this.#endOf(connection)
-      this.#problem = 'the connection ended'
+      const reason = await this.#endOf(connection)
+      this.#problem = reason === undefined ? 'the connection ended' : this.#safe(new Error(reason))
     } catch (error) {
       this.#problem = this.#safe(error)
     } finally {
@@ -139,15 +142,20 @@ export class McpServer {
       )
     }
     if (!this.#stop.signal.aborted) {
-      this.#parts.log.warn('an MCP server is not available', { server: this.name, failures: this.#failures + 1 })
+      const reason = this.#problem ?? 'unknown'
+      this.#parts.log.warn('an MCP server is not available', {
+        server: this.name,
+        failures: this.#failures + 1,
+        reason,
+      })
     }
   }
 
-  async #endOf(connection: McpConnection): Promise<void> {
-    const stopped = new Promise<void>((resolve) =>
-      this.#stop.signal.addEventListener('abort', () => resolve(), { once: true }),
+  async #endOf(connection: McpConnection): Promise<string | undefined> {
+    const stopped = new Promise<undefined>((resolve) =>
+      this.#stop.signal.addEventListener('abort', () => resolve(undefined), { once: true }),
     )
-    await Promise.race([connection.closed, stopped])
+    return Promise.race([connection.closed, stopped])
   }
 
   async #pause(): Promise<void> {
@@ -162,12 +170,25 @@ export class McpServer {
     const definitions = await within(this.#parts.clock, timeoutMs, this.#stop.signal, (signal) =>
       connection.listTools(maxTools, signal),
     )
-    this.#offered = toTools(
-      this.name,
-      this.#config,
-      definitions,
-      (tool) => (call, signal) => this.#call(tool, call.arguments, signal),
+    const call =
+      (tool: string): Tool['run'] =>
+      ({ arguments: given }, signal) =>
+        this.#call(tool, given, signal)
+    this.#offered = await runSlices(toTools(this.name, this.#config, definitions, call), () =>
+      sleep(this.#parts.clock, 0, this.#stop.signal),
     )
+    this.#reportSkipped()
+  }
+
+  #reportSkipped(): void {
+    const { skipped } = this.#offered
+    if (skipped.length === 0) return
+    const named = skipped.slice(0, 10).map(({ tool, problem }) => `${tool}: ${problem}`)
+    this.#parts.log.warn('some tools of an MCP server are not offered', {
+      server: this.name,
+      skipped: skipped.length,
+      reasons: named,
+    })
   }
 
   /** One at a time, and once more when something changed meanwhile: a server may announce changes as often as it likes. */

@@ -1,6 +1,6 @@
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { type Clock, sleep } from '../../base/clock.ts'
-import type { CommandLine, Commands, RunningCommand } from '../../base/commands.ts'
+import type { CommandEnd, CommandLine, Commands, RunningCommand } from '../../base/commands.ts'
 import { jsonExcess } from '../../base/foreign-json.ts'
 import { isRecord, parseJson } from '../../base/json.ts'
 import { FloodGuard, type FloodLimits } from './flood-guard.ts'
@@ -15,10 +15,13 @@ export interface StdioTransportOptions {
 }
 
 const LEAVE_MS = 500
+/** Of what a program wrote to stderr last. */
+const STDERR_BYTES = 2_048
+const STDERR_LINES = 3
 
 /**
  * JSON messages, one per line, to and from a program of our own. Other than the SDK's transport it ends the program with
- * everything it started, bounds what it may send, and never shows its stderr, where servers print their keys.
+ * everything it started, bounds what it may send, and keeps the last of its stderr for the reason of its end.
  */
 export class StdioTransport implements Transport {
   onclose?: () => void
@@ -30,6 +33,8 @@ export class StdioTransport implements Transport {
   #pieces: Uint8Array[] = []
   #pendingBytes = 0
   #closing: Promise<void> | undefined
+  #stderr = Buffer.alloc(0)
+  #endReason: string | undefined
 
   constructor(options: StdioTransportOptions) {
     this.#options = options
@@ -39,13 +44,30 @@ export class StdioTransport implements Transport {
   async start(): Promise<void> {
     const running = this.#options.commands.start(this.#options.command, {
       onStdout: (bytes) => this.#receive(bytes),
-      onStderr: (bytes) => this.#checkFlood(bytes.length, 0),
+      onStderr: (bytes) => this.#takeStderr(bytes),
     })
     this.#running = running
     void running.ended.then((end) => {
-      if (end.kind === 'failed') this.onerror?.(new Error(describeFailure(end.errno)))
+      if (this.#closing === undefined) this.#endBecause(describeEnd(end))
       void this.close()
     })
+  }
+
+  /** Why it is over, when that was not our wish: with what the program said last. Not redacted. */
+  get endReason(): string | undefined {
+    if (this.#endReason === undefined) return undefined
+    const said = lastLines(this.#stderr.toString('utf8'))
+    return said === '' ? this.#endReason : `${this.#endReason}; it said: ${said}`
+  }
+
+  #endBecause(reason: string): void {
+    this.#endReason ??= reason
+    this.onerror?.(new Error(this.endReason))
+  }
+
+  #takeStderr(bytes: Uint8Array): void {
+    this.#stderr = Buffer.concat([this.#stderr, bytes]).subarray(-STDERR_BYTES)
+    this.#checkFlood(bytes.length, 0)
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
@@ -112,14 +134,30 @@ export class StdioTransport implements Transport {
 
   #fail(problem: string): void {
     if (this.#closing !== undefined) return
-    this.onerror?.(new Error(problem))
+    this.#endBecause(problem)
     this.#closing = this.#end(false)
   }
 }
 
-function describeFailure(errno: string): string {
-  if (errno === 'ENOENT') return 'the program, or the folder it is to run in, does not exist'
-  return `the program could not be started (${errno})`
+function describeEnd(end: CommandEnd): string {
+  switch (end.kind) {
+    case 'exited':
+      return `the program exited with code ${end.code}`
+    case 'killed':
+      return `the program was ended by ${end.signal}`
+    case 'failed':
+      return end.errno === 'ENOENT'
+        ? 'command not found, or its working directory does not exist'
+        : `the program could not be started (${end.errno})`
+  }
+}
+
+function lastLines(text: string): string {
+  const lines = text.split('\n').map((line) => line.trim())
+  return lines
+    .filter((line) => line !== '')
+    .slice(-STDERR_LINES)
+    .join(' | ')
 }
 
 function isMessage(value: unknown): value is JSONRPCMessage {

@@ -1,4 +1,5 @@
 import { isRecord, type JsonObject } from '../../base/json.ts'
+import type { Slices } from '../../base/slices.ts'
 import { capText } from '../cap-output.ts'
 import type { RegisteredTool } from '../registry.ts'
 import { safeErrorText } from '../safe-error-text.ts'
@@ -19,27 +20,38 @@ export interface SkippedTool {
 }
 
 const MAX_DESCRIPTION_CHARS = 4_000
+/** All definitions of one server: they are part of every request. */
+const MAX_SERVER_CHARS = 512 * 1024
+/** Of definitions between two stops: their check takes about 5 ms. */
+const SLICE_CHARS = 8 * 1024
 
 /** Each definition stands for itself: one that lies is left out and named, the others stay. */
-export function toTools(
+export function* toTools(
   server: string,
   config: McpServerConfig,
   definitions: readonly unknown[],
   call: (tool: string) => Tool['run'],
-): OfferedTools {
+): Slices<OfferedTools> {
   const tools = new Map<string, RegisteredTool>()
   const skipped: SkippedTool[] = []
+  let chars = 0
+  let stopAt = SLICE_CHARS
   for (const definition of definitions) {
     const name = isRecord(definition) && typeof definition['name'] === 'string' ? definition['name'] : ''
     if (config.tools !== undefined && !config.tools.includes(name)) continue
     try {
       if (!isRecord(definition) || name === '') throw new Error('it has no name')
+      chars += JSON.stringify(definition).length
+      if (chars > MAX_SERVER_CHARS) throw new Error(`the server describes its tools with too much text`)
       const tool = toTool(server, name, config, definition, call(name))
       if (tools.has(tool.tool.name)) throw new Error('the server lists it twice')
       tools.set(tool.tool.name, tool)
     } catch (error) {
       skipped.push({ tool: capText(name, 100), problem: safeErrorText(error) })
     }
+    if (chars < stopAt) continue
+    stopAt = chars + SLICE_CHARS
+    yield
   }
   return { tools: [...tools.values()], skipped }
 }
@@ -51,6 +63,7 @@ function toTool(
   definition: Record<string, unknown>,
   run: Tool['run'],
 ): RegisteredTool {
+  if (demandsTask(definition)) throw new Error('it runs only as a task, and tasks are not supported')
   const parameters = schemaOf(definition['inputSchema'])
   const hints = isRecord(definition['annotations']) ? definition['annotations'] : {}
   const isReadOnly = hints['readOnlyHint'] === true
@@ -72,6 +85,11 @@ function toTool(
       run,
     },
   }
+}
+
+/** `execution.taskSupport` of the protocol's version 2025-11-25; a plain call of such a tool always fails. */
+function demandsTask({ execution }: Record<string, unknown>): boolean {
+  return isRecord(execution) && execution['taskSupport'] === 'required'
 }
 
 /** Model APIs reject the dialect's name; a missing schema means a tool without arguments. */

@@ -35,8 +35,8 @@ describe('hook modules', () => {
 
   it.each([
     ['export const nothing = 1', 'exports no "hooks"'],
-    ['throw new Error("at load")', 'could not be loaded'],
-    ['this is not javascript', 'could not be loaded'],
+    ['throw new Error("at load")', 'could not be loaded: Error: at load'],
+    ['this is not javascript', 'could not be loaded: '],
     ['export const hooks = {}', 'exports no "hooks"'],
   ])('with %j end the start with an error', async (code, message) => {
     await writeFile(join(directory, 'bad.mjs'), code)
@@ -45,7 +45,7 @@ describe('hook modules', () => {
   })
 
   it('that are missing end the start with an error', async () => {
-    await expect(load('./gone.mjs')).rejects.toThrow('the hook module ./gone.mjs could not be loaded')
+    await expect(load('./gone.mjs')).rejects.toThrow(/the hook module .\/gone.mjs could not be loaded: .*gone.mjs/)
   })
 })
 

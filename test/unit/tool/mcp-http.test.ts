@@ -67,7 +67,7 @@ describe('an MCP server over HTTP', () => {
     try {
       await servers.settled()
       expect(servers.tools()).toEqual([])
-      return servers.status()[0]?.problem
+      return servers.status()[0]?.reason
     } finally {
       await servers.close()
       expect(servers.status()[0]?.state).toBe('closed')

@@ -13,6 +13,7 @@ import { createToolRegistry, type ToolRegistry } from '../../../src/tool/registr
 import { runTool } from '../../../src/tool/run-tool.ts'
 import type { ToolResult } from '../../../src/tool/tool.ts'
 import { ScriptedHttp } from '../../support/scripted-http.ts'
+import { recordingLog } from '../../support/xiaoyi-world.ts'
 import { aCall, never, resultText } from '../../support/tool-call.ts'
 
 const program = resolve(import.meta.dirname, '../../support/hostile-mcp-server.mjs')
@@ -21,6 +22,7 @@ describe('an MCP server over stdio', () => {
   let directory: string
   let servers: McpServers
   let registry: ToolRegistry
+  let log: string[] = []
 
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'clew-mcp-'))
@@ -43,9 +45,11 @@ describe('an MCP server over stdio', () => {
       timeout_ms: 30_000,
       ...more,
     }
+    log = []
     servers = openMcpServers(
       { s: config },
       {
+        log: recordingLog(log),
         clock: systemClock,
         commands: nodeCommands,
         http: new ScriptedHttp({}),
@@ -82,7 +86,7 @@ describe('an MCP server over stdio', () => {
 
   it('that lies about its tools costs us those tools only', async () => {
     await open('lies')
-    expect(names()).toEqual([mcpToolName('s', 'bad output'), 's__echo', 's__slow-pattern'])
+    expect(names()).toEqual([mcpToolName('s', 'bad output'), 's__echo', 's__perhaps-as-task', 's__slow-pattern'])
     expect(servers.status()[0]?.skipped.map(({ tool }) => tool)).toEqual([
       'no-schema-object',
       'not-an-object',
@@ -92,7 +96,9 @@ describe('an MCP server over stdio', () => {
       'echo',
       '',
       '',
+      'only-as-task',
     ])
+    expect(servers.status()[0]?.skipped.at(-1)?.problem).toContain('only as a task')
     expect(resultText(await call())).toBe('echo: hi')
     const [badOutput = ''] = names()
     expect((await call({ text: 'x' }, badOutput)).isError).toBe(false)
@@ -117,7 +123,7 @@ describe('an MCP server over stdio', () => {
   it('that hangs at its start does not hold up anybody', async () => {
     await open('hangs-at-start', { start_timeout_ms: 300 })
     expect(names()).toEqual([])
-    expect(servers.status()[0]).toMatchObject({ tools: 0, problem: 'there was no answer within 300 ms' })
+    expect(servers.status()[0]).toMatchObject({ tools: 0, reason: 'there was no answer within 300 ms' })
   })
 
   it.each(['exits-at-once', 'floods-at-start'])(
@@ -126,13 +132,13 @@ describe('an MCP server over stdio', () => {
       await open(behaviour)
       await until(() => servers.status()[0]?.state === 'waiting')
       expect(servers.status()[0]).toMatchObject({ state: 'waiting', tools: 0, failures: 1 })
-      expect(servers.status()[0]?.problem).toBeDefined()
+      expect(servers.status()[0]?.reason).toBeDefined()
     },
   )
 
   it('that cannot be started says so in its status', async () => {
     await open('good', { command: '/no/such/program' })
-    expect(servers.status()[0]?.problem).toBe('the program, or the folder it is to run in, does not exist')
+    expect(servers.status()[0]?.reason).toBe('command not found, or its working directory does not exist')
   })
 
   it('finds the workspace made for it, but not a folder of its own that is missing', async () => {
@@ -140,7 +146,25 @@ describe('an MCP server over stdio', () => {
     expect(servers.status()[0]?.state).toBe('ready')
     await servers.close()
     await open('good', { cwd: join(directory, 'typo') })
-    expect(servers.status()[0]?.problem).toContain('does not exist')
+    expect(servers.status()[0]?.reason).toContain('does not exist')
+  })
+
+  it('that ends by itself gives its code and its last words, without the keys it was given', async () => {
+    await open('exits-with-words', { env: { SECRET_KEY: 'k-123456789' } } as never)
+    const reason = servers.status()[0]?.reason
+    expect(reason).toContain('the program exited with code 3; it said: starting | MISSING TOKEN: ')
+    expect(reason).not.toContain('k-123456789')
+    expect(log.join('\n')).toContain('the program exited with code 3')
+    expect(log.join('\n')).not.toContain('k-123456789')
+  })
+
+  it('whose answer is nested without end is not parsed', async () => {
+    await open('deep-answer')
+    const result = await call()
+    expect(result.isError).toBe(true)
+    expect(resultText(result)).toContain('did not answer')
+    await until(() => servers.status()[0]?.state !== 'ready')
+    expect(servers.status()[0]?.reason).toContain('nested too deep')
   })
 
   it('that hangs in a call ends the call, not the turn', async () => {

@@ -71,10 +71,9 @@ describe('schemas of other programs', () => {
     expect(() => compileArguments(dangling, { untrusted: true })).toThrow("can't resolve reference")
   })
 
-  it('that refer to themselves without end are refused, or refuse every call, but never end the program', () => {
+  it('that refer to themselves without end are refused', () => {
     const circle = { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } }
-    expect(() => compileArguments({ type: 'object', ...circle }, { untrusted: true })).toThrow(RangeError)
-    const check = compileArguments({ type: 'object', allOf: [{ $ref: '#' }] }, { untrusted: true })
-    expect(check({})).toContain('not valid')
+    expect(() => compileArguments({ type: 'object', ...circle }, { untrusted: true })).toThrow('circles')
+    expect(() => compileArguments({ type: 'object', allOf: [{ $ref: '#' }] }, { untrusted: true })).toThrow('circles')
   })
 })
