@@ -18,6 +18,7 @@ import { MediaExpiry } from '../media/expiry.ts'
 import { converse } from '../session/converse.ts'
 import type { TurnLimits } from '../session/turn-slots.ts'
 import type { TurnModel } from '../turn/parts.ts'
+import { recordPoisoned } from '../session/poisoned.ts'
 import { openAgent, type Agent } from './agent.ts'
 import { createDashboard, type Dashboard } from './dashboard.ts'
 import type { HomePaths } from './home.ts'
@@ -203,6 +204,7 @@ function createGateway(
       turns: turnLimits(config.limits),
       list: config.limits.list,
       sessions: config.limits.sessions,
+      messageAttempts: config.limits.message_attempts,
     },
     queueMode: config.queue.mode,
     metrics: gatewayMetrics,
@@ -221,6 +223,7 @@ function createGateway(
       }),
     providerOf: (key) => firstModel(key).provider.name,
     modelOf: (key) => firstModel(key).name,
+    recordPoisoned: (message, reason) => recordPoisoned(message, reason, { clock, directory, transcripts }),
     commands: createSessionCommands({
       journal,
       directory,

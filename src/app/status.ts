@@ -35,6 +35,7 @@ export function createStatus(deps: StatusDeps): () => JsonObject {
     sessions: storage.directory.size,
     activity: { ...gateway.activity() },
     replies: storage.delivery.counts(),
+    poisoned: storage.delivery.poisoned().map((one) => ({ ...one })),
     channels: Object.fromEntries([...channels].map(([name, channel]) => [name, channel.status()])),
     providers: providerStatus(agent, gateway),
     learnedWindows: storage.windows.list().map((learned) => ({ ...learned })),

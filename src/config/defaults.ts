@@ -55,6 +55,7 @@ export const DEFAULTS = {
     connections: 2_000,
     queued_per_session: 100,
     queued_total: 10_000,
+    message_attempts: 2,
     concurrent_turns: 64,
     reply_buffer_bytes: MIB,
     body_bytes: MIB,

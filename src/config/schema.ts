@@ -181,6 +181,11 @@ const limits = section('Upper bounds. Reaching one is answered with an error cod
   connections: count('Open WebSocket connections.', l.connections),
   queued_per_session: count('Messages of one session waiting for their turn.', l.queued_per_session),
   queued_total: count('Messages waiting in all sessions.', l.queued_total),
+  message_attempts: count(
+    'Starts of the gateway that may end unforeseen in one message before it is answered with an error; 0: any number.',
+    l.message_attempts,
+    0,
+  ),
   concurrent_turns: count('Turns running at the same time.', l.concurrent_turns),
   concurrent_turns_per_provider: whole(
     'Of these, turns that one provider is to answer: one that hangs holds no more. Three quarters of `concurrent_turns` when not set.',

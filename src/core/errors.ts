@@ -21,6 +21,7 @@ export const ERRORS = {
   UNAUTHORIZED: { kind: 'caller', retry: 'never' },
   FORBIDDEN: { kind: 'caller', retry: 'never' },
   ORIGIN_REFUSED: { kind: 'caller', retry: 'never' },
+  MESSAGE_POISONED: { kind: 'defect', retry: 'never' },
   BUDGET_REACHED: { kind: 'caller', retry: 'later' },
   // our own disk
   STORAGE_FAILED: { kind: 'storage', retry: 'later' },

@@ -16,6 +16,7 @@ import { answerCommand, isImmediate, type CommandParts } from './command-answers
 import type { Delivery } from './delivery.ts'
 import { describeCause } from './describe-cause.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
+import { POISONED, type Resumption, type Verdict } from './resumption.ts'
 
 /** What a new message does while its session's turn runs: wait, join it before its next round, or end it. */
 export type QueueMode = 'queue' | 'steer' | 'interrupt'
@@ -39,6 +40,9 @@ export interface ConversationsParts {
   /** The provider and the model (`provider/model`) that are to answer first. */
   providerOf(key: SessionKey): string
   modelOf(key: SessionKey): string
+  readonly resumption: Resumption
+  /** Keeps a message in its transcript that is not tried again. */
+  recordPoisoned(message: AcceptedMessage, reason: string): Promise<void>
   /** What happens in a turn, for the channel of its message. */
   show(event: SessionEvent, message: AcceptedMessage): void
   /** After every durable change of the session index. */
@@ -218,12 +222,16 @@ export class Conversations {
     tellAnswer: (content: ReplyContent) => void,
     signal: AbortSignal,
   ): Promise<ReplyContent | undefined> {
-    const { clock, converse, delivery, metrics, queueMode, show } = this.#parts
+    const { clock, converse, delivery, metrics, queueMode, resumption, show } = this.#parts
     let content: ReplyContent | undefined
     const startedAt = clock.monotonic()
+    let leave = (): void => undefined
     this.#runningTurns++
     try {
+      const entry = await resumption.enter(message.run, signal)
+      leave = entry.leave
       if (!(await this.#ensureRow(message, signal))) return (content = NO_CONVERSATION)
+      if (entry.verdict !== 'converse') return (content = await this.#refusePoisoned(message, entry.verdict))
       content = await converse(message, {
         signal,
         tellAnswer,
@@ -237,10 +245,22 @@ export class Conversations {
     } catch (thrown) {
       content = this.#contentOfFailure(thrown, message, signal)
     } finally {
+      leave()
       this.#runningTurns--
       metrics.turnEnded(content?.kind ?? 'interrupted', (clock.monotonic() - startedAt) / 1000)
     }
     return content
+  }
+
+  async #refusePoisoned(message: AcceptedMessage, verdict: Verdict): Promise<ReplyContent> {
+    const { log, recordPoisoned } = this.#parts
+    log.error('a message that ended the gateway again and again is not tried any more', {
+      session: message.key,
+      run: message.run,
+      code: POISONED.code,
+    })
+    if (verdict === 'record') await recordPoisoned(message, `${POISONED.code}: ${POISONED.message}`)
+    return POISONED
   }
 
   /** A message accepted while its session was being deleted begins a new one; a command begins none. */

@@ -31,11 +31,17 @@ type DeliveryRecord =
   | { readonly do: 'answer'; readonly run: RunId; readonly seq: number; readonly content: ReplyContent }
   | { readonly do: 'state'; readonly run: RunId; readonly state: DeliveryState }
   | { readonly do: 'reset-done'; readonly run: RunId }
+  /** A start that has messages to resume, with how often each ended an earlier one. */
+  | { readonly do: 'life-began'; readonly deaths: readonly (readonly [RunId, number])[] }
+  | { readonly do: 'resumed'; readonly run: RunId }
+  /** The end of a start, as foreseen. */
+  | { readonly do: 'life-ended' }
   | { readonly do: 'forget'; readonly runs: readonly RunId[] }
   | { readonly do: 'seq'; readonly account: string; readonly upTo: number }
   /** Only in snapshots: everything about one run at once, and where forgotten accounts count on. */
   | { readonly do: 'run'; readonly run: Run }
   | { readonly do: 'seq-floor'; readonly upTo: number }
+  | { readonly do: 'life'; readonly isLiving: boolean }
 
 export interface DeliveryParts {
   readonly clock: Clock
@@ -66,6 +72,8 @@ export class Delivery implements JournalTopic {
   readonly #accepting = new Map<string, Promise<RunId>>()
   readonly #attempts: Attempts
   #journal: Journal | undefined
+  /** Something was begun since the last foreseen end. */
+  #isLiving = false
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts
@@ -94,6 +102,7 @@ export class Delivery implements JournalTopic {
     switch (record.do) {
       case 'accept': {
         const { message, fingerprint } = record
+        this.#isLiving = true
         // Applied again over a snapshot that already knows the answer, it must not open the message once more.
         if (this.#runs.get(message.run) !== undefined) return
         return this.#runs.put({ message, fingerprint, state: 'open', seq: 0, content: undefined })
@@ -109,6 +118,19 @@ export class Delivery implements JournalTopic {
         }))
       case 'state':
         return this.#runs.change(record.run, (run) => ({ ...run, state: record.state }))
+      case 'life-began':
+        this.#isLiving = true
+        return record.deaths.forEach(([run, deaths]) =>
+          this.#runs.change(run, (one) => ({ ...one, deaths, isIdle: true })),
+        )
+      case 'resumed':
+        return this.#runs.change(record.run, (run) => ({ ...run, isIdle: false }))
+      case 'life-ended':
+        this.#isLiving = false
+        return
+      case 'life':
+        this.#isLiving = record.isLiving
+        return
       case 'reset-done':
         return this.#runs.change(record.run, (run) => ({ ...run, resetDone: true }))
       case 'forget':
@@ -127,8 +149,47 @@ export class Delivery implements JournalTopic {
 
   *snapshot(): Iterable<DeliveryRecord> {
     yield { do: 'seq-floor', upTo: this.#sequences.floor }
+    yield { do: 'life', isLiving: this.#isLiving }
     for (const [account, upTo] of [...this.#sequences.reservations()]) yield { do: 'seq', account, upTo }
     for (const run of [...this.#runs.values()]) yield { do: 'run', run }
+  }
+
+  /**
+   * Call once, before anything is resumed. When the start before this one ended unforeseen, that counts against what it may
+   * have been working on: of each session the oldest open message, unless it was still to be resumed. Resolves with those
+   * that have ended starts, once that is durable.
+   */
+  async beginLife(): Promise<readonly { readonly run: RunId; readonly deaths: number }[]> {
+    const blamed = this.#isLiving ? new Set(this.#oldestOpen().filter((run) => run.isIdle !== true)) : new Set<Run>()
+    const suspects = [...this.#runs.values()].flatMap((run) => {
+      const deaths = (run.deaths ?? 0) + (blamed.has(run) ? 1 : 0)
+      return run.state === 'open' && deaths > 0 ? [{ run: run.message.run, deaths }] : []
+    })
+    const deaths = suspects.map((one) => [one.run, one.deaths] as const)
+    // A disk that is full must not keep a gateway from starting; then this start is not counted.
+    if (this.#runs.open > 0) await this.#commit([{ do: 'life-began', deaths }]).catch(() => undefined)
+    return suspects
+  }
+
+  /** To be durable before a message that has ended starts begins again, if the disk has room for it. */
+  resumed(run: RunId): Promise<void> {
+    return this.#commit([{ do: 'resumed', run }]).catch(() => undefined)
+  }
+
+  /** Answered with an error because they ended starts; as long as they are remembered. */
+  poisoned(): readonly { readonly run: RunId; readonly session: SessionKey; readonly deaths: number }[] {
+    return [...this.#runs.values()].flatMap(({ message, content, deaths = 0 }) =>
+      content?.kind === 'error' && content.code === 'MESSAGE_POISONED'
+        ? [{ run: message.run, session: message.key, deaths }]
+        : [],
+    )
+  }
+
+  #oldestOpen(): readonly Run[] {
+    const oldest = new Map<SessionKey, Run>()
+    for (const run of this.#runs.values())
+      if (run.state === 'open' && !oldest.has(run.message.key)) oldest.set(run.message.key, run)
+    return [...oldest.values()]
   }
 
   /** Messages without an answer, oldest first: what a restart has to run. */
@@ -274,8 +335,10 @@ export class Delivery implements JournalTopic {
     return answered.length === 0 ? [] : [toJournal({ do: 'forget', runs: answered.map(({ message }) => message.run) })]
   }
 
-  close(): Promise<void> {
-    return this.#attempts.close()
+  async close(): Promise<void> {
+    await this.#attempts.close()
+    // Without it the next start takes this one for one that ended unforeseen: a message may be tried once less.
+    if (this.#isLiving) await this.#commit([{ do: 'life-ended' }]).catch(() => undefined)
   }
 
   #commit(records: readonly DeliveryRecord[], alongside: readonly JournalRecord[] = []): Promise<void> {

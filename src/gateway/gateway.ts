@@ -20,9 +20,10 @@ import { isImmediate, type CommandParts } from './command-answers.ts'
 import { Conversations, type ConversationsParts, type QueueMode } from './conversations.ts'
 import type { Delivery } from './delivery.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
+import { Resumption, type ResumptionLimits } from './resumption.ts'
 import type { Destination } from './run-table.ts'
 
-export interface GatewayLimits extends QueueLimits {
+export interface GatewayLimits extends QueueLimits, ResumptionLimits {
   readonly turns: TurnLimits
   /** Rows of one list. */
   readonly list: number
@@ -45,6 +46,7 @@ export interface GatewayParts {
   readonly converse: ConversationsParts['converse']
   readonly providerOf: ConversationsParts['providerOf']
   readonly modelOf: ConversationsParts['modelOf']
+  readonly recordPoisoned: ConversationsParts['recordPoisoned']
   readonly commands: CommandParts
   /** After every durable change of the session index. */
   onIndexChanged(): void
@@ -68,6 +70,7 @@ export class Gateway implements Intake {
   readonly #parts: GatewayParts
   readonly #channels = new Map<string, Channel>()
   readonly #conversations: Conversations
+  readonly #resumption: Resumption
   readonly #admission: Admission
   readonly #arrivals = new ArrivalOrder()
   readonly #claims: Claims
@@ -75,11 +78,13 @@ export class Gateway implements Intake {
 
   constructor(parts: GatewayParts) {
     this.#parts = parts
-    const { limits, directory, ids, route } = parts
+    const { limits, directory, ids, route, clock, delivery } = parts
+    this.#resumption = new Resumption({ clock, delivery, messageAttempts: limits.messageAttempts })
     this.#claims = new Claims({ directory, ids, route, maxSessions: limits.sessions })
     this.#conversations = new Conversations({
       ...parts,
       turnLimits: limits.turns,
+      resumption: this.#resumption,
       show: (event, message) => {
         this.#channels.get(message.channel)?.observe(event, message)
         parts.watch?.observe(event, message)
@@ -98,7 +103,7 @@ export class Gateway implements Intake {
   /** Recovery comes before intake: what was accepted before the last stop is in its queue before anything new can arrive. */
   async open(channels: readonly Channel[]): Promise<void> {
     for (const channel of channels) this.#channels.set(channel.name, channel)
-    const unfinished = this.#parts.delivery.openMessages()
+    const unfinished = await this.#resumption.begin()
     if (unfinished.length > 0)
       this.#parts.log.info('resuming messages accepted before the last stop', { messages: unfinished.length })
     for (const message of unfinished) this.#conversations.dispatch(message)

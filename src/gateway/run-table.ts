@@ -16,6 +16,10 @@ export interface Run {
   readonly content: ReplyContent | undefined
   /** The session was already reset for this message (`/new text`): a restart must not do it again. */
   readonly resetDone?: boolean
+  /** Starts that ended unforeseen while it was worked on. */
+  readonly deaths?: number
+  /** It is to be resumed, and this start has not begun to. */
+  readonly isIdle?: boolean
 }
 
 export interface DeliveryLimits {

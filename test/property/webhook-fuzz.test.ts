@@ -27,6 +27,7 @@ it(
           queuedTotal: 500,
           list: 1_000,
           sessions: 100_000,
+          messageAttempts: 2,
           turns: { total: 64, perProvider: 64, perAccount: 64 },
         },
       })

@@ -30,12 +30,14 @@ export interface CoreOptions {
     readonly turns: TurnLimits
     readonly list: number
     readonly sessions: number
+    readonly messageAttempts: number
   }
   /** How long a message is worked on. */
   readonly workMs?: (message: AcceptedMessage) => number
   /** As a channel that takes messages before all the others are up. */
   readonly duringStart?: (intake: Intake) => Promise<void>
   readonly onTurn?: (message: AcceptedMessage, what: 'start' | 'end') => void
+  readonly onPoisoned?: (message: AcceptedMessage) => void
 }
 
 /** Channel, queue, delivery and journal as they are, with an agent that only waits: thousands of runs in a test. */
@@ -118,6 +120,7 @@ export class GatewayCore {
         queuedTotal: 10_000,
         list: 10_000,
         sessions: 100_000,
+        messageAttempts: 2,
         turns: { total: 4, perProvider: 4, perAccount: 4 },
       },
       queueMode: options.queueMode ?? 'queue',
@@ -136,6 +139,7 @@ export class GatewayCore {
           onTurn?.(message, 'end')
         }
       },
+      recordPoisoned: async (message) => options.onPoisoned?.(message),
       commands: { phrases: async () => phrasesIn('en'), status: async () => 'fine', model: async () => 'none' },
       onIndexChanged: () => undefined,
     })

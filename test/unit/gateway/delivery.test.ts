@@ -148,6 +148,7 @@ describe('a message sent again', () => {
         queuedTotal: 1,
         list: 10,
         sessions: 100_000,
+        messageAttempts: 2,
         turns: { total: 1, perProvider: 1, perAccount: 1 },
       },
       workMs: () => 1_000,

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { CoreClient, GatewayCore } from '../../support/gateway-core.ts'
@@ -86,4 +86,91 @@ it('a message that arrives while channels are still starting is not forgotten', 
   await clock.advance(1_000)
   expect(client.terminal()).toMatchObject([{ type: 'complete', messageId: 'early' }])
   await core.close()
+})
+
+describe('a message that ends the gateway', () => {
+  const clock = new ManualClock()
+  const config = (files: MemoryFiles, seed: number, seen: string[]) => ({
+    clock,
+    files,
+    seed,
+    workMs: () => 5_000,
+    onTurn: ({ text }: { readonly text: string }, what: string) => void seen.push(`${what} ${text}`),
+    onPoisoned: ({ text }: { readonly text: string }) => void seen.push(`poisoned ${text}`),
+  })
+
+  it('is tried twice, then written down and answered with an error; what waits behind it is served', async () => {
+    let files = new MemoryFiles({ now: () => clock.now() })
+    const first = await GatewayCore.open(config(files, 1, []))
+    const client = new CoreClient(first, { account: 'u' })
+    await client.send({ id: 'bad', content: 'bad', session: 's' }, { id: 'next', content: 'next', session: 's' })
+    await clock.advance(100)
+    files = files.kill()
+    const second: string[] = []
+    await GatewayCore.open(config(files, 2, second))
+    await clock.advance(100)
+    expect(second).toEqual(['start bad'])
+    files = files.kill()
+    const third: string[] = []
+    const last = await GatewayCore.open(config(files, 3, third))
+    const back = new CoreClient(last, { account: 'u' })
+    await clock.advance(6_000)
+    expect(third).toEqual(['poisoned bad', 'start next', 'end next'])
+    expect(back.terminal().map(({ messageId, type, code }) => [messageId, type, code])).toEqual([
+      ['bad', 'error', 'MESSAGE_POISONED'],
+      ['next', 'complete', undefined],
+    ])
+    expect(last.delivery.poisoned()).toMatchObject([{ deaths: 2 }])
+    await last.close()
+  })
+
+  it('is not blamed for a stop that was foreseen, nor for one before it was begun again', async () => {
+    let files = new MemoryFiles({ now: () => clock.now() })
+    const first = await GatewayCore.open(config(files, 1, []))
+    const client = new CoreClient(first, { account: 'u' })
+    for (const session of ['s', 't']) await client.send({ id: session, content: session, session })
+    await clock.advance(100)
+    files = files.kill()
+    // Both may have been it; now they begin one after the other, and the second has not begun at the next end.
+    const second: string[] = []
+    await GatewayCore.open(config(files, 2, second))
+    await clock.advance(500)
+    expect(second).toEqual(['start s'])
+    files = files.kill()
+    const third: string[] = []
+    const stopped = await GatewayCore.open(config(files, 3, third))
+    await clock.advance(500)
+    expect(third).toEqual(['poisoned s', 'start t'])
+    const drained = stopped.gateway.drain(AbortSignal.abort())
+    await clock.advance(100)
+    await drained
+    await stopped.close()
+    const fourth: string[] = []
+    const last = await GatewayCore.open(config(files, 4, fourth))
+    await clock.advance(6_000)
+    expect(fourth).toEqual(['start t', 'end t'])
+    await last.close()
+  })
+
+  it('is tried for ever when the configuration says so', async () => {
+    let files = new MemoryFiles({ now: () => clock.now() })
+    const limits = {
+      queuedPerSession: 10,
+      queuedTotal: 10,
+      turns: { total: 4, perProvider: 4, perAccount: 4 },
+      messageAttempts: 0,
+      sessions: 10,
+      list: 10,
+    }
+    const first = await GatewayCore.open({ ...config(files, 1, []), gatewayLimits: limits })
+    await new CoreClient(first, { account: 'u' }).send({ id: 'bad', content: 'bad', session: 's' })
+    await clock.advance(100)
+    for (let life = 2; life < 6; life++) {
+      files = files.kill()
+      const seen: string[] = []
+      await GatewayCore.open({ ...config(files, life, seen), gatewayLimits: limits })
+      await clock.advance(100)
+      expect(seen).toEqual(['start bad'])
+    }
+  })
 })

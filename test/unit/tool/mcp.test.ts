@@ -150,7 +150,7 @@ describe('an MCP server over stdio', () => {
   })
 
   it('that ends by itself gives its code and its last words, without the keys it was given', async () => {
-    await open('exits-with-words', { env: { SECRET_KEY: 'k-123456789' } } as never)
+    await open('exits-with-words', { env: { SECRET_KEY: 'k-123456789' } })
     const reason = servers.status()[0]?.reason
     expect(reason).toContain('the program exited with code 3; it said: starting | MISSING TOKEN: ')
     expect(reason).not.toContain('k-123456789')
