@@ -1,3 +1,4 @@
+import { silentLog } from '../src/base/log.ts'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -7,6 +8,7 @@ import { DEFAULTS } from '../src/config/defaults.ts'
 import { checkConfig } from '../src/config/load.ts'
 import { ERRORS } from '../src/core/errors.ts'
 import { nodeFiles } from '../src/platform/node-files.ts'
+import { watchLoop } from '../src/platform/loop-watch.ts'
 import { observeRuntime } from '../src/platform/runtime-stats.ts'
 import { configDocs } from './support/config-docs.ts'
 import {
@@ -148,9 +150,11 @@ describe('the operations page', () => {
 
   it('has the metrics that are exposed', async () => {
     const gateway = await MemoryGateway.open()
-    const stop = observeRuntime(gateway.house.metrics)
+    const stopRuntime = observeRuntime(gateway.house.metrics)
+    const stopWatch = watchLoop(gateway.house.metrics, silentLog)
     const exposed = [...gateway.house.metrics.expose().matchAll(/^# TYPE (\S+) (\S+)$/gmu)]
-    stop()
+    stopRuntime()
+    stopWatch()
     await gateway.stop()
     const listed = rowsOf(sectionOf(text, '## Metrics')).map(([name = '', type]) => [bare(name), type])
     expect(Object.fromEntries(listed)).toEqual(Object.fromEntries(exposed.map(([, name, type]) => [name, type])))

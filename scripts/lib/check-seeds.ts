@@ -1,6 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
+import { watchStalls } from '../../test/support/loop-stalls.ts'
 
 export interface SeedFailure {
   readonly api: string
@@ -55,8 +56,10 @@ async function checkShare({ from, to, step }: Share, { check }: SeedCheck): Prom
     failures = []
     await new Promise((sent) => process.send?.(progress, sent))
   }
+  const stalls = watchStalls()
   for (let seed = from; seed < to; seed += step) {
     for (const failure of await check(seed)) failures.push({ seed, ...failure })
+    for (const problem of stalls.take()) failures.push({ seed, api: 'any', problem })
     if (++done === REPORTED_EVERY) await report(seed)
   }
   await report(to)

@@ -1,4 +1,5 @@
 import { isRecord } from '../base/json.ts'
+import { loopWork } from '../base/loop-work.ts'
 import type { Clock } from '../base/clock.ts'
 import { type Log, silentLog } from '../base/log.ts'
 import type { Message, ToolResultMessage } from '../core/message.ts'
@@ -235,5 +236,5 @@ async function answerOf(
   event: HookEvents[HookName],
   context: HookContext & { readonly signal: AbortSignal },
 ): Promise<unknown> {
-  return hook.handler(event, context)
+  return loopWork('hook', () => hook.handler(event, context))
 }

@@ -1,3 +1,5 @@
+import { loopWork } from '../base/loop-work.ts'
+
 /** A picture named in a text: a file of this machine, never a web address. */
 export interface ImageReference {
   /** As it stands in the text. */
@@ -42,6 +44,10 @@ const SEARCHED_CHARS = 64 * 1024
 
 /** Takes time in proportion to the text, whatever it holds. */
 export function findImageReferences(text: string, maxReferences = 20): readonly ImageReference[] {
+  return loopWork('pictures', () => findIn(text, maxReferences))
+}
+
+function findIn(text: string, maxReferences: number): readonly ImageReference[] {
   const found = new Map<string, ImageReference>()
   for (const part of searchedParts(text)) {
     const search = new Search(part)

@@ -1,6 +1,7 @@
 import { createParser } from 'eventsource-parser'
 import type { Clock } from '../base/clock.ts'
 import type { HttpClient, HttpResponse } from '../base/http.ts'
+import { loopWork } from '../base/loop-work.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { StreamDecoder } from './decoding.ts'
 import { connectionError, modelError, providerError, type ErrorContext } from './errors.ts'
@@ -164,7 +165,7 @@ function createFeed(response: HttpResponse, decoder: StreamDecoder, context: Err
       })
     }
     if (/\bhtml\b/i.test(type)) throw modelError('MODEL_ANSWER_INVALID', context, { failure: 'a web page', ...FINAL })
-    feed(bytes)
+    loopWork('model-answer', () => feed(bytes))
   }
 }
 

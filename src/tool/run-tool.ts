@@ -1,4 +1,5 @@
 import { type Clock, sleep } from '../base/clock.ts'
+import { loopWork } from '../base/loop-work.ts'
 import type { Log } from '../base/log.ts'
 import { silentLog } from '../base/log.ts'
 import { capOutput, type OutputLimits } from './cap-output.ts'
@@ -81,7 +82,9 @@ async function runBounded(
     timedOut = true
     stop.abort(new Error('the tool took too long'))
   })
-  const running = start(() => tool.run({ ...call, log: log.child({ tool: tool.name }) }, stop.signal))
+  const running = start(() =>
+    loopWork('tool', () => tool.run({ ...call, log: log.child({ tool: tool.name }) }, stop.signal)),
+  )
   try {
     const ended = await endedOrStopped(running, stop.signal)
     if (ended !== undefined) return ended

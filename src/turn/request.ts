@@ -1,3 +1,4 @@
+import { loopWork } from '../base/loop-work.ts'
 import type { Entry, EntryDraft } from '../core/entry.ts'
 import { estimateTokens } from '../core/tokens.ts'
 import { createBudget, HARD_MAX_TOOL_RESULT_CHARS, MIN_HISTORY_TOKENS } from '../history/budget.ts'
@@ -50,7 +51,7 @@ export async function prepareRequest(
   })
   const { entries } = await transcript.context()
   const input = historyInput(model, setup, entries, options, parts)
-  const history = prepareHistory(input)
+  const history = loopWork('history', () => prepareHistory(input))
   if (history.decisions.length > 0) {
     await transcript.append([{ type: 'custom', customType: VIEW_ENTRY_TYPE, data: stickyEntryData(history.decisions) }])
   }

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { FrameFuzzer } from '../support/frame-fuzzer.ts'
+import { watchStalls } from '../support/loop-stalls.ts'
 import { CoreClient, GatewayCore } from '../support/gateway-core.ts'
 
 const FRAMES = Number(process.env['CLEW_FUZZ_FRAMES'] ?? 20_000)
@@ -14,6 +15,7 @@ it(
   `stays healthy under ${FRAMES} random and mutated frames, and others are answered (seed ${SEED})`,
   async () => {
     const fuzzer = new FrameFuzzer(SEED)
+    const stalls = watchStalls()
     let sent = 0
     while (sent < FRAMES) {
       const clock = new ManualClock()
@@ -46,6 +48,7 @@ it(
           attacker.socket.terminate()
         }
         await clock.advance(1)
+        expect(stalls.take()).toEqual([])
       }
       expect(core.delivery.counts().open).toBe(0)
       expect(core.gateway.sessionObjects).toBe(0)
@@ -53,6 +56,7 @@ it(
       await core.close()
       expect(clock.pending).toBe(0)
     }
+    stalls.stop()
   },
   60_000 + FRAMES * 10,
 )

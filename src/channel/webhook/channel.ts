@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
+import { loopWork } from '../../base/loop-work.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
@@ -172,7 +173,7 @@ export class WebhookChannel implements Channel {
 
   async #onFrame(connection: Connection, text: string): Promise<void> {
     try {
-      const frame = decodeFrame(text, this.#options.maxFrameBytes)
+      const frame = loopWork('frame', () => decodeFrame(text, this.#options.maxFrameBytes))
       switch (frame.kind) {
         case 'message':
           return await this.#onMessage(connection, frame)

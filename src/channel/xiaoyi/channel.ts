@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
+import { loopWork } from '../../base/loop-work.ts'
 import type { Files } from '../../base/files.ts'
 import type { HttpClient } from '../../base/http.ts'
 import type { Ids } from '../../base/ids.ts'
@@ -214,7 +215,7 @@ export class XiaoyiChannel implements Channel {
   #read(link: Link, raw: string): void {
     let request: XiaoyiRequest
     try {
-      request = decodeRequest(raw, this.#settings.agentId, this.#settings.limits)
+      request = loopWork('frame', () => decodeRequest(raw, this.#settings.agentId, this.#settings.limits))
     } catch (error) {
       return this.#countMalformed(link, toGatewayError(error).code)
     }

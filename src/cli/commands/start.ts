@@ -3,6 +3,7 @@ import { secretsOf } from '../../config/explain.ts'
 import { loadConfig, type ConfigOverride } from '../../config/load.ts'
 import { formatProblem } from '../../config/problem.ts'
 import { nodeFiles } from '../../platform/node-files.ts'
+import { watchLoop } from '../../platform/loop-watch.ts'
 import { openPinoLog } from '../../platform/pino-log.ts'
 import { observeRuntime } from '../../platform/runtime-stats.ts'
 import { deadline } from '../../platform/web.ts'
@@ -43,6 +44,7 @@ export async function start(options: StartOptions): Promise<void> {
   const platform = createNodePlatform(log)
   const app = await openGatewayApp(platform, { config, paths, env: process.env })
   const stopRuntime = observeRuntime(app.metrics)
+  const stopWatch = watchLoop(app.metrics, log)
   let serving: Serving
   try {
     serving = await serve(app, platform)
@@ -54,6 +56,7 @@ export async function start(options: StartOptions): Promise<void> {
   announce(app, serving)
   await stopped(app, serving, config.shutdown.drain_ms)
   stopRuntime()
+  stopWatch()
   await platform.close()
   flush()
   process.exit(process.exitCode ?? 0)

@@ -102,5 +102,5 @@ function toResult(found: FetchedResource, page: HtmlText | undefined, offset: nu
 async function readable(found: FetchedResource, pause: () => Promise<unknown>): Promise<HtmlText | undefined> {
   if (!READABLE.test(found.mediaType)) return undefined
   const text = decodeBody(found.bytes, found.headers.get('content-type') ?? '')
-  return found.mediaType.includes('html') ? runSlices(htmlToText(text, found.url), pause) : { title: '', text }
+  return found.mediaType.includes('html') ? runSlices(htmlToText(text, found.url), 'page', pause) : { title: '', text }
 }

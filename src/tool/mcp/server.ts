@@ -174,7 +174,7 @@ export class McpServer {
       (tool: string): Tool['run'] =>
       ({ arguments: given }, signal) =>
         this.#call(tool, given, signal)
-    this.#offered = await runSlices(toTools(this.name, this.#config, definitions, call), () =>
+    this.#offered = await runSlices(toTools(this.name, this.#config, definitions, call), 'mcp', () =>
       sleep(this.#parts.clock, 0, this.#stop.signal),
     )
     this.#reportSkipped()

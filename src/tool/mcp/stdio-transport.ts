@@ -2,6 +2,7 @@ import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { type Clock, sleep } from '../../base/clock.ts'
 import type { CommandEnd, CommandLine, Commands, RunningCommand } from '../../base/commands.ts'
 import { jsonExcess } from '../../base/foreign-json.ts'
+import { loopWork } from '../../base/loop-work.ts'
 import { isRecord, parseJson } from '../../base/json.ts'
 import { FloodGuard, type FloodLimits } from './flood-guard.ts'
 
@@ -102,7 +103,7 @@ export class StdioTransport implements Transport {
     for (let end = bytes.indexOf(10); end !== -1; end = bytes.indexOf(10, from)) {
       this.#pieces.push(bytes.subarray(from, end))
       from = end + 1
-      this.#finishLine()
+      loopWork('mcp', () => this.#finishLine())
       if (this.#closing !== undefined) return
     }
     const rest = bytes.subarray(from)

@@ -1,5 +1,6 @@
 import type { Entry } from '../../../src/core/entry.ts'
 import { createBudget, maxHistoryTokens } from '../../../src/history/budget.ts'
+import { loopWork } from '../../../src/base/loop-work.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from '../../../src/history/prepare.ts'
 import { createEncoder, type WireApi } from '../../../src/provider/encoders.ts'
 import {
@@ -131,7 +132,7 @@ export function checkCase({ inputs, thinkingLevel }: FuzzCase): readonly FuzzFai
 }
 
 function problemOf(input: HistoryInput, thinkingLevel: string): string | undefined {
-  const prepared = prepareHistory(input)
+  const prepared = loopWork('history', () => prepareHistory(input))
   if (prepared.report.changes.some((one) => one.step === 'invariants')) return 'the fallback was needed'
   if (prepared.tokens.raw > maxHistoryTokens(input.budget)) return `too large: ${prepared.tokens.raw}`
   const [violation] = violationsOf(input, prepared, thinkingLevel)

@@ -5,6 +5,7 @@ import type { SessionId } from '../../../src/core/ids.ts'
 import { compactionsInForce } from '../../../src/history/compaction-records.ts'
 import { answerOf, type SeenRequest } from '../../../src/simulator/index.ts'
 import type { Frame, TestClient } from '../gateway.ts'
+import { watchStalls } from '../loop-stalls.ts'
 import { MODELS, ModelWorld, openCalls } from '../model-world.ts'
 import {
   type Action,
@@ -270,11 +271,14 @@ export class TurnFuzz {
 /** Fails with the shortest list of actions found; adds up what was played. */
 export async function playRandomTurns(options: { readonly seed: number; readonly numRuns: number }): Promise<Played> {
   const played = { actions: 0, cleanups: 0, compactions: 0, undoneCompactions: 0 }
+  const stalls = watchStalls()
   await fc.assert(
     fc.asyncProperty(modes, actions, async (mode, list) => {
       const fuzz = await TurnFuzz.open(mode)
       try {
         await fuzz.play(list)
+        const [stall] = stalls.take()
+        if (stall !== undefined) throw new Error(stall)
         played.actions += list.length
         played.cleanups += fuzz.cleanups
         played.compactions += fuzz.compactions
@@ -285,5 +289,6 @@ export async function playRandomTurns(options: { readonly seed: number; readonly
     }),
     { ...options, examples: [['queue', SUMMARISED_AND_BACK]] },
   )
+  stalls.stop()
   return played
 }
