@@ -52,7 +52,7 @@ it(
       }
       expect(core.delivery.counts().open).toBe(0)
       expect(core.gateway.sessionObjects).toBe(0)
-      expect(core.gateway.activity()).toEqual({ running: 0, queued: 0, waitingForTurn: 0 })
+      expect(core.gateway.activity()).toEqual({ running: 0, queued: 0, waitingForTurn: 0, longestWaitMs: 0 })
       await core.close()
       expect(clock.pending).toBe(0)
     }
