@@ -12,7 +12,8 @@ import { LiveEvents } from '../dashboard/live-events.ts'
 import type { LogLines } from '../dashboard/log-lines.ts'
 import type { EncodeRequest } from '../dashboard/request-views.ts'
 import { createDashboardRoutes, type DashboardDeps, type OpenedBranch } from '../dashboard/routes.ts'
-import { searchTranscripts } from '../dashboard/search.ts'
+import { exportText, type ExportFormat } from '../dashboard/export.ts'
+import { searchTranscripts, type SearchQuery } from '../dashboard/search.ts'
 import { SignIn } from '../dashboard/sign-in.ts'
 import { TurnWatch } from '../dashboard/turn-watch.ts'
 import type { Principal } from '../gateway/access.ts'
@@ -30,8 +31,13 @@ export interface Dashboard {
   readonly routes: readonly Route[]
   readonly watch: TurnWatch
   readonly signIn: SignIn<Principal>
+  /** For commands on a stopped gateway's files. */
+  search(query: SearchQuery): Promise<JsonObject>
+  exportTo(key: string, format: ExportFormat, write: (piece: string) => void): Promise<void>
   close(): void
 }
+
+const OPERATOR: Caller = { owner: '', sees: 'all' }
 
 export interface DashboardOptions {
   readonly config: Config
@@ -90,7 +96,22 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
       return row === undefined ? caller.sees === 'all' : mayUse(caller, row.record)
     },
   }
-  return { routes: createDashboardRoutes(deps), watch, signIn, close: () => watch.close() }
+  return {
+    routes: createDashboardRoutes(deps),
+    watch,
+    signIn,
+    search: (query) => deps.search(query, OPERATOR),
+    async exportTo(key, format, write) {
+      if (format !== 'jsonl') {
+        const { entries, title } = await openBranch(key, OPERATOR, options)
+        return write(exportText(entries, title, format))
+      }
+      const decoder = new TextDecoder()
+      for await (const piece of await storedLines(key, OPERATOR, options))
+        write(decoder.decode(piece, { stream: true }))
+    },
+    close: () => watch.close(),
+  }
 }
 
 /** A frame of the webhook wire without its address: the event that carries it has one of its own. */

@@ -1,5 +1,6 @@
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { defaultHome } from '../platform/default-home.ts'
 
 export interface HomePaths {
   readonly home: string
@@ -9,6 +10,7 @@ export interface HomePaths {
   readonly journal: string
   readonly workspace: string
   readonly media: string
+  readonly logs: string
   readonly lock: string
   /** Where a running gateway says how it can be reached. */
   readonly contact: string
@@ -17,10 +19,10 @@ export interface HomePaths {
   readonly userHome: string
 }
 
-/** `--home`, else `CLEW_HOME`, else the directory an existing bridge uses. */
+/** `--home`, else `CLEW_HOME`, else `~/.openclaw` where it holds an existing bridge's `bridge.json`, else `~/.clew`. */
 export function homePaths(option: string | undefined, env: Readonly<Record<string, string | undefined>>): HomePaths {
   const fromEnv = env['CLEW_HOME']
-  const home = resolve(option ?? (fromEnv === undefined || fromEnv === '' ? join(homedir(), '.openclaw') : fromEnv))
+  const home = resolve(option ?? (fromEnv === undefined || fromEnv === '' ? defaultHome() : fromEnv))
   return {
     home,
     config: join(home, 'bridge.json'),
@@ -29,6 +31,7 @@ export function homePaths(option: string | undefined, env: Readonly<Record<strin
     journal: join(home, 'journal'),
     workspace: join(home, 'workspace'),
     media: join(home, 'media'),
+    logs: join(home, 'logs'),
     lock: join(home, 'gateway.lock'),
     contact: join(home, 'gateway.json'),
     uid: join(home, 'uid'),

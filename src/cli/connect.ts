@@ -32,7 +32,20 @@ export async function requireContact(options: CommonOptions): Promise<RunningGat
   const running = await findGateway(options)
   if (running !== undefined) return running
   const { home } = homePaths(options.home, process.env)
-  throw new GatewayError('GATEWAY_NOT_RUNNING', `no gateway runs in ${home}; start one with: clew start`, { home })
+  const hint = commandLine('start', options)
+  throw new GatewayError('GATEWAY_NOT_RUNNING', `no gateway runs in ${home}; start one with: ${hint}`, { home })
+}
+
+/** A command as it has to be typed: inside a clone it is only known to npx, and a home that was given is given again. */
+export function commandLine(rest: string, { home }: CommonOptions): string {
+  const isClone =
+    process.env['npm_lifecycle_event'] === 'start' || process.env['npm_execpath']?.endsWith('npx-cli.js') === true
+  return `${isClone ? 'npx clew' : 'clew'} ${rest}${home === undefined ? '' : ` --home ${quoted(home)}`}`
+}
+
+/** For a POSIX shell. */
+export function quoted(word: string): string {
+  return /^[\w./:@%+-]+$/u.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`
 }
 
 export function apiOf({ contact }: RunningGateway): RemoteApi {

@@ -1,6 +1,7 @@
 import { EXIT_FAILURE } from './exit-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import { errnoOf } from '../base/files.ts'
+import { visibleText } from '../base/visible-text.ts'
 import { tooManyOpenFiles } from '../app/home-error.ts'
 
 function known(thrown: unknown): unknown {
@@ -18,7 +19,7 @@ export function reportFailure(failure: unknown): number {
   const thrown = known(failure)
   const verbose = process.argv.includes('--verbose')
   if (thrown instanceof GatewayError) {
-    process.stderr.write(`clew: ${thrown.message} (${thrown.code})\n`)
+    process.stderr.write(`clew: ${visibleText(thrown.message)} (${thrown.code})\n`)
   } else {
     const errno = errnoOf(thrown)
     const path = pathOf(thrown)

@@ -8,7 +8,10 @@ function createProgram(): Command {
   const program = new Command('clew')
     .description('An agent gateway that never loses the thread.')
     .version(process.env['npm_package_version'] ?? VERSION, '-V, --version')
-    .option('--home <dir>', 'where everything is kept (default: $CLEW_HOME, else ~/.openclaw)')
+    .option(
+      '--home <dir>',
+      'where everything is kept (default: $CLEW_HOME, else ~/.openclaw where a bridge.json is, else ~/.clew)',
+    )
     .showHelpAfterError('(run with --help for usage)')
     .showSuggestionAfterError(true)
     .exitOverride()
@@ -21,7 +24,7 @@ function createProgram(): Command {
     .option('--host <host>', 'address to listen on')
     .option('--port <n>', 'port to listen on; 0 picks a free one', wholeNumber(0, 65_535))
     .option('--model <model>', '"demo" or "<provider>/<model id>"')
-    .option('--verbose', 'more structure in the log, never more content')
+    .option('--verbose', 'log more detail; message text is never logged')
     .addHelpText('after', examples('clew start', 'clew start --port 9000 --model anthropic/claude-sonnet-4-5'))
     .action(async (_options, command: Command) =>
       (await import('./commands/start.ts')).start(command.optsWithGlobals()),
@@ -46,6 +49,47 @@ function createProgram(): Command {
       (await import('./commands/status.ts')).status(command.optsWithGlobals()),
     )
 
+  program
+    .command('send')
+    .argument('<text>', 'the message')
+    .description('send one message and print the answer')
+    .addOption(homeOption())
+    .option('--session <key>', 'the conversation to continue (default: a new one)')
+    .option('--stream', 'print the answer as it grows')
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew send "What time is it?"', 'clew send "And in Tokyo?" --session trip --json'))
+    .action(async (text: string, _options, command: Command) =>
+      (await import('./commands/send.ts')).send(text, command.optsWithGlobals()),
+    )
+  program
+    .command('dashboard')
+    .description('print a link that opens the dashboard')
+    .addOption(homeOption())
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew dashboard'))
+    .action(async (_options, command: Command) =>
+      (await import('./commands/gateway.ts')).dashboard(command.optsWithGlobals()),
+    )
+  program
+    .command('logs')
+    .description('the log of the gateway of this home')
+    .addOption(homeOption())
+    .option('-f, --follow', 'go on with lines that are added')
+    .option('--lines <n>', 'how many of the latest lines', wholeNumber(1, 1_000_000), 100)
+    .option('--json', 'lines as they are stored')
+    .addHelpText('after', examples('clew logs', 'clew logs -f --lines 20'))
+    .action(async (_options, command: Command) => (await import('./commands/logs.ts')).logs(command.optsWithGlobals()))
+  program
+    .command('stop')
+    .description('stop the gateway of this home; running answers may finish')
+    .addOption(homeOption())
+    .option('--timeout <seconds>', 'how long to wait for its end', wholeNumber(1, 3_600), 30)
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew stop'))
+    .action(async (_options, command: Command) =>
+      (await import('./commands/gateway.ts')).stop(command.optsWithGlobals()),
+    )
+
   addSessions(program)
   addConfig(program)
   addTranscript(program)
@@ -67,7 +111,7 @@ declare const CLEW_VERSION: string | undefined
 const VERSION = typeof CLEW_VERSION === 'string' ? CLEW_VERSION : '0.1.0'
 
 const CHAT_KEYS = `
-Keys: Enter sends · Ctrl-C stops the running answer · Ctrl-D leaves
+Keys: Enter sends · Ctrl-C stops the current answer · Ctrl-D quits
 `
 
 function addSessions(program: Command): void {
@@ -93,6 +137,7 @@ function addSessions(program: Command): void {
       'what the Nth model request contained, and why it differs from the transcript',
       wholeNumber(1, 1_000_000_000),
     )
+    .option('--last <n>', 'only the latest messages', wholeNumber(1, 1_000_000))
     .addOption(
       new Option('--blob <id>', 'a tool result whole, by the id its notice names or the id of its call').conflicts(
         'request',
@@ -109,6 +154,27 @@ function addSessions(program: Command): void {
     )
     .action(async (key: string, _options, command: Command) =>
       (await load()).showSession(key, command.optsWithGlobals()),
+    )
+  sessions
+    .command('search')
+    .argument('<text>', 'what to look for; large and small letters are the same')
+    .description('find text in all conversations, the latest first')
+    .addOption(homeOption())
+    .option('--limit <n>', 'how many places', wholeNumber(1, 1_000), 50)
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew sessions search invoice'))
+    .action(async (wanted: string, _options, command: Command) =>
+      (await load()).searchSessions(wanted, command.optsWithGlobals()),
+    )
+  sessions
+    .command('export')
+    .argument('<key>', 'the session key')
+    .description('write a conversation to standard output')
+    .addOption(homeOption())
+    .addOption(new Option('--format <format>', 'what to write').choices(['jsonl', 'md', 'html']).default('jsonl'))
+    .addHelpText('after', examples('clew sessions export webhook:msg-001 --format md > conversation.md'))
+    .action(async (key: string, _options, command: Command) =>
+      (await load()).exportSession(key, command.optsWithGlobals()),
     )
   sessions
     .command('reset')
@@ -137,7 +203,7 @@ function addSessions(program: Command): void {
     .description('undo the latest cleanup or summary, or bring back a conversation that was reset')
     .addOption(homeOption())
     .addOption(
-      new Option('--compaction', 'take the latest summary back instead; again, the one before').conflicts('archive'),
+      new Option('--compaction', 'undo the latest compaction; run again to undo earlier ones').conflicts('archive'),
     )
     .option('--archive <id>', 'the archived conversation to bring back (see: clew sessions show)')
     .option('--json', 'machine-readable output')
@@ -246,7 +312,7 @@ function addLists(program: Command): void {
 }
 
 function addSimulate(program: Command): void {
-  const simulate = program.command('simulate').description('services to try the gateway against, on this machine')
+  const simulate = program.command('simulate').description('local simulators of external services')
   const load = () => import('./commands/simulate.ts')
   simulate
     .command('xiaoyi')
@@ -269,14 +335,17 @@ function addSimulate(program: Command): void {
     .command('provider')
     .argument('<name>', 'anthropic, openai, openai-completions, openai-compatible, google or mistral')
     .description('a model provider as strict as the real one')
-    .option('--port <n>', 'port; a free one unless told', wholeNumber(0, 65_535))
-    .option('--key <key>', 'the only API key to accept; any unless told')
+    .option('--port <n>', 'port (default: a free one)', wholeNumber(0, 65_535))
+    .option('--key <key>', 'the only API key to accept (default: any)')
     .addHelpText('after', examples('clew simulate provider anthropic --port 9100'))
     .action(async (name: string, options: ProviderOptions) => (await load()).simulateProvider(name, options))
 }
 
 function homeOption(): Option {
-  return new Option('--home <dir>', 'where everything is kept (default: $CLEW_HOME, else ~/.openclaw)')
+  return new Option(
+    '--home <dir>',
+    'where everything is kept (default: $CLEW_HOME, else ~/.openclaw where a bridge.json is, else ~/.clew)',
+  )
 }
 
 function wholeNumber(least: number, most: number): (text: string) => number {
@@ -291,7 +360,18 @@ function examples(...lines: readonly string[]): string {
   return `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}\n`
 }
 
+/** `clew … | head` closes the pipe: there is nobody to write for, and that is no failure. */
+function endQuietlyOnClosedPipe(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EPIPE') process.exit(process.exitCode ?? 0)
+      throw error
+    })
+  }
+}
+
 async function main(): Promise<void> {
+  endQuietlyOnClosedPipe()
   try {
     await createProgram().parseAsync(process.argv)
   } catch (error) {

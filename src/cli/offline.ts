@@ -1,6 +1,8 @@
 import { silentLog } from '../base/log.ts'
 import { loadConfig } from '../config/load.ts'
 import { languageOfLocale } from '../core/language.ts'
+import { GatewayError } from '../core/errors.ts'
+import { isThere } from '../platform/default-home.ts'
 import { nodeFiles } from '../platform/node-files.ts'
 import type { CommonOptions } from './connect.ts'
 import { openAgent, type Agent } from '../app/agent.ts'
@@ -27,6 +29,11 @@ export async function withAgent<T>(options: CommonOptions, action: (agent: Agent
 /** Works on a stopped gateway's files. The home is locked meanwhile, so a gateway cannot start in the middle. */
 export async function withGatewayApp<T>(options: CommonOptions, action: (app: GatewayApp) => Promise<T>): Promise<T> {
   const paths = homePaths(options.home, process.env)
+  // Opening a home makes one: a command that reads must not.
+  if (!isThere(paths.home))
+    throw new GatewayError('HOME_NOT_FOUND', `there is no home at ${paths.home}; clew start makes one`, {
+      home: paths.home,
+    })
   const { config } = await loadConfig({ files: nodeFiles, path: paths.config, env: process.env })
   const platform = createNodePlatform(silentLog)
   const app = await openGatewayApp(platform, { config, paths })

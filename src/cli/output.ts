@@ -1,16 +1,19 @@
 import type { JsonObject } from '../base/json.ts'
+import { visibleLine, visibleText } from '../base/visible-text.ts'
 
 /** Data goes to standard output: JSON for programs, lines for people. */
 export function printJson(data: JsonObject): void {
   process.stdout.write(`${JSON.stringify(data, null, 2)}\n`)
 }
 
+/** Lines may hold text of users, models and tools: their control characters are made visible, in pipes too. */
 export function printLines(lines: readonly string[]): void {
-  process.stdout.write(lines.map((line) => `${line}\n`).join(''))
+  process.stdout.write(lines.map((line) => `${visibleText(line)}\n`).join(''))
 }
 
 /** Columns padded to their widest cell; the last one is left as it is. Wide characters count as two. */
-export function table(rows: readonly (readonly string[])[]): string[] {
+export function table(cells: readonly (readonly string[])[]): string[] {
+  const rows = cells.map((row) => row.map(visibleLine))
   const widths: number[] = []
   for (const row of rows)
     row.forEach((cell, column) => (widths[column] = Math.max(widths[column] ?? 0, displayWidth(cell))))
@@ -41,4 +44,14 @@ export function ago(thenMs: number, nowMs: number): string {
   if (seconds < 3_600) return `${Math.round(seconds / 60)} min ago`
   if (seconds < 86_400) return `${Math.round(seconds / 3_600)} h ago`
   return `${Math.round(seconds / 86_400)} d ago`
+}
+
+/** "2 h 5 min", for people. */
+export function duration(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000))
+  if (seconds < 60) return `${seconds} s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`
+  const hours = Math.floor(minutes / 60)
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} days ${hours % 24} h`
 }

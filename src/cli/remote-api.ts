@@ -22,6 +22,17 @@ export class RemoteApi {
     return this.#call('POST', path, body)
   }
 
+  /** The answer as text, piece by piece as it comes. */
+  async stream(path: string, write: (piece: string) => void): Promise<void> {
+    const headers = this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }
+    const response = await webFetch(`${this.#base}${path}`, { headers }).catch((error: unknown) =>
+      this.#unreachable(error),
+    )
+    if (!response.ok) throw failureOf(parseJson(await response.text()), response.status)
+    const decoder = new TextDecoder()
+    for await (const piece of response.body ?? []) write(decoder.decode(piece as Uint8Array, { stream: true }))
+  }
+
   delete(path: string): Promise<JsonObject> {
     return this.#call('DELETE', path)
   }
@@ -36,22 +47,24 @@ export class RemoteApi {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       })
     } catch (error) {
-      throw new GatewayError(
-        'GATEWAY_UNREACHABLE',
-        `the gateway at ${this.#base} does not answer`,
-        {},
-        { cause: error },
-      )
+      return this.#unreachable(error)
     }
     const answer = parseJson(await response.text())
     if (!isRecord(answer))
       throw new GatewayError('GATEWAY_UNREACHABLE', `what answers at ${this.#base} is not a Clew gateway`)
-    const { error } = answer
-    if (!response.ok) {
-      throw new GatewayError(codeOf(answer['code']), typeof error === 'string' ? error : `status ${response.status}`)
-    }
+    if (!response.ok) throw failureOf(answer, response.status)
     return answer as JsonObject
   }
+
+  #unreachable(cause: unknown): never {
+    throw new GatewayError('GATEWAY_UNREACHABLE', `the gateway at ${this.#base} does not answer`, {}, { cause })
+  }
+}
+
+/** The gateway's own code and sentence. */
+function failureOf(answer: unknown, status: number): GatewayError {
+  const { error, code } = isRecord(answer) ? answer : {}
+  return new GatewayError(codeOf(code), typeof error === 'string' ? error : `status ${status}`)
 }
 
 export function sessionPath(key: string, action = ''): string {

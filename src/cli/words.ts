@@ -6,7 +6,11 @@ import { languageOf } from './language.ts'
 export interface SessionWords {
   readonly language: Language
   readonly noSessions: string
-  more(cursor: string): string
+  /** `command` shows the next page. */
+  more(command: string): string
+  readonly nothingFound: string
+  readonly stopped: string
+  failed(reason: string): string
   reset(key: string): string
   confirmDelete(key: string): string
   deleted(key: string): string
@@ -20,7 +24,10 @@ const WORDS: Readonly<Record<Language, SessionWords>> = {
   en: {
     language: 'en',
     noSessions: 'no sessions',
-    more: (cursor) => `more: clew sessions list --cursor ${cursor}`,
+    more: (command) => `more: ${command}`,
+    nothingFound: 'nothing was found',
+    stopped: ' (stopped)',
+    failed: (reason) => ` (failed: ${reason})`,
     reset: (key) => `${key} starts afresh; the old conversation is archived`,
     confirmDelete: (key) => `Delete "${key}" and its archive for good?`,
     deleted: (key) => `${key} is deleted`,
@@ -32,7 +39,10 @@ const WORDS: Readonly<Record<Language, SessionWords>> = {
   zh: {
     language: 'zh',
     noSessions: '没有会话',
-    more: (cursor) => `更多：clew sessions list --cursor ${cursor}`,
+    more: (command) => `更多：${command}`,
+    nothingFound: '没有找到',
+    stopped: '（已停止）',
+    failed: (reason) => `（失败：${reason}）`,
     reset: (key) => `${key} 已重新开始；旧的对话已归档`,
     confirmDelete: (key) => `永久删除“${key}”及其归档？`,
     deleted: (key) => `${key} 已删除`,

@@ -27,6 +27,7 @@ export const ERRORS = {
   STORAGE_FAILED: { kind: 'storage', retry: 'later' },
   STORAGE_FULL: { kind: 'storage', retry: 'later' },
   HOME_UNWRITABLE: { kind: 'config', retry: 'never' },
+  HOME_NOT_FOUND: { kind: 'config', retry: 'never' },
   HOME_IN_USE: { kind: 'config', retry: 'later' },
   TOO_MANY_OPEN_FILES: { kind: 'config', retry: 'later' },
   HOME_LOCK_LOST: { kind: 'storage', retry: 'never' },

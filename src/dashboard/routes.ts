@@ -165,6 +165,12 @@ function accessRoutes({ signIn }: Pick<DashboardDeps, 'signIn'>): readonly Route
     },
     {
       method: 'POST',
+      path: /^\/api\/codes$/u,
+      needs: 'admin',
+      answer: async ({ principal }) => json({ code: signIn.createCode(principal) }, 201),
+    },
+    {
+      method: 'POST',
       path: /^\/api\/logout$/u,
       answer: async ({ request }) => {
         signIn.signOut(request.headers)

@@ -284,10 +284,18 @@ function messageView(entry: MessageEntry): JsonObject {
     role: entry.message.role,
     text: textOfMessage(entry.message),
     ...contextOf(entry.message),
+    ...endingOf(entry.message),
     timestamp: entry.timestamp,
     ...(entry.stepId === undefined ? {} : { stepId: entry.stepId }),
     ...(entry.round === undefined ? {} : { round: entry.round }),
   }
+}
+
+/** How an answer ended, so that a stopped or failed one does not look finished. */
+function endingOf(message: Message): JsonObject {
+  if (message.role !== 'assistant') return {}
+  const { stopReason, errorMessage } = message
+  return { stopReason, ...(errorMessage === undefined ? {} : { error: errorMessage }) }
 }
 
 /** Apart from the text: the model read it, and the user did not write it. */

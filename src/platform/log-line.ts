@@ -1,3 +1,5 @@
+import { visibleLine } from '../base/visible-text.ts'
+
 export interface LineFormat {
   readonly verbose: boolean
   readonly colors: boolean
@@ -12,19 +14,11 @@ export function formatLogLine(record: Readonly<Record<string, unknown>>, format:
   const paint = (code: string, text: string): string => (format.colors ? `\u001B[${code}m${text}\u001B[0m` : text)
   const clock = typeof time === 'string' ? time.slice(11, format.verbose ? 23 : 19) : ''
   const pairs = Object.entries(facts).map(([key, value]) => `${key}=${shown(value)}`)
-  const head = `${paint('2', clock)} ${paint(COLOR_OF_LEVEL[name] ?? '0', name.padEnd(5))} ${oneLine(typeof msg === 'string' ? msg : '')}`
+  const head = `${paint('2', clock)} ${paint(COLOR_OF_LEVEL[name] ?? '0', name.padEnd(5))} ${visibleLine(typeof msg === 'string' ? msg : '')}`
   return `${pairs.length === 0 ? head : `${head}  ${paint('2', pairs.join(' '))}`}\n`
 }
 
 function shown(value: unknown): string {
-  if (typeof value !== 'string') return oneLine(JSON.stringify(value) ?? '')
-  return /^[\w./:@%+-]+$/.test(value) ? value : oneLine(JSON.stringify(value))
-}
-
-/** Control characters could move the cursor or rewrite what was printed before. */
-function oneLine(text: string): string {
-  return text.replace(
-    /[\p{Cc}\u2028\u2029]/gu,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
+  if (typeof value !== 'string') return visibleLine(JSON.stringify(value) ?? '')
+  return /^[\w./:@%+-]+$/.test(value) ? value : visibleLine(JSON.stringify(value))
 }

@@ -15,10 +15,12 @@ export interface PinoLogOptions {
   readonly maxBufferedBytes?: number
   /** Cut out wherever they appear. */
   readonly secrets?: readonly string[]
-  /** 2 (standard error) unless told; standard output is for data. */
+  /** Default: 2, standard error; standard output is for data. */
   readonly descriptor?: number
   /** Takes the lines instead of the descriptor. */
   readonly write?: (line: string) => void
+  /** Gets every line as JSON, besides. */
+  readonly copy?: (line: string) => void
 }
 
 export interface PinoLog {
@@ -31,9 +33,10 @@ export interface PinoLog {
 export async function openPinoLog(options: PinoLogOptions): Promise<PinoLog> {
   const { pino } = await import('pino')
   const sink = options.write === undefined ? openSink(pino.destination, options) : { write: options.write, flush() {} }
-  const write = options.pretty
-    ? (line: string): void => sink.write(toPretty(line, options))
-    : (line: string): void => sink.write(line)
+  const write = (line: string): void => {
+    sink.write(options.pretty ? toPretty(line, options) : line)
+    options.copy?.(line)
+  }
   const logger = pino(
     {
       level: options.verbose ? 'debug' : 'info',

@@ -9,3 +9,7 @@ export function webFetch(url: string, init: RequestInit): Promise<Response> {
 export function deadline(afterMs: number): AbortSignal {
   return AbortSignal.timeout(afterMs)
 }
+
+export function pause(forMs: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, forMs))
+}

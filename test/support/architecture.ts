@@ -39,7 +39,7 @@ const ROOMS: Readonly<Record<string, RoomRule>> = {
   app: { imports: EVERYTHING_BUT_TESTING },
   cli: {
     imports: [...VOCABULARY, 'app', 'client', 'config', 'platform', 'simulator', 'tool', 'transcript'],
-    types: ['gateway'],
+    types: ['dashboard', 'gateway'],
   },
   testing: { imports: [...VOCABULARY, 'simulator'], types: LAYER_2 },
   /** `src/index.ts`, the package's front door. */

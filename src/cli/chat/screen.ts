@@ -1,3 +1,4 @@
+import { visibleText } from '../../base/visible-text.ts'
 import type { AnswerEvent } from '../../client/answer.ts'
 import type { Language } from '../../core/language.ts'
 import { cleanupTree } from './cleanup-tree.ts'
@@ -58,7 +59,8 @@ export class Screen {
 
   line(text: string, style = DIM): void {
     this.#endLine()
-    this.#write(this.#options.colors ? `${style}${text}${PLAIN}\n` : `${text}\n`)
+    const shown = visibleText(text)
+    this.#write(this.#options.colors ? `${style}${shown}${PLAIN}\n` : `${shown}\n`)
   }
 
   #showEvent(name: string, data: Readonly<Record<string, unknown>>): void {
@@ -71,10 +73,10 @@ export class Screen {
   }
 
   #showText(text: string): void {
-    if (text.startsWith(this.#shown)) this.#write(text.slice(this.#shown.length))
+    if (text.startsWith(this.#shown)) this.#write(visibleText(text.slice(this.#shown.length)))
     else {
       this.#endLine()
-      this.#write(text)
+      this.#write(visibleText(text))
     }
     this.#shown = text
   }

@@ -3,11 +3,12 @@ import { isRecord, type JsonObject } from '../../base/json.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { phrasesIn } from '../../core/phrases/phrases-in.ts'
 import { systemClock } from '../../platform/system-clock.ts'
-import { apiOf, findGateway, type CommonOptions } from '../connect.ts'
+import { apiOf, commandLine, findGateway, quoted, type CommonOptions } from '../connect.ts'
 import { withGatewayApp } from '../offline.ts'
 import { ago, printJson, printLines, table } from '../output.ts'
 import { sessionPath } from '../remote-api.ts'
 import { sessionWords, type SessionWords } from '../words.ts'
+import type { SearchQuery } from '../../dashboard/search.ts'
 import type { GatewayApi, RestoreQuery } from '../../gateway/http.ts'
 
 export interface ListOptions extends CommonOptions {
@@ -29,22 +30,38 @@ export async function listSessions(options: ListOptions): Promise<void> {
     text(row['key']),
     ago(Number(row['updatedAt']), now),
     text(row['lastChannel']),
+    `${Number(row['messages'] ?? 0)}`,
     `${Number(row['tokens'] ?? 0)}`,
-    typeof row['usd'] === 'number' ? row['usd'].toFixed(4) : '?',
-    text(row['sessionId']),
+    money(row['usd']),
+    text(row['title']),
   ])
-  printLines(table([['KEY', 'UPDATED', 'CHANNEL', 'TOKENS', 'USD', 'ID'], ...rows]))
-  if (typeof page['nextCursor'] === 'string') printLines(['', words.more(page['nextCursor'])])
+  printLines(table([['KEY', 'UPDATED', 'CHANNEL', 'MESSAGES', 'TOKENS', 'COST', 'TITLE'], ...rows]))
+  if (typeof page['nextCursor'] === 'string')
+    printLines(['', words.more(commandLine(`sessions list${given(options)} --cursor ${page['nextCursor']}`, options))])
+}
+
+/** Options of the list that the next page needs again. */
+function given({ limit, prefix }: ListOptions): string {
+  return `${limit === 50 ? '' : ` --limit ${limit}`}${prefix === undefined ? '' : ` --prefix ${quoted(prefix)}`}`
+}
+
+function money(usd: unknown): string {
+  return typeof usd === 'number' && usd > 0 ? `$${usd.toFixed(usd < 0.1 ? 4 : 2)}` : ''
 }
 
 export interface ShowOptions extends CommonOptions {
   readonly request?: number
   readonly blob?: string
+  /** Only so many of the latest messages. */
+  readonly last?: number
 }
 
 export async function showSession(key: string, options: ShowOptions): Promise<void> {
   if (options.blob !== undefined) return showBlob(key, options.blob, options)
-  const query = options.request === undefined ? {} : { request: options.request }
+  const query = {
+    ...(options.request === undefined ? {} : { request: options.request }),
+    ...(options.last === undefined ? {} : { limit: options.last }),
+  }
   const shown = await call(options, (api) => api.show(key, query))
   if (options.json === true) return printJson(shown)
   if (options.request !== undefined) return printLines([text(shown['rendered'])])
@@ -56,6 +73,46 @@ async function showBlob(key: string, id: string, options: CommonOptions): Promis
   const shown = await call(options, (api) => api.blob(key, id))
   if (options.json === true) printJson(shown)
   else printLines([text(shown['text'])])
+}
+
+export interface SearchOptions extends CommonOptions {
+  readonly limit: number
+}
+
+/** Places in all transcripts that hold the text, newest conversation first. */
+export async function searchSessions(wanted: string, options: SearchOptions): Promise<void> {
+  const hits: Record<string, unknown>[] = []
+  for (let cursor: string | undefined; ;) {
+    const page = await call(options, (api) =>
+      api.search({ text: wanted, limit: options.limit, ...(cursor === undefined ? {} : { cursor }) }),
+    )
+    if (Array.isArray(page['hits'])) hits.push(...page['hits'].filter(isRecord))
+    cursor = typeof page['nextCursor'] === 'string' ? page['nextCursor'] : undefined
+    if (cursor === undefined || hits.length >= options.limit) break
+  }
+  const shown = hits.slice(0, options.limit)
+  if (options.json === true) return printJson({ hits: shown as JsonObject[] })
+  if (shown.length === 0) return printLines([(await sessionWords(options)).nothingFound])
+  printLines(
+    shown.map(
+      (hit) =>
+        `${text(hit['key'])}  ${timeOf(hit['at'])}  ${text(hit['role'])}: ${text(hit['snippet']).replaceAll(/\s+/gu, ' ')}`,
+    ),
+  )
+}
+
+const FORMATS = ['jsonl', 'md', 'html'] as const
+
+export interface ExportOptions extends CommonOptions {
+  readonly format: (typeof FORMATS)[number]
+}
+
+/** A conversation as a file, on standard output. */
+export async function exportSession(key: string, options: ExportOptions): Promise<void> {
+  const running = await findGateway(options)
+  const write = (piece: string): void => void process.stdout.write(piece)
+  if (running === undefined) return withGatewayApp(options, (app) => app.dashboard.exportTo(key, options.format, write))
+  await apiOf(running).stream(sessionPath(key, `/export?format=${options.format}`), write)
 }
 
 export async function resetSession(key: string, options: CommonOptions): Promise<void> {
@@ -81,7 +138,8 @@ export async function restoreSession(key: string, options: CommonOptions & Resto
 /** Through the running gateway when there is one; else on the files, with the home locked meanwhile. */
 async function call(options: CommonOptions, action: (api: SessionsApi) => Promise<JsonObject>): Promise<JsonObject> {
   const running = await findGateway(options)
-  if (running === undefined) return withGatewayApp(options, (app) => action(app.api))
+  if (running === undefined)
+    return withGatewayApp(options, (app) => action({ ...app.api, search: (query) => app.dashboard.search(query) }))
   const remote = apiOf(running)
   return action({
     list: ({ archived, ...query }) =>
@@ -91,10 +149,13 @@ async function call(options: CommonOptions, action: (api: SessionsApi) => Promis
     reset: (key) => remote.post(sessionPath(key, '/reset')),
     delete: (key) => remote.delete(sessionPath(key)),
     restore: (key, what) => remote.post(sessionPath(key, '/restore'), { ...what }),
+    search: ({ text: wanted, ...rest }) => remote.get('/api/search', { q: wanted, ...rest }),
   })
 }
 
-type SessionsApi = Pick<GatewayApi, 'list' | 'show' | 'blob' | 'reset' | 'delete' | 'restore'>
+type SessionsApi = Pick<GatewayApi, 'list' | 'show' | 'blob' | 'reset' | 'delete' | 'restore'> & {
+  search(query: SearchQuery): Promise<JsonObject>
+}
 
 async function report(
   result: JsonObject,
@@ -153,16 +214,23 @@ function renderMessage(message: Record<string, unknown>, words: SessionWords): s
   const context = text(message['prependContext'])
   return [
     ...(context === '' ? [] : [words.hookContext, ...indented(context), '']),
-    `${text(message['role'])}${mark}:`,
+    `${text(message['role'])} ${timeOf(message['timestamp'])}${mark}:`,
     ...indented(text(message['text'])),
     '',
   ]
 }
 
+function timeOf(timestamp: unknown): string {
+  const at = new Date(text(timestamp))
+  return Number.isNaN(at.getTime()) ? '' : at.toISOString().slice(0, 19).replace('T', ' ')
+}
+
 const indented = (words: string): readonly string[] => words.split('\n').map((line) => `  ${line}`)
 
 /** Why the model does not see it as it is. */
-function markOf({ hidden, summarised }: Record<string, unknown>, words: SessionWords): string {
+function markOf({ hidden, summarised, stopReason, error }: Record<string, unknown>, words: SessionWords): string {
+  if (stopReason === 'aborted') return words.stopped
+  if (stopReason === 'error') return words.failed(text(error))
   if (summarised === true) return words.summarised
   return hidden === true ? words.hidden : ''
 }

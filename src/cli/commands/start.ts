@@ -4,10 +4,11 @@ import { loadConfig, type ConfigOverride } from '../../config/load.ts'
 import { formatProblem } from '../../config/problem.ts'
 import { nodeFiles } from '../../platform/node-files.ts'
 import { watchLoop } from '../../platform/loop-watch.ts'
+import { LogFiles } from '../../platform/log-files.ts'
 import { openPinoLog } from '../../platform/pino-log.ts'
 import { observeRuntime } from '../../platform/runtime-stats.ts'
 import { deadline } from '../../platform/web.ts'
-import type { CommonOptions } from '../connect.ts'
+import { commandLine, type CommonOptions } from '../connect.ts'
 import { EXIT_FAILURE } from '../exit-codes.ts'
 import { reportFailure } from '../exit.ts'
 import { homePaths } from '../../app/home.ts'
@@ -33,12 +34,14 @@ export async function start(options: StartOptions): Promise<void> {
     overrides: overridesOf(options),
   })
   const isTerminal = process.stderr.isTTY
+  const logFiles = new LogFiles(paths.logs)
   const { log, flush } = await openPinoLog({
     verbose: options.verbose === true,
     pretty: isTerminal,
     colors: isTerminal && pc.isColorSupported,
     sync: false,
     secrets: secretsOf(config),
+    copy: (line) => logFiles.write(line),
   })
   for (const warning of warnings) log.warn(formatProblem(warning))
   const platform = createNodePlatform(log)
@@ -71,22 +74,16 @@ function overridesOf({ host, port, model }: StartOptions): readonly ConfigOverri
 }
 
 function announce({ config, paths }: GatewayApp, { url, signInUrl = url }: Serving): void {
+  const isDefaultHome = paths.home === homePaths(undefined, process.env).home
   const lines = [
     `${pc.bold('clew')} is ready`,
     `  open      ${signInUrl}`,
     `  webhook   ${url.replace('http', 'ws')}/ws`,
     `  model     ${config.model.join(', ')}`,
     `  home      ${paths.home}`,
-    `  chat      ${chatCommand(paths.home)}`,
+    `  chat      ${commandLine('chat', isDefaultHome ? {} : { home: paths.home })}`,
   ]
   process.stdout.write(`${lines.join('\n')}\n`)
-}
-
-/** As it has to be typed: inside a clone the command is only known to npx. */
-function chatCommand(home: string): string {
-  const name = process.env['npm_lifecycle_event'] === 'start' ? 'npx clew' : 'clew'
-  if (home === homePaths(undefined, process.env).home) return `${name} chat`
-  return `${name} chat --home ${/^[\w./-]+$/u.test(home) ? home : `'${home.replaceAll("'", String.raw`'\''`)}'`}`
 }
 
 /** Resolves when everything is closed after SIGTERM or SIGINT, or after the disk failed. A second signal ends at once. */

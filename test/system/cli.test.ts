@@ -1,0 +1,127 @@
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { build, BuiltGateway, newHome, removeHome, ROOT } from '../support/built-gateway.ts'
+
+const MAIN = join(ROOT, 'dist', 'cli', 'main.js')
+
+interface Result {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** A command in a shell without keys or variables of its own. */
+function clew(...args: readonly string[]): Promise<Result> {
+  const child = spawn(process.execPath, [MAIN, ...args], { env: { PATH: process.env['PATH'], HOME: '/nonexistent' } })
+  let [stdout, stderr] = ['', '']
+  child.stdout.on('data', (piece: Buffer) => (stdout += piece.toString()))
+  child.stderr.on('data', (piece: Buffer) => (stderr += piece.toString()))
+  return new Promise((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (code) => resolve({ code, stdout, stderr }))
+  })
+}
+
+const ESCAPE = '\u001B]0;title\u0007\u001B[2Jhello'
+
+let home: string
+let gateway: BuiltGateway
+
+beforeAll(async () => {
+  await build()
+  home = await newHome({ listen: { token: 'a-token-that-is-long-enough' } })
+  gateway = await BuiltGateway.start(home)
+})
+
+afterAll(async () => {
+  await gateway.kill()
+  await removeHome(home)
+})
+
+describe('commands beside a running gateway', () => {
+  it('need neither the token nor any key in their shell', async () => {
+    expect(await clew('status', '--home', home)).toMatchObject({ code: 0, stderr: '' })
+    expect(await clew('sessions', 'list', '--home', home)).toMatchObject({ code: 0 })
+  })
+
+  it('send one message for scripts: the answer, or JSON, or nothing and an error', async () => {
+    const plain = await clew('send', 'What is 6 * 7?', '--home', home, '--session', 'script')
+    expect(plain).toMatchObject({ code: 0, stderr: '' })
+    expect(plain.stdout).toContain('6 * 7 = 42')
+    const json = await clew('send', 'Hello', '--home', home, '--session', 'script', '--json')
+    expect(JSON.parse(json.stdout)).toMatchObject({ session: 'script', content: expect.any(String) })
+    expect(await clew('send', ' ', '--home', home)).toMatchObject({ code: 1, stdout: '' })
+    const nowhere = await clew('send', 'Hello', '--home', join(home, 'nowhere'))
+    expect(nowhere).toMatchObject({ code: 1, stdout: '' })
+    expect(nowhere.stderr).toContain(`clew start --home ${join(home, 'nowhere')}`)
+  })
+
+  it('make control characters of foreign text visible, but not in JSON and exports', async () => {
+    await clew('send', ESCAPE, '--home', home, '--session', 'escape')
+    for (const args of [
+      ['sessions', 'list'],
+      ['sessions', 'show', 'escape'],
+      ['sessions', 'search', 'hello'],
+    ]) {
+      const { stdout, code } = await clew(...args, '--home', home)
+      expect(code).toBe(0)
+      expect(stdout).not.toMatch(/[^\P{Cc}\n\t]/u)
+      expect(stdout).toContain(String.raw`\u001b`)
+    }
+    const exported = await clew('sessions', 'export', 'escape', '--home', home)
+    expect(exported.stdout.split('\n')[0]).toContain('"type":"session"')
+    expect(await clew('sessions', 'export', 'escape', '--format', 'pdf', '--home', home)).toMatchObject({ code: 2 })
+    const markdown = await clew('sessions', 'export', 'escape', '--format', 'md', '--home', home)
+    expect(markdown.stdout).toContain('## User')
+  })
+
+  it('end quietly when their reader goes away', async () => {
+    const child = spawn('sh', ['-c', `"${process.execPath}" "${MAIN}" config schema | head -c 1`], {
+      env: { PATH: process.env['PATH'] },
+    })
+    let stderr = ''
+    child.stderr.on('data', (piece: Buffer) => (stderr += piece.toString()))
+    await new Promise((resolve) => child.on('close', resolve))
+    expect(stderr).toBe('')
+  })
+
+  it('print the log that the gateway keeps, without any text', async () => {
+    const { stdout, code } = await clew('logs', '--home', home, '--json')
+    expect(code).toBe(0)
+    expect(stdout).not.toContain('6 * 7')
+  })
+
+  it('make a link for the dashboard that works once', async () => {
+    const { stdout } = await clew('dashboard', '--home', home)
+    const code = stdout.trim().split('#code=')[1] ?? ''
+    const login = () =>
+      fetch(`http://127.0.0.1:${gateway.port}/api/login`, { method: 'POST', body: JSON.stringify({ code }) })
+    expect((await login()).status).toBe(200)
+    expect((await login()).status).toBe(401)
+  })
+})
+
+describe('commands without a gateway', () => {
+  it('make no home by reading', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'clew-cli-'))
+    const absent = join(folder, 'typo')
+    expect(await clew('sessions', 'list', '--home', absent)).toMatchObject({ code: 1, stdout: '' })
+    expect(await clew('status', '--home', absent)).toMatchObject({ code: 1 })
+    expect(await clew('logs', '--home', absent)).toMatchObject({ code: 1 })
+    expect(existsSync(absent)).toBe(false)
+    await rm(folder, { recursive: true })
+  })
+
+  it('stop a gateway in order, and say when none runs', async () => {
+    const other = await newHome()
+    const running = await BuiltGateway.start(other)
+    expect(await clew('stop', '--home', other)).toMatchObject({ code: 0 })
+    expect((await running.exited).code).toBe(0)
+    expect((await clew('stop', '--home', other)).stdout).toContain('no gateway runs')
+    await removeHome(other)
+  })
+})
