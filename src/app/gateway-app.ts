@@ -1,6 +1,7 @@
 import type { JsonObject } from '../base/json.ts'
 import { createMetrics, type Metrics } from '../base/metrics.ts'
 import type { Channel } from '../channel/channel.ts'
+import type { HttpChannel } from '../channel/http/channel.ts'
 import type { WebhookChannel } from '../channel/webhook/channel.ts'
 import type { Config } from '../config/config.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -21,6 +22,7 @@ import type { TurnModel } from '../turn/parts.ts'
 import { recordPoisoned } from '../session/poisoned.ts'
 import { openAgent, type Agent } from './agent.ts'
 import { createDashboard, type Dashboard } from './dashboard.ts'
+import { createHttpChannel } from './http-channel.ts'
 import type { HomePaths } from './home.ts'
 import { createMediaReferences } from './media-references.ts'
 import { loadPlugins } from './load-plugins.ts'
@@ -40,6 +42,7 @@ export interface GatewayApp {
   readonly agent: Agent
   readonly gateway: Gateway
   readonly webhook: WebhookChannel
+  readonly http: HttpChannel
   readonly metrics: Metrics
   readonly api: GatewayApi
   readonly dashboard: Dashboard
@@ -72,7 +75,11 @@ export async function openGatewayApp(
   const metrics = createMetrics()
   const watch = createStorageWatch(platform.log)
   const webhook = createWebhookChannel(platform, config)
-  const channels = new Map<string, Channel>([[webhook.name, webhook]])
+  const http = createHttpChannel(platform, config)
+  const channels = new Map<string, Channel>([
+    [webhook.name, webhook],
+    [http.name, http],
+  ])
   // First what can be wrong in the configuration: then nothing was opened that has to be closed again.
   const plugins = [...own, ...(await loadPlugins(config.plugins, { modules: platform.modules, directory: paths.home }))]
   const agent = await openAgent(platform, { config, paths, locale, hooks, plugins })
@@ -131,6 +138,7 @@ export async function openGatewayApp(
     agent,
     gateway,
     webhook,
+    http,
     metrics,
     failed: watch.failed,
     api,
@@ -180,7 +188,7 @@ function createGateway(
   const firstModel = (key: SessionKey): TurnModel => agent.modelsFor(directory.settingsOf(key))[0]
   const gatewayMetrics = createGatewayMetrics(
     metrics,
-    { channels: ['webhook', 'xiaoyi', ...ownChannels], providers: [...agent.providers.names()] },
+    { channels: ['webhook', 'http', 'xiaoyi', ...ownChannels], providers: [...agent.providers.names()] },
     {
       sessions: () => directory.size,
       activity: () => gateway.activity(),

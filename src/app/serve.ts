@@ -9,6 +9,7 @@ import { answerSignIn } from '../dashboard/routes.ts'
 import { Access, type Principal, type TokenRule } from '../gateway/access.ts'
 import { showHeldBytes } from '../gateway/gateway-metrics.ts'
 import { createHttpHandlers } from '../gateway/http.ts'
+import { createMessageRoutes } from '../gateway/message-routes.ts'
 import { contactUrl, PROTOCOL, removeContact, writeContact } from './contact.ts'
 import type { GatewayApp } from './gateway-app.ts'
 import type { Platform } from './platform.ts'
@@ -47,7 +48,7 @@ function principalOf(access: Access, token: string, request: Request, peer: Peer
 
 /** Opens the address first: a port in use must not cost a recovery. Then intake, then the contact file for the CLI. */
 export async function serve(app: GatewayApp, platform: Platform): Promise<Serving> {
-  const { config, paths, api, webhook, metrics, gateway } = app
+  const { config, paths, api, webhook, http, metrics, gateway } = app
   const { host, port, allowed_origins } = config.listen
   const localToken = platform.ids.hex(LOCAL_TOKEN_DIGITS)
   const rules = { tokens: tokensOf(config), localToken, allowedOrigins: allowed_origins, host }
@@ -58,7 +59,7 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
   const page = platform.page === undefined ? undefined : new PageFiles(platform.files, platform.page)
   const handlers = createHttpHandlers({
     access,
-    routes: dashboard.routes,
+    routes: [...createMessageRoutes(http, access), ...dashboard.routes],
     signIn: (request, peer) => answerSignIn(request, signIn, (token) => principalOf(access, token, request, peer)),
     ...(page === undefined ? {} : { page: (request, url) => page.answer(request, url) }),
     api,

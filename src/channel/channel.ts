@@ -49,6 +49,8 @@ export interface Intake {
    * restart, when some of them only wait and nothing else tells of them.
    */
   unanswered(channel: string): readonly AcceptedMessage[]
+  /** A message of this channel, with its answer as long as that is remembered. */
+  find(channel: string, run: RunId): KnownRun | undefined
   /**
    * Takes effect, durably, before it resolves; never waits for a running turn to finish by itself. Conversations that the
    * caller may not see are not found; without a caller it is the channel itself that asks.
@@ -80,6 +82,15 @@ export interface Acceptance {
   readonly key: SessionKey
   /** True for a redelivery: there is no new turn. Channels that want the answer sent again call `resend`. */
   readonly duplicate: boolean
+}
+
+/** How far a message has come. */
+export interface KnownRun {
+  readonly message: AcceptedMessage
+  readonly isRunning: boolean
+  /** Once it is answered. */
+  readonly reply?: Reply
+  readonly endedAt?: number
 }
 
 /** What a command did, after it took effect. */

@@ -22,6 +22,9 @@ export const ERRORS = {
   FORBIDDEN: { kind: 'caller', retry: 'never' },
   ORIGIN_REFUSED: { kind: 'caller', retry: 'never' },
   MESSAGE_POISONED: { kind: 'defect', retry: 'never' },
+  CONTENT_TYPE_UNSUPPORTED: { kind: 'caller', retry: 'never' },
+  IDEMPOTENCY_CONFLICT: { kind: 'caller', retry: 'never' },
+  RUN_NOT_FOUND: { kind: 'caller', retry: 'never' },
   BUDGET_REACHED: { kind: 'caller', retry: 'later' },
   // our own disk
   STORAGE_FAILED: { kind: 'storage', retry: 'later' },

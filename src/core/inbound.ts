@@ -21,6 +21,14 @@ export interface InboundMessage {
   readonly autoCleanup?: boolean
   /** Written on the dashboard: where the conversation is delivered otherwise does not change. */
   readonly fromDashboard?: boolean
+  /** A key by which the sender recognises its own request: the same key stands for the same request, or is refused. */
+  readonly idempotency?: Idempotency
+}
+
+export interface Idempotency {
+  readonly key: string
+  /** Of the whole request: another one under the same key is a mistake of the sender. */
+  readonly digest: string
 }
 
 /** Who a message or a command comes from, as far as conversations are concerned. */
@@ -73,6 +81,8 @@ export interface RouteFields {
   readonly threadId?: string
   /** Ids of this channel differ by case only: never fold them. */
   readonly preserveCase?: boolean
+  /** The channel whose keys it shares; its own when absent. */
+  readonly keysOf?: string
 }
 
 /** A message that is durable: from here on it will be answered, whatever happens. */
@@ -101,7 +111,12 @@ export interface Reply {
 
 /** How a message ended: answered, failed, or stopped. */
 export type ReplyContent =
-  | ({ readonly kind: 'complete'; readonly text: string } & AnsweredBy)
+  | ({
+      readonly kind: 'complete'
+      readonly text: string
+      /** What a command did, for programs. */
+      readonly done?: JsonObject
+    } & AnsweredBy)
   | { readonly kind: 'error'; readonly code: ErrorCode; readonly message: string; readonly partialText: string }
   | { readonly kind: 'cancelled'; readonly by: CancelCause }
 

@@ -173,7 +173,7 @@ export class Attempts {
   }
 }
 
-function replyOf({ message, seq }: Run, content: ReplyContent): Omit<Reply, 'redelivered'> {
+export function replyOf({ message, seq }: Run, content: ReplyContent): Omit<Reply, 'redelivered'> {
   const { run, key, channel, account, messageId, replyTo } = message
   return { run, key, channel, account, messageId, replyTo, seq, content }
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Journal, JournalRecord, JournalTopic } from '../base/journal.ts'
 import { isRecord, type JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
+import { GatewayError } from '../core/errors.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import {
   callerOf,
@@ -18,6 +19,7 @@ import { Attempts } from './attempts.ts'
 import { journalError } from './journal-error.ts'
 import {
   accountOf,
+  requestKeyOf,
   RunTable,
   type DeliveryLimits,
   type DeliveryState,
@@ -28,7 +30,14 @@ import { Sequences } from './sequences.ts'
 
 type DeliveryRecord =
   | { readonly do: 'accept'; readonly message: AcceptedMessage; readonly fingerprint: string }
-  | { readonly do: 'answer'; readonly run: RunId; readonly seq: number; readonly content: ReplyContent }
+  | {
+      readonly do: 'answer'
+      readonly run: RunId
+      readonly seq: number
+      readonly content: ReplyContent
+      /** Absent in journals of versions that did not note it. */
+      readonly at?: number
+    }
   | { readonly do: 'state'; readonly run: RunId; readonly state: DeliveryState }
   | { readonly do: 'reset-done'; readonly run: RunId }
   /** A start that has messages to resume, with how often each ended an earlier one. */
@@ -115,6 +124,7 @@ export class Delivery implements JournalTopic {
           state: 'unknown',
           seq: record.seq,
           content: record.content,
+          ...(record.at === undefined ? {} : { endedAt: record.at }),
         }))
       case 'state':
         return this.#runs.change(record.run, (run) => ({ ...run, state: record.state }))
@@ -197,6 +207,11 @@ export class Delivery implements JournalTopic {
     return [...this.#runs.values()].filter((run) => run.state === 'open').map((run) => run.message)
   }
 
+  /** Everything known about one message, from its acceptance until it is forgotten. */
+  find(run: RunId): Run | undefined {
+    return this.#runs.get(run)
+  }
+
   /** Accepted, and without a durable answer. */
   isOpen(run: RunId): boolean {
     return this.#runs.get(run)?.state === 'open'
@@ -234,22 +249,34 @@ export class Delivery implements JournalTopic {
     options: AcceptOptions,
   ): Promise<{ readonly run: RunId; readonly duplicate: boolean }> {
     const fingerprint = fingerprintOf(message)
+    const requestKey = requestKeyOf(message)
     for (;;) {
-      const known = this.#runs.byFingerprint(fingerprint)
+      const known = this.#knownAs(message, requestKey) ?? this.#runs.byFingerprint(fingerprint)
       if (known !== undefined && this.#isRemembered(known)) return { run: known.message.run, duplicate: true }
-      const accepting = this.#accepting.get(fingerprint)
+      const accepting = this.#accepting.get(requestKey ?? fingerprint) ?? this.#accepting.get(fingerprint)
       if (accepting === undefined) break
       await accepting.catch(() => undefined)
     }
     options.admit()
     const records = [...this.#forgetOld(), { do: 'accept', message, fingerprint } as const]
     const accepting = this.#commit(records, options.alongside()).then(() => message.run)
-    this.#accepting.set(fingerprint, accepting)
+    const names = requestKey === undefined ? [fingerprint] : [fingerprint, requestKey]
+    for (const name of names) this.#accepting.set(name, accepting)
     try {
       return { run: await accepting, duplicate: false }
     } finally {
-      this.#accepting.delete(fingerprint)
+      for (const name of names) this.#accepting.delete(name)
     }
+  }
+
+  /** The run of the same request; throws `IDEMPOTENCY_CONFLICT` when its key was used for another one. */
+  #knownAs({ idempotency }: AcceptedMessage, requestKey: string | undefined): Run | undefined {
+    const known = requestKey === undefined ? undefined : this.#runs.byRequestKey(requestKey)
+    if (known === undefined || !this.#isRemembered(known)) return undefined
+    if (known.message.idempotency?.digest === idempotency?.digest) return known
+    throw new GatewayError('IDEMPOTENCY_CONFLICT', 'another request was sent with this Idempotency-Key', {
+      field: 'Idempotency-Key',
+    })
   }
 
   /**
@@ -355,6 +382,7 @@ export class Delivery implements JournalTopic {
 
   #answerRecords(answers: readonly Answer[]): readonly DeliveryRecord[] {
     const counts = new Map<string, number>()
+    const at = this.#parts.clock.now()
     const records = answers.flatMap(({ run, content }): DeliveryRecord[] => {
       const known = this.#runs.get(run)
       if (known === undefined) return []
@@ -362,7 +390,7 @@ export class Delivery implements JournalTopic {
       counts.set(account, (counts.get(account) ?? 0) + 1)
       const { seq, reserved } = this.#numberFor(account)
       const reservation: DeliveryRecord[] = reserved === undefined ? [] : [{ do: 'seq', account, upTo: reserved }]
-      return [...reservation, { do: 'answer', run, seq, content }]
+      return [...reservation, { do: 'answer', run, seq, content, at }]
     })
     return [...[...counts].flatMap(([account, count]) => this.#forgetOutbox(account, count)), ...records]
   }

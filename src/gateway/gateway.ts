@@ -3,7 +3,7 @@ import type { Ids } from '../base/ids.ts'
 import type { Journal } from '../base/journal.ts'
 import type { JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
-import type { Acceptance, Channel, ControlResult, Intake } from '../channel/channel.ts'
+import type { Acceptance, Channel, ControlResult, Intake, KnownRun } from '../channel/channel.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionEvent } from '../core/event.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
@@ -15,6 +15,7 @@ import { canonicalKey, type RouteSettings } from '../session/route.ts'
 import type { TurnLimits } from '../session/turn-slots.ts'
 import { Admission, type QueueLimits } from './admission.ts'
 import { ArrivalOrder } from './arrival-order.ts'
+import { replyOf } from './attempts.ts'
 import { Claims } from './claims.ts'
 import { isImmediate, type CommandParts } from './command-answers.ts'
 import { Conversations, type ConversationsParts, type QueueMode } from './conversations.ts'
@@ -137,6 +138,18 @@ export class Gateway implements Intake {
 
   unanswered(channel: string): readonly AcceptedMessage[] {
     return this.#parts.delivery.openMessages().filter((message) => message.channel === channel)
+  }
+
+  find(channel: string, run: RunId): KnownRun | undefined {
+    const known = this.#parts.delivery.find(run)
+    if (known === undefined || known.message.channel !== channel) return undefined
+    const { message, content, endedAt } = known
+    return {
+      message,
+      isRunning: content === undefined && this.#conversations.activityOf(message.key).running === run,
+      ...(content === undefined ? {} : { reply: { ...replyOf(known, content), redelivered: true } }),
+      ...(endedAt === undefined ? {} : { endedAt }),
+    }
   }
 
   async control(command: ControlCommand, caller?: Caller): Promise<ControlResult> {

@@ -1,4 +1,4 @@
-import { BodyRefused } from '../base/http.ts'
+import { BodyRefused, type Peer } from '../base/http.ts'
 import { parseForeignJson } from '../base/foreign-json.ts'
 import { isRecord, type JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
@@ -16,6 +16,7 @@ export interface Call {
   readonly second: string
   readonly caller: Caller
   readonly principal: Principal
+  readonly peer: Peer
 }
 
 export interface Route {
@@ -30,7 +31,7 @@ export async function dispatch(
   routes: readonly Route[],
   request: Request,
   url: URL,
-  principal: Principal,
+  { principal, peer }: Pick<Call, 'principal' | 'peer'>,
 ): Promise<Response> {
   const methods: string[] = []
   for (const route of routes) {
@@ -44,7 +45,7 @@ export async function dispatch(
     // A principal without a name sees everything: whose it is does not matter.
     const caller: Caller = { owner: principal.name ?? '', sees: principal.sees }
     const [name, second] = [decodeKey(match[1] ?? ''), decodeKey(match[2] ?? '')]
-    return route.answer({ request, url, name, second, caller, principal })
+    return route.answer({ request, url, name, second, caller, principal, peer })
   }
   if (url.pathname === '/ws') return json({ error: 'open a WebSocket here', code: 'UPGRADE_REQUIRED' }, 426)
   if (methods.length === 0) return json({ error: 'there is nothing at this address', code: 'NOT_FOUND' }, 404)
@@ -85,6 +86,12 @@ const STATUS_OF: { readonly [code in ErrorCode]?: number } = {
   SESSION_NOT_FOUND: 404,
   ENTRY_NOT_FOUND: 404,
   BLOB_NOT_FOUND: 404,
+  RUN_NOT_FOUND: 404,
+  FRAME_MALFORMED: 400,
+  FRAME_TOO_LARGE: 413,
+  CONTENT_TYPE_UNSUPPORTED: 415,
+  IDEMPOTENCY_CONFLICT: 409,
+  STORAGE_FULL: 503,
   ALREADY_RESTORED: 409,
   UNAUTHORIZED: 401,
   FIELD_INVALID: 400,
@@ -107,10 +114,12 @@ export function errorResponse(thrown: unknown, log: Log): Response {
       code: error.code,
       cause: error.cause instanceof Error ? error.cause.name : undefined,
     })
-  return json({ error: error.message, code: error.code }, status, retryAfter(status))
+  const { field } = error.facts
+  const about = typeof field === 'string' ? { field } : {}
+  return json({ error: error.message, code: error.code, ...about }, status, retryAfter(status))
 }
 
-function retryAfter(status: number): Readonly<Record<string, string>> {
+export function retryAfter(status: number): Readonly<Record<string, string>> {
   return status === 429 || status === 503 ? { 'retry-after': '1' } : {}
 }
 

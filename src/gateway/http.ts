@@ -2,15 +2,15 @@ import type { ListenOptions, Peer, UpgradeDecision, UpgradeRequest } from '../ba
 import type { JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import { METRICS_CONTENT_TYPE, type Metrics } from '../base/metrics.ts'
-import { hasControlCharacters } from '../channel/id-field.ts'
 import { usageQuery } from './usage-query.ts'
 import type { UsageQuery } from '../session/usage-report.ts'
 import type { WebhookChannel } from '../channel/webhook/channel.ts'
-import { GatewayError } from '../core/errors.ts'
+import { GatewayError, toGatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/ids.ts'
-import { isEphemeralAccount, type Caller } from '../core/inbound.ts'
-import type { Access, AccessRefusal } from './access.ts'
+import type { Caller } from '../core/inbound.ts'
+import type { Access, AccessRefusal, Identity } from './access.ts'
 import { dispatch, errorResponse, json, jsonBody, plain, wholeNumber, type Route } from './http-routes.ts'
+import { identityOf } from './sender-identity.ts'
 
 /** What the HTTP side offers besides the socket: the CLI and the dashboard read and steer through it. */
 export interface GatewayApi {
@@ -102,7 +102,7 @@ export function createHttpHandlers(parts: HttpParts): Pick<ListenOptions, 'handl
         }
         const access = parts.access.decide(head)
         if (!access.allowed) return refusalOf(access)
-        return await dispatch(routes, request, url, access.principal)
+        return await dispatch(routes, request, url, { principal: access.principal, peer })
       } catch (thrown) {
         return errorResponse(thrown, parts.log)
       }
@@ -169,6 +169,7 @@ function createRoutes({ api, metrics, now }: HttpParts): readonly Route[] {
 
 const FRONT_PAGE = `Clew is running.
 
+  POST /api/messages  curl -d '{"content":"hello"}' and the answer comes as JSON
   GET /ws          webhook channel (WebSocket): send {"id":"msg-1","content":"hello"}
   GET /healthz     200 once messages are accepted
   GET /metrics     Prometheus
@@ -205,12 +206,13 @@ function decideUpgrade(request: UpgradeRequest, { access, api, webhook }: HttpPa
   if (!api.isOpen()) return refuse(503, 'the gateway is not accepting connections right now', 'SHUTTING_DOWN')
   if (webhook.isFull) return refuse(503, 'too many connections', 'RATE_LIMITED')
   const query = request.url.searchParams
-  const uid = query.get('uid')?.trim() ?? ''
-  if (uid.length > MAX_UID_CHARS) return refuse(400, `uid has more than ${MAX_UID_CHARS} characters`, 'FIELD_INVALID')
-  if (hasControlCharacters(uid)) return refuse(400, 'uid holds a control character', 'FIELD_INVALID')
-  if (isEphemeralAccount(uid)) return refuse(400, 'a uid of this form is made by the gateway itself', 'FIELD_INVALID')
-  const identity = access.identify(decision.principal, uid)
-  if (identity === 'taken') return refuse(400, 'this uid is the name of a token', 'FIELD_INVALID')
+  let identity: Identity
+  try {
+    identity = identityOf(access, decision.principal, request.url)
+  } catch (thrown) {
+    const { message, code } = toGatewayError(thrown)
+    return refuse(400, message, code)
+  }
   const resume = query.get('resume')
   if (resume !== null && !/^\d{1,15}$/u.test(resume))
     return refuse(400, 'resume must be a whole number', 'FIELD_INVALID')
@@ -226,8 +228,6 @@ function decideUpgrade(request: UpgradeRequest, { access, api, webhook }: HttpPa
     },
   }
 }
-
-const MAX_UID_CHARS = 256
 
 function isTruthy(value: string | null): boolean {
   return value === '1' || value === 'true'

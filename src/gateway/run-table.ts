@@ -1,6 +1,12 @@
 import type { JsonObject } from '../base/json.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
-import { isEphemeralAccount, type AcceptedMessage, type ReplyContent } from '../core/inbound.ts'
+import {
+  callerOf,
+  isEphemeralAccount,
+  UNKNOWN_OWNER,
+  type AcceptedMessage,
+  type ReplyContent,
+} from '../core/inbound.ts'
 
 /**
  * `open`: accepted, not answered · `waiting`: answered, nothing sent yet · `unknown`: sent, and nobody can tell whether it
@@ -14,6 +20,8 @@ export interface Run {
   readonly state: DeliveryState
   readonly seq: number
   readonly content: ReplyContent | undefined
+  /** When it was answered; absent in runs of versions that did not note it. */
+  readonly endedAt?: number
   /** The session was already reset for this message (`/new text`): a restart must not do it again. */
   readonly resetDone?: boolean
   /** Starts that ended unforeseen while it was worked on. */
@@ -41,6 +49,8 @@ export class RunTable {
   /** In the order of acceptance. */
   readonly #runs = new Map<RunId, Run>()
   readonly #byFingerprint = new Map<string, RunId>()
+  /** By channel, owner and the key that the sender gave its request. */
+  readonly #byRequestKey = new Map<string, RunId>()
   readonly #byKey = new Map<SessionKey, Set<RunId>>()
   readonly #byAccount = new Map<string, Set<RunId>>()
   /** Answered runs that the peer may still miss, per account, in the order they were answered. */
@@ -73,6 +83,11 @@ export class RunTable {
     return id === undefined ? undefined : this.#runs.get(id)
   }
 
+  byRequestKey(requestKey: string): Run | undefined {
+    const id = this.#byRequestKey.get(requestKey)
+    return id === undefined ? undefined : this.#runs.get(id)
+  }
+
   ofSession(key: SessionKey): readonly Run[] {
     return this.#all(this.#byKey.get(key))
   }
@@ -96,6 +111,8 @@ export class RunTable {
     if (before !== undefined) this.#untrack(before)
     this.#runs.set(id, run)
     this.#byFingerprint.set(run.fingerprint, id)
+    const requestKey = requestKeyOf(run.message)
+    if (requestKey !== undefined) this.#byRequestKey.set(requestKey, id)
     add(this.#byKey, key, id)
     add(this.#byAccount, accountOf(run.message), id)
     this.#track(run)
@@ -112,6 +129,8 @@ export class RunTable {
     this.#untrack(run)
     this.#runs.delete(id)
     if (this.#byFingerprint.get(run.fingerprint) === id) this.#byFingerprint.delete(run.fingerprint)
+    const requestKey = requestKeyOf(run.message)
+    if (requestKey !== undefined && this.#byRequestKey.get(requestKey) === id) this.#byRequestKey.delete(requestKey)
     remove(this.#byKey, run.message.key, id)
   }
 
@@ -173,6 +192,13 @@ export class RunTable {
 
 export function accountOf(message: { readonly channel: string; readonly account: string }): string {
   return `${message.channel}\n${message.account}`
+}
+
+/** What a sender recognises its request by. A sender without any identity has none: its repeats are new messages. */
+export function requestKeyOf(message: AcceptedMessage): string | undefined {
+  const { owner } = callerOf(message)
+  if (message.idempotency === undefined || owner === UNKNOWN_OWNER) return undefined
+  return JSON.stringify([message.channel, owner, message.idempotency.key])
 }
 
 export interface Destination {

@@ -81,7 +81,7 @@ export async function converse(
       (slash.name === 'cleanup' || slash.name === 'restore' || slash.name === 'compact')
     ) {
       const { name, rest } = slash
-      return { kind: 'complete', text: await runMaintenance({ name, rest }, message.run, turn, conversation.signal) }
+      return { kind: 'complete', ...(await runMaintenance({ name, rest }, message.run, turn, conversation.signal)) }
     }
     if (transcript.leafId === null)
       await parts.agent.hooks.sessionStart(

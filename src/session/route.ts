@@ -45,7 +45,7 @@ function peerKey({ channel, route }: Routable, { agent }: RouteSettings): string
   // A sender stands for a peer only where nothing says that the conversation is a group.
   const peer = namedPeer ?? (namedKind === undefined ? trimmedOrNothing(route.senderId) : undefined)
   if (peer === undefined) return undefined
-  const base = `agent:${encodeId(agent)}:${channel}:${kind}:${encodeId(peer)}`
+  const base = `agent:${encodeId(agent)}:${route.keysOf ?? channel}:${kind}:${encodeId(peer)}`
   const thread = trimmedOrNothing(route.threadId)
   if (kind === 'dm') return thread === undefined ? base : `${base}:thread:${encodeId(thread)}`
   if (kind !== 'group' && kind !== 'channel') return undefined
@@ -53,9 +53,9 @@ function peerKey({ channel, route }: Routable, { agent }: RouteSettings): string
   return topic === undefined ? base : `${base}:topic:${encodeId(topic)}`
 }
 
-function scopeKey({ channel, account, messageId }: Routable, { scope }: RouteSettings): string {
+function scopeKey({ channel, account, messageId, route }: Routable, { scope }: RouteSettings): string {
   if (scope === 'global') return 'global'
-  return `${channel}:${encodeId(scope === 'per-connection' ? account : messageId)}`
+  return `${route.keysOf ?? channel}:${encodeId(scope === 'per-connection' ? account : messageId)}`
 }
 
 function encodeId(id: string): string {

@@ -1,3 +1,4 @@
+import type { JsonObject } from '../base/json.ts'
 import { cleanEverything } from './cleanup.ts'
 import { compact, undoLatestCompaction } from './compact.ts'
 import { countFor } from './count-messages.ts'
@@ -7,45 +8,88 @@ import { phrasesIn } from '../core/phrases/phrases-in.ts'
 import type { Phrases } from '../core/phrases/phrases.ts'
 import { latestWords } from '../history/latest-words.ts'
 import type { TurnParts } from './parts.ts'
+import { tokensInView } from '../history/view-tokens.ts'
 import { undoLatestCleanup } from './undo-cleanup.ts'
 import { offeredTools } from './own-tools.ts'
 import { prepareRequest } from './request.ts'
 
-/** `/cleanup`, `/restore` and `/compact`: they wait for their turn in the queue like a message. Each returns what to say. */
+/** What a command did: the words for the user, and the figures for programs. */
+export interface MaintenanceResult {
+  readonly text: string
+  readonly done?: JsonObject
+}
+
+/** `/cleanup`, `/restore` and `/compact`: they wait for their turn in the queue like a message. */
 export async function runMaintenance(
   { name, rest }: { readonly name: 'cleanup' | 'restore' | 'compact'; readonly rest: string },
   run: RunId,
   parts: TurnParts,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<MaintenanceResult> {
   const { entries } = await parts.transcript.context()
   const phrases = phrasesIn(chooseLanguage(parts.settings.language, latestWords(entries)))
   switch (name) {
-    case 'cleanup': {
-      const events = await cleanEverything(parts, signal)
-      const saved = events.reduce((sum, event) => sum + event.tokensSaved, 0)
-      const messages = events.reduce((sum, event) => sum + event.cleanedMessages, 0)
-      return events.length === 0 ? phrases.nothingToClean() : phrases.cleaned(messages, events.length, saved)
-    }
+    case 'cleanup':
+      return cleanNow(phrases, parts, signal)
     case 'restore': {
       const stepId = await undoLatestCleanup(parts, run)
-      return stepId === undefined ? phrases.nothingToRestore() : phrases.restored(stepId)
+      return { text: stepId === undefined ? phrases.nothingToRestore() : phrases.restored(stepId) }
     }
-    case 'compact': {
-      if (rest === 'undo') return undoCompaction(run, phrases, parts)
-      if (rest !== '') return phrases.compactUsage()
-      const [model] = parts.models
-      const { input } = await prepareRequest(
-        model,
-        { tools: await offeredTools(parts), systemPrompt: parts.settings.systemPrompt, projection: 'normal' },
-        parts,
-      )
-      const result = await compact(model, input, 'asked for', parts, signal)
-      if (result.kind === 'nothing') return phrases.tooShort()
-      if (result.kind === 'failed') return phrases.notSummarised(result.reason)
-      return phrases.summarised(result.tokensBefore, result.tokensAfter)
+    case 'compact':
+      if (rest === 'undo') return { text: await undoCompaction(run, phrases, parts) }
+      if (rest !== '') return { text: phrases.compactUsage() }
+      return compactNow(phrases, parts, signal)
+  }
+}
+
+async function cleanNow(phrases: Phrases, parts: TurnParts, signal: AbortSignal): Promise<MaintenanceResult> {
+  const events = await cleanEverything(parts, signal)
+  const [first] = events
+  const last = events.at(-1)
+  if (first === undefined || last === undefined) return { text: phrases.nothingToClean(), done: await unchanged(parts) }
+  const messages = events.reduce((sum, event) => sum + event.cleanedMessages, 0)
+  const steps = events.flatMap((event) => event.steps ?? [event.stepId])
+  const figures = figuresOf(first.tokensBefore, last.tokensRemaining, last.estimated)
+  return {
+    text: phrases.cleaned(messages, events.length, figures.saved),
+    done: { ...figures, cleanup: { steps, messages } },
+  }
+}
+
+async function compactNow(phrases: Phrases, parts: TurnParts, signal: AbortSignal): Promise<MaintenanceResult> {
+  const [model] = parts.models
+  const { input } = await prepareRequest(
+    model,
+    { tools: await offeredTools(parts), systemPrompt: parts.settings.systemPrompt, projection: 'normal' },
+    parts,
+  )
+  const result = await compact(model, input, 'asked for', parts, signal)
+  switch (result.kind) {
+    case 'nothing':
+      return { text: phrases.tooShort(), done: await unchanged(parts) }
+    case 'failed': {
+      const { reason } = result
+      const done = { ...(await unchanged(parts)), compaction: { outcome: 'failed', reason } }
+      return { text: phrases.notSummarised(reason), done }
+    }
+    case 'compacted': {
+      const { tokensBefore, tokensAfter, estimated } = result
+      return {
+        text: phrases.summarised(tokensBefore, tokensAfter),
+        done: { ...figuresOf(tokensBefore, tokensAfter, estimated), compaction: { outcome: 'compacted' } },
+      }
     }
   }
+}
+
+function figuresOf(tokensBefore: number, tokensAfter: number, estimated: boolean) {
+  return { tokensBefore, tokensAfter, saved: tokensBefore - tokensAfter, estimated }
+}
+
+async function unchanged(parts: TurnParts): Promise<JsonObject> {
+  const { entries } = await parts.transcript.context()
+  const { count, estimated } = tokensInView(entries, await countFor(parts.models[0], parts))
+  return figuresOf(count, count, estimated)
 }
 
 async function undoCompaction(run: RunId, phrases: Phrases, parts: TurnParts): Promise<string> {

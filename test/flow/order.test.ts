@@ -147,7 +147,7 @@ describe('a session object', () => {
     const client = await gateway.connect()
     for (const content of ['/help', '/status', '/stop', '/model'])
       expect(await client.ask({ id: content, content })).toMatchObject({ type: 'complete' })
-    expect(gateway.house.gateway.activity()).toEqual({ running: 0, queued: 0, waitingForTurn: 0 })
+    expect(gateway.house.gateway.activity()).toEqual({ running: 0, queued: 0, waitingForTurn: 0, longestWaitMs: 0 })
     expect(gateway.house.gateway.sessionObjects).toBe(0)
   })
 })

@@ -76,6 +76,10 @@ export class ScriptedGateway implements Intake {
     return { run, key, duplicate: false }
   }
 
+  find(): undefined {
+    return undefined
+  }
+
   /** Also what a restart does with a message that was accepted and not answered. */
   enqueue(message: AcceptedMessage): void {
     this.accepted.push(message)

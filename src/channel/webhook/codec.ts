@@ -117,7 +117,8 @@ function decodeMessage(frame: Record<string, unknown>): InboundFrame {
   }
   if (content.trim() === '')
     throw new FrameRefused('FIELD_INVALID', '"content" is empty', { ...about, field: 'content' })
-  const autoCleanup = optionalBoolean(frame, 'auto_cleanup_enabled', about)
+  const autoCleanup =
+    optionalBoolean(frame, 'auto_cleanup_enabled', about) ?? optionalBoolean(frame, 'autoCleanup', about)
   return {
     kind: 'message',
     ...(isId(id) && String(id).trim() !== '' ? { id } : {}),
@@ -224,7 +225,11 @@ export interface FrameAbout {
 }
 
 export function encodeReply(reply: Reply): string {
-  const { messageId } = reply.replyTo as WebhookReplyTo
+  return JSON.stringify(replyFrame(reply, (reply.replyTo as WebhookReplyTo).messageId))
+}
+
+/** The terminal frame of a message, the same on every door that speaks in frames. */
+export function replyFrame(reply: Reply, messageId: string | number): JsonObject {
   const about = {
     session: reply.key,
     messageId,
@@ -234,30 +239,32 @@ export function encodeReply(reply: Reply): string {
   }
   const { content } = reply
   switch (content.kind) {
-    case 'complete':
-      return JSON.stringify({
+    case 'complete': {
+      const { text, model, usage } = content
+      return {
         type: 'complete',
-        content: content.text,
+        content: text,
         ...about,
-        ...(content.model === undefined ? {} : { model: content.model }),
-        ...(content.usage === undefined ? {} : { usage: content.usage }),
-      })
+        ...(model === undefined ? {} : { model }),
+        ...(usage === undefined ? {} : { usage: { ...usage } }),
+      }
+    }
     case 'error':
-      return JSON.stringify({
+      return {
         type: 'error',
         error: content.message,
         code: content.code,
         ...(content.partialText === '' ? {} : { content: content.partialText }),
         ...about,
-      })
+      }
     case 'cancelled':
-      return JSON.stringify({
+      return {
         type: 'error',
         error: CANCEL_TEXTS[content.by],
         code: 'TURN_CANCELLED',
         reason: content.by,
         ...about,
-      })
+      }
     default:
       return assertNever(content)
   }

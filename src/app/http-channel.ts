@@ -1,0 +1,16 @@
+import { HttpChannel } from '../channel/http/channel.ts'
+import type { Config } from '../config/config.ts'
+import type { Platform } from './platform.ts'
+
+/** The plain HTTP channel of a configuration; its routes come from `serve.ts`. */
+export function createHttpChannel({ clock, ids }: Platform, { limits }: Config): HttpChannel {
+  return new HttpChannel({
+    clock,
+    ids,
+    maxBodyBytes: limits.body_bytes,
+    requestsPerSecond: limits.frames_per_second,
+    requestBurst: limits.frames_burst,
+    replyBufferBytes: limits.reply_buffer_bytes,
+    progressEveryMs: 50,
+  })
+}

@@ -1,0 +1,302 @@
+import { createHash } from 'node:crypto'
+import type { Clock } from '../../base/clock.ts'
+import type { Ids } from '../../base/ids.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { GatewayError } from '../../core/errors.ts'
+import type { SessionEvent } from '../../core/event.ts'
+import type { RunId, SessionKey } from '../../core/ids.ts'
+import {
+  callerOf,
+  UNKNOWN_OWNER,
+  type AcceptedMessage,
+  type Caller,
+  type DeliveryFate,
+  type InboundMessage,
+  type Reply,
+} from '../../core/inbound.ts'
+import type { Acceptance, Channel, Intake, KnownRun } from '../channel.ts'
+import { RateLimit } from '../rate-limit.ts'
+import { replyFrame } from '../webhook/codec.ts'
+import { WEBHOOK } from '../webhook/channel.ts'
+import {
+  bodyKindOf,
+  decodeBody,
+  describeRun,
+  idempotencyKeyOf,
+  isWaiting,
+  lastEventIdOf,
+  statusOfReply,
+  type HttpReplyTo,
+  type MessageFrame,
+} from './codec.ts'
+import { EventStream } from './event-stream.ts'
+import { RunFeed, type FeedReader, type Frame } from './run-feed.ts'
+
+export const HTTP = 'http'
+
+export interface HttpChannelOptions {
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly maxBodyBytes: number
+  readonly requestsPerSecond: number
+  readonly requestBurst: number
+  /** For a slow reader of an event stream, and for frames kept for readers that come back. */
+  readonly replyBufferBytes: number
+  readonly progressEveryMs: number
+}
+
+/** Who asks. Without an account it owns nothing, and nothing of it is recognised again. */
+export interface HttpSender {
+  readonly account?: string
+  readonly caller?: Caller
+  readonly address: string
+}
+
+/** What a request is answered with. */
+export type HttpAnswer =
+  | { readonly kind: 'json'; readonly status: number; readonly body: JsonObject }
+  | { readonly kind: 'events'; readonly body: ReadableStream<Uint8Array> }
+
+/** Senders whose rate is known one by one. */
+const MAX_SENDERS = 10_000
+
+/**
+ * Plain HTTP: a request is a message, its response the answer. Whether a client waits, follows the events or asks again
+ * later, the run is the same; a client that goes away loses nothing.
+ */
+export class HttpChannel implements Channel {
+  readonly name = HTTP
+  readonly #options: HttpChannelOptions
+  /** Of runs that are not answered. */
+  readonly #feeds = new Map<RunId, RunFeed>()
+  readonly #rates = new Map<string, RateLimit>()
+  #intake: Intake | undefined
+  #isClosed = false
+
+  constructor(options: HttpChannelOptions) {
+    this.#options = options
+  }
+
+  async start(intake: Intake): Promise<void> {
+    this.#intake = intake
+  }
+
+  /** `POST /api/messages`. */
+  async post(request: Request, url: URL, sender: HttpSender): Promise<HttpAnswer> {
+    this.#limitRate(sender)
+    const waits = isWaiting(url)
+    const kind = bodyKindOf(request.headers.get('content-type'))
+    const key = idempotencyKeyOf(request.headers)
+    const body = await request.text()
+    const frame = decodeBody(kind, body, this.#options.maxBodyBytes)
+    const digest = createHash('sha256').update(body).digest('base64url')
+    const idempotency = key === undefined ? {} : { idempotency: { key, digest } }
+    const message = { ...this.#messageOf(key === undefined ? frame : { ...frame, id: key }, sender), ...idempotency }
+    const acceptance = await this.#accept(message)
+    if (!waits) return accepted(acceptance, message)
+    if (isStreaming(request)) return this.#follow(acceptance.run, 0, acceptance.duplicate)
+    return this.#wait(acceptance, message, request.signal)
+  }
+
+  /** `/cleanup` or `/compact` of a conversation, with its figures; it waits for its turn like any message. */
+  async maintain(command: 'cleanup' | 'compact', session: string, sender: HttpSender): Promise<HttpAnswer> {
+    this.#limitRate(sender)
+    const { key } = (await this.#requireIntake().control({ type: 'get', key: session }, sender.caller)) as {
+      key: SessionKey
+    }
+    const frame: MessageFrame = {
+      kind: 'message',
+      content: `/${command}`,
+      route: { session: key, preserveCase: true },
+      stream: false,
+      ack: false,
+    }
+    const message = this.#messageOf(frame, sender)
+    const { run } = await this.#accept(message)
+    const reply = await this.#replyOf(run, undefined)
+    const { content } = reply
+    if (content.kind !== 'complete' || content.done === undefined)
+      return jsonAnswer(statusOfReply(content), replyFrame(reply, replyToOf(reply).messageId))
+    return jsonAnswer(200, { ...content.done, session: reply.key, message: content.text })
+  }
+
+  /** `GET /api/runs/ID`. */
+  show(run: string, caller: Caller): HttpAnswer {
+    return jsonAnswer(200, describeRun(this.#find(run, caller)))
+  }
+
+  /** `DELETE /api/runs/ID`: takes effect before it is confirmed; a run that has ended stays as it is. */
+  async cancel(run: string, caller: Caller): Promise<HttpAnswer> {
+    const { message } = this.#find(run, caller)
+    await this.#requireIntake().control({ type: 'cancel', key: message.key, run: message.run })
+    return this.show(run, caller)
+  }
+
+  /** `GET /api/runs/ID/events`. */
+  events(run: string, caller: Caller, headers: Headers): HttpAnswer {
+    const { message } = this.#find(run, caller)
+    return this.#follow(message.run, lastEventIdOf(headers), false)
+  }
+
+  observe(event: SessionEvent, message: AcceptedMessage): void {
+    this.#feedOf(message).observe(event)
+  }
+
+  /** An answer that no request waits for is kept, and can be asked for with the id of its run. */
+  async deliver(reply: Reply): Promise<DeliveryFate> {
+    const feed = this.#feeds.get(reply.run)
+    this.#feeds.delete(reply.run)
+    feed?.end(terminalFrame(reply))
+    return 'delivered'
+  }
+
+  status(): JsonObject {
+    return { openRuns: this.#feeds.size }
+  }
+
+  drain(): void {
+    // Requests stay open: what arrives while draining is stored, and running answers still go out.
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const feed of this.#feeds.values()) feed.end(undefined)
+    this.#feeds.clear()
+  }
+
+  #messageOf(frame: MessageFrame, { account = UNKNOWN_OWNER, caller }: HttpSender): InboundMessage {
+    const id = frame.id ?? this.#options.ids.uuid()
+    const replyTo: HttpReplyTo = { messageId: id }
+    return {
+      channel: HTTP,
+      account,
+      caller: caller ?? { owner: account, sees: 'all' },
+      messageId: String(id).trim(),
+      text: frame.content,
+      attachments: [],
+      route: { ...frame.route, keysOf: WEBHOOK },
+      replyTo,
+      ...(frame.autoCleanup === undefined ? {} : { autoCleanup: frame.autoCleanup }),
+    }
+  }
+
+  /** The feed is there before the run can begin, so that nothing of it is missed. */
+  #accept(message: InboundMessage): Promise<Acceptance> {
+    return this.#requireIntake().accept(message, ({ key, run, duplicate }) => {
+      if (!duplicate) this.#feedOf({ ...message, key, run }).accepted()
+    })
+  }
+
+  async #wait({ run, key, duplicate }: Acceptance, message: InboundMessage, gone: AbortSignal): Promise<HttpAnswer> {
+    const reply = await this.#replyOf(run, gone).catch((thrown: unknown) => {
+      if (thrown instanceof GatewayError && thrown.code === 'SHUTTING_DOWN') return undefined
+      throw thrown
+    })
+    const { messageId } = message.replyTo as HttpReplyTo
+    if (reply !== undefined)
+      return jsonAnswer(statusOfReply(reply.content), replyFrame({ ...reply, redelivered: duplicate }, messageId))
+    const error = 'the gateway is stopping; the message is stored and will be answered after the next start'
+    return jsonAnswer(503, { type: 'error', error, code: 'SHUTTING_DOWN', session: key, messageId, runId: run })
+  }
+
+  /** The terminal answer, now or when it is there. */
+  #replyOf(run: RunId, gone: AbortSignal | undefined): Promise<Reply> {
+    const intake = this.#requireIntake()
+    const known = intake.find(HTTP, run)
+    if (known === undefined) throw notFound(run)
+    if (known.reply !== undefined) return Promise.resolve(known.reply)
+    return new Promise((resolve, reject) => {
+      const reader: FeedReader = {
+        show: () => undefined,
+        end: () => {
+          const reply = intake.find(HTTP, run)?.reply
+          if (reply === undefined) reject(new GatewayError('SHUTTING_DOWN', 'the gateway is shutting down'))
+          else resolve(reply)
+        },
+      }
+      const stop = this.#feedOf(known.message).read(reader, Number.MAX_SAFE_INTEGER)
+      gone?.addEventListener('abort', () => {
+        stop()
+        reject(new GatewayError('SHUTTING_DOWN', 'the client has gone'))
+      })
+    })
+  }
+
+  #follow(run: RunId, afterSeq: number, redelivered: boolean): HttpAnswer {
+    const known = this.#requireIntake().find(HTTP, run)
+    if (known === undefined) throw notFound(run)
+    let stop = (): unknown => undefined
+    const { clock, replyBufferBytes: bufferBytes } = this.#options
+    const stream = new EventStream({ clock, bufferBytes, onCancel: () => stop() })
+    const { reply, message } = known
+    if (reply !== undefined) stream.end(reply.seq > afterSeq ? terminalFrame({ ...reply, redelivered }) : undefined)
+    else stop = this.#feedOf(message).read(stream, afterSeq)
+    return { kind: 'events', body: stream.body }
+  }
+
+  #feedOf({ run, key, account, replyTo }: Pick<AcceptedMessage, 'run' | 'key' | 'account' | 'replyTo'>): RunFeed {
+    const known = this.#feeds.get(run)
+    if (known !== undefined) return known
+    const intake = this.#requireIntake()
+    const { clock, progressEveryMs, replyBufferBytes } = this.#options
+    const feed = new RunFeed({
+      clock,
+      about: { session: key, messageId: (replyTo as HttpReplyTo).messageId, runId: run },
+      progressEveryMs,
+      keptBytes: replyBufferBytes,
+      nextSeq: () => intake.nextSeq(HTTP, account),
+    })
+    this.#feeds.set(run, feed)
+    return feed
+  }
+
+  /** A run of another owner is, for a caller that sees its own only, as if it were not there. */
+  #find(run: string, caller: Caller): KnownRun {
+    const known = this.#requireIntake().find(HTTP, run as RunId)
+    if (known === undefined) throw notFound(run)
+    if (caller.sees === 'own' && callerOf(known.message).owner !== caller.owner) throw notFound(run)
+    return known
+  }
+
+  #limitRate({ account, address }: HttpSender): void {
+    const { clock, requestsPerSecond: perSecond, requestBurst: burst } = this.#options
+    const name = account === undefined ? `address ${address}` : `account ${account}`
+    const rate = this.#rates.get(name) ?? new RateLimit(clock, { perSecond, burst })
+    this.#rates.delete(name)
+    this.#rates.set(name, rate)
+    const [oldest] = this.#rates.size > MAX_SENDERS ? this.#rates.keys() : []
+    if (oldest !== undefined) this.#rates.delete(oldest)
+    if (!rate.take()) throw new GatewayError('RATE_LIMITED', 'too many requests; slow down')
+  }
+
+  #requireIntake(): Intake {
+    if (this.#intake !== undefined && !this.#isClosed) return this.#intake
+    throw new GatewayError('SHUTTING_DOWN', 'the gateway is not accepting messages right now')
+  }
+}
+
+function accepted({ run, key, duplicate }: Acceptance, { replyTo }: InboundMessage): HttpAnswer {
+  const { messageId } = replyTo as HttpReplyTo
+  return jsonAnswer(202, { runId: run, session: key, messageId, ...(duplicate ? { redelivered: true } : {}) })
+}
+
+function jsonAnswer(status: number, body: JsonObject): HttpAnswer {
+  return { kind: 'json', status, body }
+}
+
+function terminalFrame(reply: Reply): Frame {
+  const frame = replyFrame(reply, replyToOf(reply).messageId)
+  return { type: reply.content.kind === 'complete' ? 'complete' : 'error', seq: reply.seq, text: JSON.stringify(frame) }
+}
+
+function replyToOf({ replyTo }: Reply): HttpReplyTo {
+  return replyTo as HttpReplyTo
+}
+
+function isStreaming({ headers }: Request): boolean {
+  return (headers.get('accept') ?? '').toLowerCase().includes('text/event-stream')
+}
+
+function notFound(run: string): GatewayError {
+  return new GatewayError('RUN_NOT_FOUND', 'no run has this id', { run: run.slice(0, 100) })
+}

@@ -1,0 +1,100 @@
+import type { JsonObject } from '../../base/json.ts'
+import { ERRORS, GatewayError } from '../../core/errors.ts'
+import type { ReplyContent } from '../../core/inbound.ts'
+import type { KnownRun } from '../channel.ts'
+import { faultOfId } from '../id-field.ts'
+import { decodeFrame, type InboundFrame } from '../webhook/codec.ts'
+
+export type MessageFrame = Extract<InboundFrame, { kind: 'message' }>
+
+/** What the HTTP channel stores with a message to answer it. */
+export interface HttpReplyTo extends JsonObject {
+  readonly messageId: string | number
+}
+
+/** `curl -d` calls every body a form; what people send with it is JSON. */
+const JSON_TYPES = ['application/json', 'application/x-www-form-urlencoded']
+
+export type BodyKind = 'json' | 'text'
+
+/** Decided before the body is read. */
+export function bodyKindOf(contentType: string | null): BodyKind {
+  const essence = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  if (JSON_TYPES.includes(essence)) return 'json'
+  if (essence === 'text/plain') return 'text'
+  throw new GatewayError('CONTENT_TYPE_UNSUPPORTED', 'send application/json, or text/plain for the text alone', {
+    field: 'Content-Type',
+  })
+}
+
+export function decodeBody(kind: BodyKind, body: string, maxBytes: number): MessageFrame {
+  if (body.trim() === '') throw new GatewayError('FRAME_MALFORMED', 'the body is empty')
+  const frame = decodeFrame(kind === 'text' ? JSON.stringify({ content: body }) : body, maxBytes)
+  if (frame.kind === 'message') return frame
+  throw new GatewayError('FRAME_MALFORMED', 'only messages are sent here; a message has no "type"')
+}
+
+/** The sender's own name for this request. */
+export function idempotencyKeyOf(headers: Headers): string | undefined {
+  const key = headers.get('idempotency-key')?.trim() ?? ''
+  if (key === '') return undefined
+  const fault = faultOfId('Idempotency-Key', key)
+  if (fault !== undefined) throw new GatewayError('FIELD_INVALID', fault, { field: 'Idempotency-Key' })
+  return key
+}
+
+/** Undefined when the header is not there: everything is shown. */
+export function lastEventIdOf(headers: Headers): number {
+  const value = headers.get('last-event-id')?.trim() ?? ''
+  if (value === '') return 0
+  if (/^\d{1,15}$/u.test(value)) return Number(value)
+  throw new GatewayError('FIELD_INVALID', 'Last-Event-ID must be a whole number', { field: 'Last-Event-ID' })
+}
+
+export function isWaiting(url: URL): boolean {
+  const wait = url.searchParams.get('wait') ?? '1'
+  if (wait === '0' || wait === '1') return wait === '1'
+  throw new GatewayError('FIELD_INVALID', 'wait must be 0 or 1', { field: 'wait' })
+}
+
+/** The status of a message that ended: a model's failure is one of the servers behind us. */
+export function statusOfReply(content: ReplyContent): number {
+  switch (content.kind) {
+    case 'complete':
+      return 200
+    case 'cancelled':
+      return 409
+    case 'error': {
+      if (ERRORS[content.code].retry === 'later') return 503
+      return content.code.startsWith('MODEL_') ? 502 : 500
+    }
+  }
+}
+
+export function describeRun({ message, isRunning, reply, endedAt }: KnownRun): JsonObject {
+  const { run, key, acceptedAt, replyTo } = message
+  const about = { runId: run, session: key, messageId: (replyTo as HttpReplyTo).messageId }
+  const times = { acceptedAt, ...(endedAt === undefined ? {} : { endedAt }) }
+  if (reply === undefined) return { ...about, state: isRunning ? 'running' : 'queued', ...times }
+  return { ...about, ...describeContent(reply.content), ...times }
+}
+
+function describeContent(content: ReplyContent): JsonObject {
+  switch (content.kind) {
+    case 'complete': {
+      const { text, model, usage } = content
+      return {
+        state: 'complete',
+        content: text,
+        ...(model === undefined ? {} : { model }),
+        ...(usage === undefined ? {} : { usage: { ...usage } }),
+      }
+    }
+    case 'error': {
+      const { code, message, partialText } = content
+      return { state: 'error', code, error: message, ...(partialText === '' ? {} : { content: partialText }) }
+    }
+    case 'cancelled':
+      return { state: 'cancelled', code: 'TURN_CANCELLED', reason: content.by }
+  }
+}

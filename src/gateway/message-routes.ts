@@ -1,0 +1,45 @@
+import type { HttpAnswer, HttpChannel, HttpSender } from '../channel/http/channel.ts'
+import type { Access } from './access.ts'
+import { json, retryAfter, type Call, type Route } from './http-routes.ts'
+import { identityOf } from './sender-identity.ts'
+
+/** Plain HTTP: messages, their runs, and what is done to a conversation in its turn. */
+export function createMessageRoutes(channel: HttpChannel, access: Access): readonly Route[] {
+  const senderOf = ({ url, principal, peer }: Call): HttpSender => ({
+    ...identityOf(access, principal, url),
+    address: peer.address,
+  })
+  const run = /^\/api\/runs\/([^/]+)$/u
+  return [
+    {
+      method: 'POST',
+      path: /^\/api\/messages$/u,
+      answer: async (call) => toResponse(await channel.post(call.request, call.url, senderOf(call))),
+    },
+    { method: 'GET', path: run, answer: async ({ name, caller }) => toResponse(channel.show(name, caller)) },
+    { method: 'DELETE', path: run, answer: async ({ name, caller }) => toResponse(await channel.cancel(name, caller)) },
+    {
+      method: 'GET',
+      path: /^\/api\/runs\/([^/]+)\/events$/u,
+      answer: async ({ name, caller, request }) => toResponse(channel.events(name, caller, request.headers)),
+    },
+    ...(['cleanup', 'compact'] as const).map((command): Route => ({
+      method: 'POST',
+      path: new RegExp(`^/api/sessions/([^/]+)/${command}$`, 'u'),
+      answer: async (call) => toResponse(await channel.maintain(command, call.name, senderOf(call))),
+    })),
+  ]
+}
+
+function toResponse(answer: HttpAnswer): Response {
+  if (answer.kind === 'json') return json(answer.body, answer.status, retryAfter(answer.status))
+  return new Response(answer.body, {
+    headers: {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      // A proxy that collects the events would show them all at once.
+      'x-accel-buffering': 'no',
+    },
+  })
+}
