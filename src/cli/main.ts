@@ -297,9 +297,18 @@ function addLists(program: Command): void {
     .action(async (_options, command: Command) =>
       (await import('./commands/usage.ts')).showUsage(command.optsWithGlobals()),
     )
-  program
-    .command('channels')
-    .description('manage channels of the running gateway')
+  const channels = program.command('channels').description('manage and try channels')
+  channels
+    .command('test')
+    .argument('<name>', 'the channel: xiaoyi')
+    .description('one signed handshake with each server; of a running gateway, the state of its links')
+    .addOption(homeOption())
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew channels test xiaoyi'))
+    .action(async (name: string, _options, command: Command) =>
+      (await import('./commands/channels.ts')).testChannel(name, command.optsWithGlobals()),
+    )
+  channels
     .command('trust')
     .argument('<name>', 'the channel, for example xiaoyi')
     .description('accept a server certificate that has changed')

@@ -67,6 +67,11 @@ export class SessionDirectory implements JournalTopic {
     return this.#revision
   }
 
+  /** The time of the latest change; 0 without any. */
+  get newestTime(): number {
+    return this.#recency.newestTime
+  }
+
   apply(data: unknown): void {
     if (!Array.isArray(data) || typeof data[0] !== 'string') return
     const key = data[0] as SessionKey

@@ -1,22 +1,23 @@
 import { createHash } from 'node:crypto'
-import { parseTree, getNodeValue, type Node } from 'jsonc-parser'
 import type { Clock, Timer } from '../base/clock.ts'
-import { createTemporary, directoryOf, errnoOf, writeAtomically, type Files } from '../base/files.ts'
+import { createTemporary, directoryOf, errnoOf, writeAtomically, type Files, type FileStat } from '../base/files.ts'
 import type { Journal, JournalTopic } from '../base/journal.ts'
-import { isRecord, parseJson } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
-import type { SessionKey } from '../core/ids.ts'
 import type { SessionRecord } from '../core/inbound.ts'
-import { isSessionRecord, type SessionDirectory } from './directory.ts'
+import type { SessionDirectory } from './directory.ts'
+import { readIfThere, readRows } from './sessions-json.ts'
 
 const TOPIC = 'index-export'
 const EXPORT_DELAY_MS = 1_500
-const MAX_IMPORT_BYTES = 1024 * 1024 * 1024
 const ADOPT_BATCH = 1_000
 /** More than what a disk writes without a wait, so that there is one behind each slice; little enough to be quick. */
 const SLICE_CHARS = 96 * 1024
 /** The export before the newest one may still be on disk when the program died between the commit and the rename. */
 const KEPT_HASHES = 2
+
+/** Files kept aside in one run: a program that writes old rows again and again must not fill the disk. */
+const MAX_ASIDES = 20
+const NO_FILE = ''
 
 /** Remembers which `sessions.json` we wrote ourselves, so that a file somebody else wrote is recognised at start. */
 export class ExportHistory implements JournalTopic {
@@ -49,13 +50,19 @@ export interface SessionsFileParts {
 
 /**
  * `sessions.json`, the map other programs read. The journal is the truth; this file is a copy, at most two seconds old
- * while the gateway runs and exact after a clean stop. A file that somebody else wrote is taken over at start.
+ * while the gateway runs and exact after a clean stop. What another program wrote into it is taken over, at start and
+ * before each export; what cannot be is kept aside.
  */
 export class SessionsFile {
   readonly #parts: SessionsFileParts
   /** Text of a row by the row itself: rows are replaced, never changed, so only new ones are serialised again. */
   readonly #texts = new WeakMap<SessionRecord, string>()
   #exportedRevision = -1
+  /** The time of the newest row when we last wrote the file; an unknown row that is older was deleted since. */
+  #exportedAt = -1
+  /** The file as we left it. */
+  #seen = NO_FILE
+  #asides = 0
   #timer: Timer | undefined
   #exporting: Promise<void> | undefined
   #isClosed = false
@@ -64,18 +71,25 @@ export class SessionsFile {
     this.#parts = parts
   }
 
-  /** Adopts rows of a foreign file: unknown keys, and known ones that are newer there. Nothing is ever removed by it. */
+  /**
+   * Adopts rows of a foreign file: unknown keys, and known ones that are newer there. Nothing is ever removed by it; a
+   * file with rows that were not adopted is kept aside before ours takes its place.
+   */
   async adopt(): Promise<{ readonly adopted: number; readonly quarantined?: string }> {
     const { files, path, directory, history, journal } = this.#parts
     const bytes = await readIfThere(files, path)
+    this.#seen = stampOf(await files.stat(path))
     if (bytes === undefined || history.isOurs(sha256(bytes))) return { adopted: 0 }
     const { rows, damaged } = readRows(bytes)
     const quarantined = damaged ? await this.#quarantine(bytes) : undefined
-    const newer = rows.filter(([key, record]) => record.updatedAt > (directory.get(key)?.updatedAt ?? -1))
+    const newer = rows.filter(([key, record]) => record.updatedAt > (directory.get(key)?.updatedAt ?? this.#exportedAt))
+    const adopted = new Set(newer.map(([key]) => key))
+    const lost = rows.filter(([key, record]) => !adopted.has(key) && !isSame(directory.get(key), record))
     newer.sort(([, a], [, b]) => a.updatedAt - b.updatedAt)
     for (let start = 0; start < newer.length; start += ADOPT_BATCH) {
       await journal.commit(newer.slice(start, start + ADOPT_BATCH).map(([key, record]) => directory.put(key, record)))
     }
+    if (lost.length > 0 && !damaged) await this.#keepAside(bytes, lost.length)
     return { adopted: newer.length, ...(quarantined === undefined ? {} : { quarantined }) }
   }
 
@@ -107,13 +121,40 @@ export class SessionsFile {
   async #write(): Promise<void> {
     const { files, path, directory, journal } = this.#parts
     if (this.#exportedRevision === directory.revision) return
+    await this.#adoptChanges()
     const revision = directory.revision
+    const exportedAt = directory.newestTime
     const hash = await this.#writeSlices(`${path}.tmp`)
     // The hash is durable before the file has its name, so that a crash in between cannot make our own copy look foreign.
     await journal.commit([{ topic: TOPIC, data: hash }])
     await files.rename(`${path}.tmp`, path)
     await files.syncDirectory(directoryOf(path))
     this.#exportedRevision = revision
+    this.#exportedAt = exportedAt
+    this.#seen = stampOf(await files.stat(path))
+  }
+
+  /** Another program may have written the file since we did. */
+  async #adoptChanges(): Promise<void> {
+    const { files, path, log } = this.#parts
+    const stat = await files.stat(path)
+    if (stat === undefined || stampOf(stat) === this.#seen) return
+    const { adopted } = await this.adopt()
+    log.info('another program changed sessions.json; its new rows were taken over', { adopted })
+  }
+
+  async #keepAside(bytes: Uint8Array, rows: number): Promise<void> {
+    const { files, path, clock, log } = this.#parts
+    if (this.#asides++ >= MAX_ASIDES)
+      return log.warn('rows that another program wrote into sessions.json are older than ours and were dropped', {
+        rows,
+      })
+    const aside = `${path}.foreign-${clock.now()}`
+    await writeAtomically(files, aside, bytes, { temporary: `${aside}.tmp` })
+    log.warn('rows that another program wrote into sessions.json were not taken over; its file was kept aside', {
+      rows,
+      aside,
+    })
   }
 
   /** In slices, between which everybody else gets a turn: with 100 000 sessions the file has tens of megabytes. */
@@ -172,41 +213,14 @@ export class SessionsFile {
   }
 }
 
-async function readIfThere(files: Files, path: string): Promise<Uint8Array | undefined> {
-  const stat = await files.stat(path)
-  if (stat?.kind !== 'file' || stat.size > MAX_IMPORT_BYTES) return undefined
-  const handle = await files.open(path, 'read')
-  try {
-    return await handle.read(0, stat.size)
-  } finally {
-    await handle.close()
-  }
-}
-
-function readRows(bytes: Uint8Array): { rows: [SessionKey, SessionRecord][]; damaged: boolean } {
-  const text = new TextDecoder().decode(bytes)
-  if (text.trim() === '') return { rows: [], damaged: bytes.length > 0 }
-  const parsed = parseJson(text)
-  const pairs = isRecord(parsed) ? Object.entries(parsed) : salvage(text)
-  const rows = pairs.filter((pair): pair is [SessionKey, SessionRecord] => isSessionRecord(pair[1]))
-  return { rows, damaged: !isRecord(parsed) || rows.length < pairs.length }
-}
-
-/** Reads the rows around the damage: the parser goes on after an error, and a row counts when its braces were closed. */
-function salvage(text: string): [string, unknown][] {
-  const root = parseTree(text, [], { allowTrailingComma: true })
-  const properties = root?.type === 'object' ? (root.children ?? []) : []
-  return properties.flatMap((property): [string, unknown][] => {
-    const [name, value] = property.children ?? []
-    if (name === undefined || value?.type !== 'object' || !isClosed(text, value)) return []
-    return [[String(name.value), getNodeValue(value)]]
-  })
-}
-
-function isClosed(text: string, node: Node): boolean {
-  return text[node.offset + node.length - 1] === '}'
-}
-
 function sha256(content: string | Uint8Array): string {
   return createHash('sha256').update(content).digest('hex')
+}
+
+function stampOf(stat: FileStat | undefined): string {
+  return stat === undefined ? NO_FILE : `${stat.identity} ${stat.size} ${stat.modifiedAt}`
+}
+
+function isSame(ours: SessionRecord | undefined, theirs: SessionRecord): boolean {
+  return ours !== undefined && JSON.stringify(ours) === JSON.stringify(theirs)
 }

@@ -113,6 +113,7 @@ const WALL_TIME: Readonly<Record<string, string>> = {
   'session/directory.ts': 'when a session changed',
   'session/learned-windows.ts': 'the age of what was learned, which is durable',
   'session/poisoned.ts': 'the stamp of a message',
+  'channel/xiaoyi/probe.ts': 'the signed time of a handshake',
   'session/sessions-file.ts': 'the name of a file put aside',
   'session/usage-ledger.ts': 'the day of a cost',
   'tool/time.ts': 'the time of day, for the model',

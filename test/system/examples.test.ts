@@ -4,6 +4,10 @@ import { join } from 'node:path'
 import { spawn } from 'node:child_process'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
+import { nodeHttpServers } from '../../src/platform/node-http-server.ts'
+import { systemClock } from '../../src/platform/system-clock.ts'
+import { systemIds } from '../../src/platform/system-ids.ts'
+import { createXiaoyiSimulator } from '../../src/simulator/xiaoyi/simulator.ts'
 import { build, BuiltGateway, newHome, ROOT, run } from '../support/built-gateway.ts'
 
 const example = (name: string): string => join(ROOT, 'examples', name)
@@ -39,6 +43,39 @@ describe('the examples of the library', () => {
     )
   })
 })
+
+describe('the example of the XiaoYi client', () => {
+  it('answers, clears and cancels for the phone of the simulator', async () => {
+    const agent = { ak: 'example-ak', sk: 'example-sk', agentId: 'example' }
+    const ports = { clock: systemClock, ids: systemIds, servers: nodeHttpServers }
+    const simulator = await createXiaoyiSimulator({ ...ports, agent, endpoints: [{ host: '127.0.0.1', port: 0 }] })
+    const env = { XIAOYI_AK: agent.ak, XIAOYI_SK: agent.sk, XIAOYI_AGENT: agent.agentId, XIAOYI_URL: simulator.urls[0] }
+    const child = spawn(process.execPath, [example('xiaoyi/client.mjs')], {
+      env: { PATH: process.env['PATH'], ...env },
+    })
+    try {
+      await happens(() => simulator.connections.ready().length === 1)
+      const task = simulator.say('hello')
+      await happens(() => task.state === 'done')
+      expect(task.text).toBe('You said: hello (message 1)')
+      const controls = [simulator.clear(), simulator.cancel()]
+      await happens(() => controls.every(({ answers }) => answers.length === 1))
+      expect(controls.map(({ answers }) => answers[0]?.state)).toEqual(['cleared', 'canceled'])
+      expect(simulator.phone.violations).toEqual([])
+      const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+      child.kill('SIGTERM')
+      expect(await ended).toBe(0)
+    } finally {
+      child.kill('SIGKILL')
+      await simulator.close()
+    }
+  })
+})
+
+/** Looks again whenever something may have happened; the test's own time limit is the end of its patience. */
+async function happens(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10))
+}
 
 describe('plugins of bridge.json', () => {
   const files = ['dice.mjs', 'echo-provider.mjs', 'polite.mjs', 'stdin-channel.mjs']

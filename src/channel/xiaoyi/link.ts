@@ -33,6 +33,8 @@ export interface LinkEvents {
   onOpen(link: Link): void
   /** `lost` are terminal frames that the peer has shown no sign of having read. */
   onDown(link: Link, lost: readonly string[]): void
+  /** A try to connect failed; `lastError` says why. */
+  onFailed?(link: Link): void
   /** Open connections were ended by the service, politely and soon, several times in a row. */
   onFlapping(link: Link): void
 }
@@ -89,6 +91,10 @@ export class Link {
 
   get isOpen(): boolean {
     return this.#state === 'open'
+  }
+
+  get lastError(): string | undefined {
+    return this.#lastError
   }
 
   /** Changes with every connection: what was sent on another one may be lost. */
@@ -279,6 +285,7 @@ export class Link {
     this.#lastError = describeDialError(error, this.url, this.#parts.clock.now())
     const refused = isRefusal(error)
     this.#parts.log.warn('XiaoYi link could not connect', { link: this.index, reason: this.#lastError })
+    this.#events.onFailed?.(this)
     if (refused) {
       this.#attempts++
       this.#state = 'refused'

@@ -11,6 +11,9 @@ export interface LinksEvents {
   onUndecodable(link: Link): void
   /** A link opened, or tasks of a lost link may now use another one: whatever waits should try again. */
   onRoutes(): void
+  onOpen?(link: Link): void
+  onDown?(link: Link): void
+  onFailed?(link: Link): void
 }
 
 interface HeldFrame {
@@ -43,8 +46,15 @@ export class Links {
     const linkEvents = {
       onText: (link: Link, text: string) => events.onText(link, text),
       onUndecodable: (link: Link) => events.onUndecodable(link),
-      onOpen: () => this.#changed(),
-      onDown: (link: Link, lost: readonly string[]) => this.#wentDown(link, lost),
+      onOpen: (link: Link) => {
+        this.#changed()
+        events.onOpen?.(link)
+      },
+      onDown: (link: Link, lost: readonly string[]) => {
+        this.#wentDown(link, lost)
+        events.onDown?.(link)
+      },
+      onFailed: (link: Link) => events.onFailed?.(link),
       onFlapping: (link: Link) => this.#calmDown(link),
     }
     const used = parts.settings.links === 'primary-only' ? 1 : parts.settings.servers.length

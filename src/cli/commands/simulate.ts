@@ -70,13 +70,17 @@ export async function simulateXiaoyi({ port, links, tls, ak, sk, agentId }: Xiao
   const lines = createInterface({
     input: process.stdin,
     output: process.stdout,
-    prompt: '',
+    prompt: '> ',
     terminal: process.stdin.isTTY,
   })
   try {
+    if (process.stdin.isTTY) lines.prompt()
     await runTerminalPhone({
       input: lines,
-      output: (text) => process.stdout.write(text),
+      output: (text) => {
+        process.stdout.write(text)
+        if (process.stdin.isTTY && text.endsWith('\n')) lines.prompt(true)
+      },
       simulator,
       clock: systemClock,
       files: nodeFiles,
@@ -93,7 +97,9 @@ function howToConnect(
   tls: boolean,
 ): string[] {
   const servers = urls.map((url) => ({ url, ...(tls ? { tls: 'pin' } : {}) }))
-  const settings = { channels: { xiaoyi: { enabled: true, ...agent, servers } } }
+  // Files that the phone sends by /link lie on this machine.
+  const media = { allowHosts: ['127.0.0.1'] }
+  const settings = { channels: { xiaoyi: { enabled: true, ...agent, servers, media } } }
   return [
     'A XiaoYi service with one phone. In the bridge.json of a gateway:',
     '',

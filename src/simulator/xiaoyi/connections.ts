@@ -59,6 +59,7 @@ export class Connections {
       heartbeats: 0,
       silent: false,
     }
+    this.#parts.phone.events.onAgent?.(`link ${endpoint}: an agent connected`)
     this.#evictOthers(connection)
     this.#open.add(connection)
     const deadline = this.after(switches.initDeadlineMs, () => {
@@ -71,6 +72,7 @@ export class Connections {
         deadline.cancel()
         this.#open.delete(connection)
         this.closes.push({ endpoint, code, at: clock.now() })
+        this.#parts.phone.events.onAgent?.(`link ${endpoint}: the agent is gone (${code})`)
       },
     })
   }

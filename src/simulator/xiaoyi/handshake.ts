@@ -8,16 +8,24 @@ export interface AgentCredentials {
   readonly agentId: string
 }
 
-/** The HTTP status of a refusal, or undefined: 401 for a wrong key, signature or clock, 403 for an unknown agent. */
+export interface Refusal {
+  readonly status: number
+  /** For the person at the simulator; the real service says nothing. */
+  readonly reason: string
+}
+
+/** Undefined when the agent may connect: 401 for a wrong key, signature or clock, 403 for an unknown agent. */
 export function refusalOf(
   request: UpgradeRequest,
   agent: AgentCredentials,
   switches: Switches,
   now: number,
-): number | undefined {
-  if (switches.refuseWith !== undefined) return switches.refuseWith
-  if (!isSigned((name) => request.headers.get(name), agent, switches, now)) return 401
-  return request.headers.get('x-agent-id') === agent.agentId ? undefined : 403
+): Refusal | undefined {
+  if (switches.refuseWith !== undefined) return { status: switches.refuseWith, reason: 'as /refuse says' }
+  const fault = faultOf((name) => request.headers.get(name), agent, switches, now)
+  if (fault !== undefined) return { status: 401, reason: fault }
+  const isKnown = request.headers.get('x-agent-id') === agent.agentId
+  return isKnown ? undefined : { status: 403, reason: 'x-agent-id names another agent' }
 }
 
 /** The push endpoint's headers carry the same three values under other names. */
@@ -27,11 +35,23 @@ export function isSigned(
   switches: Switches,
   now: number,
 ): boolean {
+  return faultOf(header, agent, switches, now) === undefined
+}
+
+function faultOf(
+  header: (name: string) => string | null,
+  agent: Pick<AgentCredentials, 'ak' | 'sk'>,
+  switches: Switches,
+  now: number,
+): string | undefined {
   const timestamp = header('x-ts') ?? ''
-  const sentAt = Number(timestamp)
-  if (header('x-access-key') !== agent.ak || !/^\d+$/.test(timestamp)) return false
-  if (Math.abs(now - sentAt) > switches.signatureWindowMs) return false
+  if (header('x-access-key') !== agent.ak) return 'x-access-key is not the one of this service (ak)'
+  if (!/^\d{1,16}$/.test(timestamp)) return 'x-ts is no time in milliseconds'
+  const offMs = Number(timestamp) - now
+  if (Math.abs(offMs) > switches.signatureWindowMs)
+    return `x-ts is off by ${Math.round(offMs / 1000)} s: check the clock`
   const expected = createHmac('sha256', agent.sk).update(timestamp).digest()
   const given = Buffer.from(header('x-sign') ?? '', 'base64')
-  return given.length === expected.length && timingSafeEqual(given, expected)
+  const isRight = given.length === expected.length && timingSafeEqual(given, expected)
+  return isRight ? undefined : 'x-sign does not fit x-ts (sk)'
 }

@@ -1,6 +1,8 @@
 import type { Clock, Timer } from '../../base/clock.ts'
 
 /** Where a task of the phone stands. */
+const MAX_EXTRA_CHARS = 500
+
 export type PhoneTaskState = 'undelivered' | 'running' | 'done' | 'timed-out' | 'superseded'
 
 /** One thing an agent did that a real phone would punish. `rule` names it; conformance cases refer to these names. */
@@ -65,6 +67,7 @@ export interface PhoneTaskOptions {
   readonly idleLimitMs: number
   /** How many of its last frames it remembers. */
   readonly maxFrames: number
+  onTimeout(): void
 }
 
 /** A message on the phone and what became visible below it. */
@@ -79,6 +82,8 @@ export class PhoneTask {
   readonly frames: SeenFrame[] = []
   /** Texts of status updates: they never go away again. */
   readonly statusTexts: string[] = []
+  /** Cards, commands and files of the answer, as one line each. */
+  readonly extras: string[] = []
   readonly artifactIds = new Set<string>()
   text = ''
   reasoning = ''
@@ -91,6 +96,7 @@ export class PhoneTask {
   readonly #clock: Clock
   readonly #idleLimitMs: number
   readonly #maxFrames: number
+  readonly #onTimeout: () => void
   #idle: Timer | undefined
   #lastChunkLength = 0
 
@@ -103,6 +109,7 @@ export class PhoneTask {
     this.#clock = options.clock
     this.#idleLimitMs = options.idleLimitMs
     this.#maxFrames = options.maxFrames
+    this.#onTimeout = options.onTimeout
     this.touch()
   }
 
@@ -115,7 +122,10 @@ export class PhoneTask {
   touch(): void {
     this.#idle?.cancel()
     if (this.state !== 'running') return
-    this.#idle = this.#clock.after(this.#idleLimitMs, () => (this.state = 'timed-out'))
+    this.#idle = this.#clock.after(this.#idleLimitMs, () => {
+      this.state = 'timed-out'
+      this.#onTimeout()
+    })
   }
 
   /** No agent was there at first; now there is one. */
@@ -129,6 +139,11 @@ export class PhoneTask {
   end(state: Exclude<PhoneTaskState, 'running'>): void {
     this.state = state
     this.#idle?.cancel()
+  }
+
+  showExtra(part: Record<string, unknown>): void {
+    const { kind, ...content } = part
+    keepLast(this.extras, `[${String(kind)}] ${JSON.stringify(content).slice(0, MAX_EXTRA_CHARS)}`, this.#maxFrames)
   }
 
   /** The rules real phones were seen to follow: replacing replaces all, appending adds, a reused artifact overwrites. */

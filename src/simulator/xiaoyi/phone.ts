@@ -24,6 +24,10 @@ export interface PhoneEvents {
   onChange?: (task: PhoneTask, frame: SeenFrame) => void
   onControl?: (control: PhoneControl) => void
   onViolation?: (violation: Violation) => void
+  /** No frame came for so long that the phone gave up. */
+  onTimeout?: (task: PhoneTask) => void
+  /** An agent connected, left, or was refused, as a sentence. */
+  onAgent?: (what: string) => void
 }
 
 /** What it remembers: the last of each. */
@@ -66,13 +70,14 @@ export class VirtualPhone {
     return this.#tasks.filter((task) => task.state === 'running')
   }
 
-  addTask(options: Omit<PhoneTaskOptions, 'clock' | 'idleLimitMs' | 'maxFrames'>): PhoneTask {
+  addTask(options: Omit<PhoneTaskOptions, 'clock' | 'idleLimitMs' | 'maxFrames' | 'onTimeout'>): PhoneTask {
     const { idleLimitMs, supersedeOnNewTask } = this.#switches
     if (supersedeOnNewTask) {
       for (const task of this.running) if (task.sessionId === options.sessionId) task.end('superseded')
     }
     const { maxFrames, maxTasks } = this.#limits
-    const task = new PhoneTask({ ...options, clock: this.#clock, idleLimitMs, maxFrames })
+    const onTimeout = (): void => this.events.onTimeout?.(task)
+    const task: PhoneTask = new PhoneTask({ ...options, clock: this.#clock, idleLimitMs, maxFrames, onTimeout })
     if (this.#tasks.length >= maxTasks) this.#forgetOne()
     this.#tasks.push(task)
     this.#taskOf.set(task.taskId, task)
@@ -279,12 +284,13 @@ export class VirtualPhone {
       const reasoning = part['reasoningText']
       if (typeof reasoning !== 'string') this.violate('bad-part', 'reasoningText lacks its text', task.taskId)
       else {
-        if (shown) task.reasoning += reasoning
+        if (shown) task.reasoning = frame.append ? task.reasoning + reasoning : reasoning
         return { reasoning }
       }
       return {}
     }
     const { text } = part
+    if (shown && (part['kind'] === 'data' || part['kind'] === 'file')) task.showExtra(part)
     if (part['kind'] !== 'text' || typeof text !== 'string') return {}
     if (/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text)) {
       this.violate('broken-text', 'half a character', task.taskId)

@@ -12,6 +12,7 @@ export function renderTask(task: PhoneTask): string {
   const lines = task.statusTexts.map((text) => `  (${text})`)
   if (task.reasoning !== '') lines.push(`  [thinking] ${task.reasoning}`)
   if (task.text !== '') lines.push(...task.text.split('\n').map((line) => `  ${line}`))
+  lines.push(...task.extras.map((extra) => `  ${extra}`))
   lines.push(`  ${footerOf(task)}`)
   return lines.join('\n')
 }

@@ -257,9 +257,16 @@ export class XiaoyiSimulator {
 
   #upgrade(endpoint: number, request: UpgradeRequest): UpgradeDecision {
     const { agent, clock } = this.#options
-    const status = request.url.pathname === WS_PATH ? refusalOf(request, agent, this.switches, clock.now()) : 404
-    this.handshakes.push({ endpoint, status: status ?? 101, at: clock.now() })
-    if (status !== undefined) return { accept: false, status, body: 'refused' }
+    const refusal =
+      request.url.pathname === WS_PATH
+        ? refusalOf(request, agent, this.switches, clock.now())
+        : { status: 404, reason: `the path is not ${WS_PATH}` }
+    this.handshakes.push({ endpoint, status: refusal?.status ?? 101, at: clock.now() })
+    if (refusal !== undefined) {
+      const { status, reason } = refusal
+      this.phone.events.onAgent?.(`link ${endpoint}: an agent was refused with ${status}: ${reason}`)
+      return { accept: false, status, body: 'refused' }
+    }
     return { accept: true, opened: (socket) => this.connections.add(endpoint, socket) }
   }
 

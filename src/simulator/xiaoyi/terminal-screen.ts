@@ -14,6 +14,8 @@ export class TerminalScreen {
     phone.events.onChange = (task, frame) => {
       if (frame.shown) this.#update(task)
     }
+    phone.events.onTimeout = (task) => this.#update(task)
+    phone.events.onAgent = (what) => output(`* ${what}\n`)
     phone.events.onControl = ({ kind, answers }) => output(`[${kind}: ${answers.at(-1)?.state ?? ''}]\n`)
     phone.events.onViolation = ({ rule, detail }) => output(`! ${rule}: ${detail}\n`)
   }
@@ -31,10 +33,16 @@ export class TerminalScreen {
     const before = this.#printed.get(task) ?? ''
     const { text } = task
     const isLonger = text.startsWith(before)
-    if (text !== before) this.#output(isLonger ? text.slice(before.length) : `\n${text}`)
+    if (text !== before) this.#output(isLonger ? text.slice(before.length) : `\n[replaced by]\n${text}`)
     this.#printed.set(task, text)
     if (task.state === 'running') return
-    this.#output(`${text === '' ? '' : '\n'}${footerOf(task)}\n`)
+    const more = [...task.statusTexts.map((one) => `(${one})`), ...thinkingOf(task), ...task.extras]
+    const lines = [...more, footerOf(task)].map((line) => `${line}\n`).join('')
+    this.#output(`${text === '' ? '' : '\n'}${lines}`)
     this.#printed.delete(task)
   }
+}
+
+function thinkingOf({ reasoning }: PhoneTask): string[] {
+  return reasoning === '' ? [] : [`[thinking] ${reasoning}`]
 }

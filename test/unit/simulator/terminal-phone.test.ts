@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { TerminalScreen } from '../../../src/simulator/xiaoyi/terminal-screen.ts'
 import { runTerminalPhone } from '../../../src/simulator/xiaoyi/terminal-phone.ts'
 import type { World } from '../../support/xiaoyi-world.ts'
 import { inWorld } from '../../support/xiaoyi-world.ts'
@@ -30,7 +31,7 @@ test('an answer appears as it streams', () =>
 
 test('a later round replaces what was shown', () =>
   inWorld({}, async (world) => {
-    expect(await type(world, ['rounds looking|found'])).toBe('looking\n\nfound\nfound\n— done\n')
+    expect(await type(world, ['rounds looking|found'])).toBe('looking\n\nfound\n[replaced by]\nfound\n— done\n')
   }))
 
 test('clear, cancel and a dropped link are seen as on a phone', () =>
@@ -78,4 +79,22 @@ test('every command of the help is known', () =>
     for (const command of commands.filter((name) => name !== '/quit' && name !== '/wait')) {
       expect(await type(world, [command], 0)).not.toContain('unknown command')
     }
+  }))
+
+test('says when an agent connects, is refused and why, and leaves; and when the phone gave up waiting', () =>
+  inWorld({ endpoints: 1, start: false }, async (world) => {
+    let printed = ''
+    const screen = new TerminalScreen(world.simulator.phone, (text) => (printed += text))
+    world.simulator.switches.refuseWith = 503
+    await world.channel.start(world.gateway)
+    await world.clock.advance(1)
+    expect(printed).toContain('* link 0: an agent was refused with 503: as /refuse says\n')
+    world.simulator.switches.refuseWith = undefined
+    await world.clock.advance(5_000)
+    expect(printed).toContain('* link 0: an agent connected\n')
+    world.simulator.connections.silence()
+    screen.follow(world.simulator.say('anybody there?'))
+    world.simulator.connections.cut()
+    await world.clock.advance(1)
+    expect(printed).toContain('* link 0: the agent is gone (1006)\n')
   }))

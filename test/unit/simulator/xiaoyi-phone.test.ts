@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { VirtualPhone } from '../../../src/simulator/xiaoyi/phone.ts'
+import { renderTask } from '../../../src/simulator/xiaoyi/render.ts'
 import { REAL_SERVICE, type Switches } from '../../../src/simulator/xiaoyi/switches.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 
@@ -209,5 +210,45 @@ describe('what it writes down', () => {
     const { receive, rules } = openPhone()
     receive({ id: 'x', result: { status: { state: 'cleared' } } })
     expect(rules()).toEqual(['control-answer'])
+  })
+})
+
+describe('the screen', () => {
+  const answer = (parts: readonly object[], append: boolean, artifactId: string): object => ({
+    result: {
+      taskId: 't',
+      kind: 'artifact-update',
+      append,
+      lastChunk: true,
+      final: false,
+      artifact: { artifactId, parts },
+    },
+  })
+
+  test('replaces the thinking when a piece does not say that it is to be added', () => {
+    const { task, receive } = openPhone()
+    receive(answer([{ kind: 'reasoningText', reasoningText: 'one' }], false, 'a1'))
+    receive(answer([{ kind: 'reasoningText', reasoningText: 'one two' }], false, 'a2'))
+    receive(answer([{ kind: 'reasoningText', reasoningText: ' three' }], true, 'a3'))
+    expect(task.reasoning).toBe('one two three')
+  })
+
+  test('shows cards and files of an answer, and tells when it gave up waiting', async () => {
+    const { clock, phone, task, receive } = openPhone()
+    const timedOut: string[] = []
+    phone.events.onTimeout = ({ taskId }) => void timedOut.push(taskId)
+    receive(
+      answer(
+        [
+          { kind: 'data', data: { card: 1 } },
+          { kind: 'file', file: { name: 'a.pdf' } },
+        ],
+        true,
+        'a1',
+      ),
+    )
+    expect(renderTask(task)).toContain('[data] {"data":{"card":1}}\n  [file] {"file":{"name":"a.pdf"}}')
+    await clock.advance(10 * 60_000)
+    expect(timedOut).toEqual(['t'])
   })
 })
