@@ -74,6 +74,7 @@ export async function openAgent(
     secrets: secretsOf(config),
     maxConcurrent: config.agent.parallel_tools,
     limits: { timeoutMs: config.agent.tool_timeout_ms },
+    approve: config.agent.approve,
   })
   const resolveModel = (name: string): TurnModel => toTurnModel(providers.resolve(name), config)
   return {
@@ -151,6 +152,7 @@ function toSettings(key: SessionKey, autoCleanup: boolean | undefined, config: C
     historyLimit: historyLimitOf(key, config.channels),
     thinkingLevel: config.agent.thinking,
     toolOutputChars: config.agent.tool_output_chars,
+    approveTimeoutMs: config.agent.approve_timeout_ms,
     pruning: { ttlMs: ttl, allowTools: tools.allow, denyTools: tools.deny, ...pruning },
     compaction: config.compaction,
     cleanup: {

@@ -16,6 +16,7 @@ import type { GatewayApi } from '../gateway/http.ts'
 import { createSessionCommands } from '../gateway/session-commands.ts'
 import type { HookSource } from '../hook/register.ts'
 import { MediaExpiry } from '../media/expiry.ts'
+import { Approvals } from '../session/approvals.ts'
 import { converse } from '../session/converse.ts'
 import type { TurnLimits } from '../session/turn-slots.ts'
 import type { TurnModel } from '../turn/parts.ts'
@@ -94,8 +95,10 @@ export async function openGatewayApp(
     onJournalFailed: watch.journalFailed,
     onHomeLost: watch.homeLost,
   })
+  const approvals = new Approvals(platform.clock)
   const gateway = createGateway(platform, {
     config,
+    approvals,
     agent,
     storage,
     metrics,
@@ -115,6 +118,7 @@ export async function openGatewayApp(
     providers: agent.providers,
     agent,
     gateway,
+    approvals,
     maxList: config.limits.list,
     status,
     tools: () => describeToolbox(agent.toolbox),
@@ -173,6 +177,7 @@ interface GatewayDeps {
   readonly config: Config
   readonly agent: Agent
   readonly storage: Storage
+  readonly approvals: Approvals
   readonly metrics: Metrics
   readonly locale: Language
   /** Names of channels that plugins bring. */
@@ -182,7 +187,7 @@ interface GatewayDeps {
 
 function createGateway(
   { clock, ids, log }: Platform,
-  { config, agent, storage, metrics, locale, ownChannels, watch }: GatewayDeps,
+  { config, agent, storage, approvals, metrics, locale, ownChannels, watch }: GatewayDeps,
 ): Gateway {
   const { journal, directory, delivery, control, sessionsFile, transcripts, usage, cleanups, windows } = storage
   const firstModel = (key: SessionKey): TurnModel => agent.modelsFor(directory.settingsOf(key))[0]
@@ -228,6 +233,7 @@ function createGateway(
         windows,
         spending: config.budget,
         onSpent: (model, spent) => gatewayMetrics.spent(model, spent),
+        approvals,
       }),
     providerOf: (key) => firstModel(key).provider.name,
     modelOf: (key) => firstModel(key).name,
@@ -238,6 +244,7 @@ function createGateway(
       sessionsFile,
       usage,
       providers: agent.providers,
+      approvals,
       modelsFor: (record) => agent.modelsFor(record),
       transcripts,
       cleanups,
@@ -247,6 +254,7 @@ function createGateway(
     }),
     onIndexChanged: () => sessionsFile.changed(),
     watch,
+    onAvailable: (channel, account) => approvals.remind(channel, account),
   })
   return gateway
 }

@@ -17,6 +17,7 @@ export interface ServerFrame {
   readonly usage?: FrameUsage
 }
 
+/** What an answer cost, as its last frame says. */
 export interface FrameUsage {
   readonly input: number
   readonly output: number

@@ -25,6 +25,7 @@ export const DEFAULTS = {
     tool_timeout_ms: 60_000,
     parallel_tools: 4,
     tool_output_chars: 200_000,
+    approve_timeout_ms: 3_600_000,
   },
   task: {
     auto_cleanup_enabled: true,

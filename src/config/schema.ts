@@ -106,6 +106,13 @@ const agent = section('What answers.', {
     DEFAULTS.agent.tool_output_chars,
     1_000,
   ),
+  approve: z.array(z.string().min(1)).default([]).meta({
+    description:
+      'Tools whose every call the user has to allow: names, or patterns with "*" such as "mcp:*:write*". Recommended for exec.',
+  }),
+  approve_timeout_ms: milliseconds('How long a call waits to be allowed; then it counts as denied.').default(
+    DEFAULTS.agent.approve_timeout_ms,
+  ),
   exec: section('The exec tool runs programs. It exists only when something is allowed.', {
     allow: z.array(z.string().min(1)).default([]).meta({ description: 'Programs that may be run, by name or path.' }),
   }),

@@ -44,6 +44,8 @@ export const ERRORS = {
   TRANSCRIPT_NOT_FOUND: { kind: 'caller', retry: 'never' },
   ARCHIVE_NOT_FOUND: { kind: 'caller', retry: 'never' },
   BLOB_NOT_FOUND: { kind: 'caller', retry: 'never' },
+  // tool calls that wait for a person
+  APPROVAL_NOT_FOUND: { kind: 'caller', retry: 'never' },
   // start-up
   CONFIG_INVALID: { kind: 'config', retry: 'never' },
   PORT_IN_USE: { kind: 'config', retry: 'later' },

@@ -26,6 +26,25 @@ export type TurnEvent =
       readonly failed: boolean
       readonly durationMs: number
     }
+  /** A call waits until a person allows it; told again when its reader comes back. */
+  | {
+      readonly type: 'approval-requested'
+      readonly round: number
+      readonly callId: string
+      readonly id: string
+      readonly tool: string
+      readonly arguments: JsonObject
+      /** Unix time after which it counts as denied. */
+      readonly expiresAt: number
+    }
+  | {
+      readonly type: 'approval-decided'
+      readonly round: number
+      readonly callId: string
+      readonly id: string
+      readonly tool: string
+      readonly verdict: 'approved' | 'denied' | 'expired'
+    }
   | {
       readonly type: 'model-retry'
       readonly attempt: number

@@ -8,6 +8,8 @@ export interface CommandParts {
   phrases(message: AcceptedMessage): Promise<Phrases>
   status(message: AcceptedMessage): Promise<string>
   model(message: AcceptedMessage, name: string): Promise<string>
+  /** Decides about a tool call that waits; an empty id means the only one of the session. */
+  approve(message: AcceptedMessage, id: string, approve: boolean): Promise<string>
 }
 
 export interface CommandContext extends CommandParts {
@@ -53,6 +55,9 @@ export async function answerCommand(
       return reply(await context.status(message))
     case 'model':
       return reply(await context.model(message, slash.rest))
+    case 'approve':
+    case 'deny':
+      return reply(await context.approve(message, slash.rest, slash.name === 'approve'))
     case 'help':
       return reply(helpText(await context.phrases(message)))
     case 'compact':

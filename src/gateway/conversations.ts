@@ -12,6 +12,7 @@ import type { SessionControl } from '../session/control.ts'
 import { mergeForMessage, type SessionDirectory } from '../session/directory.ts'
 import { Session, type Answer, type Stopped } from '../session/session.ts'
 import { TurnSlots, type ProviderLoad, type TurnLimits } from '../session/turn-slots.ts'
+import type { TurnPlace } from '../session/turn-place.ts'
 import { answerCommand, isImmediate, type CommandParts } from './command-answers.ts'
 import type { Delivery } from './delivery.ts'
 import { describeCause } from './describe-cause.ts'
@@ -56,6 +57,7 @@ export interface ConverseContext {
   emit(event: SessionEvent): Promise<void>
   /** Messages that arrived meanwhile and are to join this turn (`queue.mode: "steer"`). */
   takeQueued(): readonly AcceptedMessage[]
+  whileWaiting<T>(wait: () => Promise<T>): Promise<T>
 }
 
 const NO_CONVERSATION: ReplyContent = { kind: 'complete', text: 'There is no conversation here yet.' }
@@ -221,6 +223,7 @@ export class Conversations {
     message: AcceptedMessage,
     tellAnswer: (content: ReplyContent) => void,
     signal: AbortSignal,
+    place: Pick<TurnPlace, 'whileWaiting'>,
   ): Promise<ReplyContent | undefined> {
     const { clock, converse, delivery, metrics, queueMode, resumption, show } = this.#parts
     let content: ReplyContent | undefined
@@ -240,6 +243,7 @@ export class Conversations {
           // A turn that was left may still be on its way out: nothing of it may follow its answer.
           if (delivery.isOpen(message.run)) show(event, message)
         },
+        whileWaiting: (wait) => place.whileWaiting(() => this.#pausedFor(message.run, wait)),
         takeQueued: () => (queueMode === 'steer' ? (this.#sessions.get(message.key)?.takeQueued(isPlain) ?? []) : []),
       })
     } catch (thrown) {
@@ -250,6 +254,15 @@ export class Conversations {
       metrics.turnEnded(content?.kind ?? 'interrupted', (clock.monotonic() - startedAt) / 1000)
     }
     return content
+  }
+
+  /** A start that ends while a person is waited for does not count against the message. */
+  async #pausedFor<T>(run: RunId, wait: () => Promise<T>): Promise<T> {
+    const { delivery } = this.#parts
+    await delivery.paused(run)
+    const result = await wait()
+    await delivery.resumed(run)
+    return result
   }
 
   async #refusePoisoned(message: AcceptedMessage, verdict: Verdict): Promise<ReplyContent> {
@@ -317,7 +330,7 @@ export class Conversations {
     const session = new Session(key, {
       admit: ({ channel, account }, signal) =>
         this.#turns.acquire({ provider: this.#parts.providerOf(key), account: `${channel}\n${account}` }, signal),
-      work: (message, tellAnswer, signal) => this.#work(message, tellAnswer, signal),
+      work: (message, tellAnswer, signal, place) => this.#work(message, tellAnswer, signal, place),
       answer: (answers) => this.#answer(answers),
       answerLater: (answers) => this.own(this.#answer(answers)),
       onIdle: (idleKey) => {

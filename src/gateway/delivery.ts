@@ -43,6 +43,8 @@ type DeliveryRecord =
   /** A start that has messages to resume, with how often each ended an earlier one. */
   | { readonly do: 'life-began'; readonly deaths: readonly (readonly [RunId, number])[] }
   | { readonly do: 'resumed'; readonly run: RunId }
+  /** It waits for a person: whatever ends the start meanwhile is not its doing. */
+  | { readonly do: 'paused'; readonly run: RunId }
   /** The end of a start, as foreseen. */
   | { readonly do: 'life-ended' }
   | { readonly do: 'forget'; readonly runs: readonly RunId[] }
@@ -135,6 +137,8 @@ export class Delivery implements JournalTopic {
         )
       case 'resumed':
         return this.#runs.change(record.run, (run) => ({ ...run, isIdle: false }))
+      case 'paused':
+        return this.#runs.change(record.run, (run) => ({ ...run, isIdle: true, deaths: 0 }))
       case 'life-ended':
         this.#isLiving = false
         return
@@ -184,6 +188,11 @@ export class Delivery implements JournalTopic {
   /** To be durable before a message that has ended starts begins again, if the disk has room for it. */
   resumed(run: RunId): Promise<void> {
     return this.#commit([{ do: 'resumed', run }]).catch(() => undefined)
+  }
+
+  /** The message waits for a person; `resumed` when it goes on. */
+  paused(run: RunId): Promise<void> {
+    return this.#commit([{ do: 'paused', run }]).catch(() => undefined)
   }
 
   /** Answered with an error because they ended starts; as long as they are remembered. */

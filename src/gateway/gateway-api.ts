@@ -13,9 +13,10 @@ import { activeEntries } from '../history/view.ts'
 import type { CountMessages } from '../history/view-tokens.ts'
 import type { Providers } from '../provider/registry.ts'
 import type { CleanupLedger } from '../session/cleanup-ledger.ts'
+import type { Approvals } from '../session/approvals.ts'
 import type { SessionControl } from '../session/control.ts'
 import type { AgentParts } from '../session/converse.ts'
-import type { SessionDirectory } from '../session/directory.ts'
+import { mayUse, type SessionDirectory } from '../session/directory.ts'
 import type { SessionsFile } from '../session/sessions-file.ts'
 import type { UsageLedger } from '../session/usage-ledger.ts'
 import type { Transcript, TranscriptStore } from '../transcript/store.ts'
@@ -43,6 +44,7 @@ export interface ApiDeps {
   readonly providers: Providers
   readonly agent: Pick<AgentParts, 'modelsFor' | 'counter'>
   readonly gateway: Gateway
+  readonly approvals: Approvals
   /** Rows of one list. */
   readonly maxList: number
   status(): JsonObject
@@ -55,7 +57,7 @@ const STUCK_AFTER_MS = 30_000
 
 /** The JSON API, for the HTTP side and for commands that work on a stopped gateway's files. */
 export function createGatewayApi(deps: ApiDeps): GatewayApi {
-  const { storage, providers, agent, gateway, maxList, status, tools, channel } = deps
+  const { storage, providers, agent, gateway, approvals, maxList, status, tools, channel } = deps
   const { directory, control, transcripts, sessionsFile } = storage
   return {
     isOpen: () => gateway.isOpen,
@@ -137,6 +139,16 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
         usage: rows.map((row) => ({ ...row, group: by === 'session' ? nameOf(row.group) : row.group })),
         pricesDate: providers.pricesDate,
       }
+    },
+    async approvals(caller) {
+      return { approvals: approvals.list().filter(({ session }) => isSeenBy(directory, session, caller)) }
+    },
+    async approve(id, approve, caller) {
+      const key = approvals.sessionOf(id)
+      if (!isSeenBy(directory, key, caller))
+        throw new GatewayError('APPROVAL_NOT_FOUND', 'no tool call waits for approval under this id', { field: 'id' })
+      await approvals.decide(id, approve)
+      return { success: true, id, session: key, approved: approve }
     },
     async reset(key, caller) {
       const result = await gateway.control({ type: 'reset', key: findRow(storage, key, caller).key })
@@ -266,6 +278,12 @@ function filterOf(
 function stateOf(gateway: Gateway, key: SessionKey): string {
   const { running, queued } = gateway.sessionActivity(key)
   return running !== null ? 'running' : queued > 0 ? 'queued' : 'idle'
+}
+
+/** One that a caller may not see is as if it were not there. */
+function isSeenBy(directory: SessionDirectory, key: SessionKey, caller: Caller | undefined): boolean {
+  const record = directory.get(key)
+  return record !== undefined && mayUse(caller, record)
 }
 
 function rowOf(key: SessionKey, record: SessionRecord): JsonObject {

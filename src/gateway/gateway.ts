@@ -51,6 +51,8 @@ export interface GatewayParts {
   readonly commands: CommandParts
   /** After every durable change of the session index. */
   onIndexChanged(): void
+  /** An account can be reached again. */
+  onAvailable(channel: string, account: string): void
   /** Hears of everything without taking part in it. */
   readonly watch?: GatewayWatch
 }
@@ -199,6 +201,7 @@ export class Gateway implements Intake {
 
   available(channel: string, account: string): void {
     this.#conversations.own(this.#parts.delivery.available(channel, account))
+    this.#parts.onAvailable(channel, account)
   }
 
   gone(channel: string, account: string): void {
@@ -214,6 +217,7 @@ export class Gateway implements Intake {
     this.#conversations.own(
       delivery.resume(channel, account, afterSeq, redirect).then(() => delivery.available(channel, account)),
     )
+    this.#parts.onAvailable(channel, account)
   }
 
   nextSeq(channel: string, account: string): Promise<number> {

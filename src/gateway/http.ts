@@ -29,6 +29,9 @@ export interface GatewayApi {
   steps(key: string, caller?: Caller): Promise<JsonObject>
   /** A tool result as the tool gave it, by the id of a blob, a call or an entry. */
   blob(key: string, id: string, caller?: Caller): Promise<JsonObject>
+  /** Tool calls that wait for a person. */
+  approvals(caller?: Caller): Promise<JsonObject>
+  approve(id: string, approve: boolean, caller?: Caller): Promise<JsonObject>
   reset(key: string, caller?: Caller): Promise<JsonObject>
   cancel(key: string, caller?: Caller): Promise<JsonObject>
   delete(key: string, caller?: Caller): Promise<JsonObject>
@@ -146,6 +149,16 @@ function createRoutes({ api, metrics, now }: HttpParts): readonly Route[] {
       needs: 'all',
       answer: async ({ url }) => json(api.usage(usageQuery(url, now()))),
     },
+    {
+      method: 'GET',
+      path: /^\/api\/approvals$/u,
+      answer: async ({ caller }) => json(await api.approvals(caller)),
+    },
+    {
+      method: 'POST',
+      path: /^\/api\/approvals\/([^/]+)$/u,
+      answer: async ({ name, request, caller }) => json(await api.approve(name, await approveQuery(request), caller)),
+    },
     { method: 'DELETE', path: session, answer: async ({ name, caller }) => json(await api.delete(name, caller)) },
     { method: 'POST', path: action('reset'), answer: async ({ name, caller }) => json(await api.reset(name, caller)) },
     {
@@ -257,6 +270,15 @@ function showQuery(url: URL): ShowQuery {
   const request = wholeNumber(url, 'request')
   const limit = wholeNumber(url, 'limit')
   return { ...(request === undefined ? {} : { request }), ...(limit === undefined ? {} : { limit }) }
+}
+
+/** Anything but a plain yes or no decides nothing. */
+async function approveQuery(request: Request): Promise<boolean> {
+  const { approve } = await jsonBody(request)
+  if (typeof approve === 'boolean') return approve
+  throw new GatewayError('FIELD_INVALID', 'the body must be {"approve": true} or {"approve": false}', {
+    field: 'approve',
+  })
 }
 
 /** A body that is not understood restores nothing: the default would be something else than what was meant. */

@@ -4,13 +4,14 @@ import { GatewayError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
 import { chooseLanguage, languageOfText, type LanguageChoice } from '../core/language.ts'
 import { phrasesIn } from '../core/phrases/phrases-in.ts'
-import type { Phrases } from '../core/phrases/phrases.ts'
+import type { CommandName, Phrases } from '../core/phrases/phrases.ts'
 import { latestWords } from '../history/latest-words.ts'
 import { parseSlash } from '../session/commands.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
 import { usdOf, type Spent } from '../core/spent.ts'
 import { sizeOfHistory } from '../history/request-record.ts'
 import type { Providers } from '../provider/registry.ts'
+import type { Approvals } from '../session/approvals.ts'
 import type { AgentParts } from '../session/converse.ts'
 import type { CleanupLedger } from '../session/cleanup-ledger.ts'
 import type { SessionDirectory } from '../session/directory.ts'
@@ -26,6 +27,7 @@ export interface SessionCommandDeps {
   readonly sessionsFile: SessionsFile
   readonly usage: UsageLedger
   readonly providers: Providers
+  readonly approvals: Approvals
   readonly modelsFor: AgentParts['modelsFor']
   readonly transcripts: TranscriptStore
   readonly cleanups: CleanupLedger
@@ -41,6 +43,8 @@ export function createSessionCommands(deps: SessionCommandDeps): CommandParts {
     phrases: (message) => phrasesFor(message, deps),
     status: async (message) => describeSession(message, deps),
     model: (message, name) => changeModel(message, name, deps),
+    approve: async (message, id, approve) =>
+      deps.approvals.answer(message.key, id, approve, await phrasesFor(message, deps)),
   }
 }
 
@@ -75,13 +79,16 @@ async function describeContext(
   }
 }
 
+/** What stands behind these are names and ids, which are of no language. */
+const TAKES_NAMES: readonly CommandName[] = ['model', 'approve', 'deny']
+
 /** By the words behind the command, then by what the user said last, then by the locale. */
 async function phrasesFor(
   { key, text }: AcceptedMessage,
   { language, directory, transcripts }: SessionCommandDeps,
 ): Promise<Phrases> {
   const slash = parseSlash(text)
-  const rest = slash.kind === 'command' && slash.name !== 'model' ? slash.rest : undefined
+  const rest = slash.kind === 'command' && !TAKES_NAMES.includes(slash.name) ? slash.rest : undefined
   if (language.setting !== 'auto' || (rest !== undefined && languageOfText(rest) !== undefined))
     return phrasesIn(chooseLanguage(language, rest))
   const record = directory.get(key)

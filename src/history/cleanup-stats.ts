@@ -4,6 +4,7 @@ import { userBlocksOf } from './blocks.ts'
 import type { PreparedHistory } from './prepare.ts'
 import type { CountMessages } from './view-tokens.ts'
 
+/** What a cleanup did, in messages and tokens. */
 export interface CleanupStats {
   readonly cleanedMessages: number
   /** What the model would be sent, without the system prompt. */

@@ -9,6 +9,7 @@ import { deriveSteps, type StepOutcome } from './derive-steps.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from './prepare.ts'
 import type { CountMessages } from './view-tokens.ts'
 
+/** What a cleanup has to know besides the entries. */
 export interface CleanupOptions {
   readonly stepId: string
   readonly outcome: StepOutcome
@@ -31,6 +32,7 @@ export interface CleanupOptions {
   readonly cacheHorizonRequests?: number
 }
 
+/** What a cleanup would hide, and what that saves. */
 export type CleanupPlan =
   /** `records` are the data of `clew.cleanup` entries, one for each step. `reason` says why less than everything is hidden. */
   | {

@@ -8,6 +8,7 @@ import type { Outcome } from '../core/outcome.ts'
 /** Says how a step ended that has no final answer. */
 const STEP_ENTRY_TYPE = 'clew.step'
 
+/** How a step ended. */
 export type StepOutcome = Outcome['kind']
 
 /** One instruction worked to its end, read off the entries; nothing about it is stored twice. */

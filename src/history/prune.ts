@@ -1,4 +1,5 @@
 import { assertNever } from '../base/assert-never.ts'
+import { matchesGlob } from '../core/glob.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
 import type { ToolResultMessage } from '../core/message.ts'
 import type { PruningSettings } from './budget.ts'
@@ -136,21 +137,6 @@ function startOfLastAssistants(items: readonly Item[], count: number): number {
 }
 
 function mayPrune(tool: string, { allowTools, denyTools }: PruningSettings): boolean {
-  if (denyTools.some((glob) => matches(glob, tool))) return false
-  return allowTools.length === 0 || allowTools.some((glob) => matches(glob, tool))
-}
-
-function matches(glob: string, name: string): boolean {
-  const [first = '', ...rest] = glob.toLowerCase().split('*')
-  const last = rest.pop()
-  const text = name.toLowerCase()
-  if (last === undefined) return text === first
-  if (!text.startsWith(first)) return false
-  let at = first.length
-  for (const part of rest) {
-    const found = text.indexOf(part, at)
-    if (found < 0) return false
-    at = found + part.length
-  }
-  return text.length - last.length >= at && text.endsWith(last)
+  if (denyTools.some((glob) => matchesGlob(glob, tool))) return false
+  return allowTools.length === 0 || allowTools.some((glob) => matchesGlob(glob, tool))
 }

@@ -7,6 +7,7 @@ import { activeEntries, viewOf } from './view.ts'
 /** How numbers that people read are counted: the same way on both sides of a comparison. */
 export type CountMessages = (messages: readonly PreparedMessage[]) => TokenCount
 
+/** Counts messages with the estimate that every budget uses. */
 export const estimateMessages: CountMessages = (messages) => ({
   count: messages.reduce((sum, message) => sum + estimateMessageTokens(message), 0),
   estimated: true,

@@ -13,6 +13,7 @@ import type { Transcript, TranscriptStore } from '../transcript/store.ts'
 import { runMaintenance } from '../turn/maintain.ts'
 import type { Instruction, ModelWindows, Spending, TurnModel, TurnParts, TurnSettings } from '../turn/parts.ts'
 import { runTurn } from '../turn/turn.ts'
+import type { Approvals } from './approvals.ts'
 import { parseSlash } from './commands.ts'
 import type { SessionDirectory, SessionSettings } from './directory.ts'
 import type { CleanupLedger } from './cleanup-ledger.ts'
@@ -47,6 +48,7 @@ export interface ConverseParts {
   readonly usage: UsageLedger
   readonly cleanups: CleanupLedger
   readonly spending: SpendingLimits
+  readonly approvals: Approvals
   readonly windows: ModelWindows
   /** For the metrics; `model` is `provider/model`. */
   onSpent(model: string, spent: Spent): void
@@ -58,6 +60,8 @@ export interface Conversation {
   tellAnswer(content: ReplyContent): void
   emit(event: SessionEvent): Promise<void>
   takeQueued(): readonly AcceptedMessage[]
+  /** Gives the turn's place to others while it waits for a person. */
+  whileWaiting<T>(wait: () => Promise<T>): Promise<T>
 }
 
 /** Answers one accepted message. Undefined when a shutdown interrupted it: it is resumed at the next start. */
@@ -110,7 +114,7 @@ function turnParts(
   record: SessionRecord,
   transcript: Transcript,
   conversation: Conversation,
-  { agent, clock, log, usage, cleanups, spending, windows, onSpent }: ConverseParts,
+  { agent, clock, log, usage, cleanups, spending, windows, approvals, onSpent }: ConverseParts,
 ): TurnParts {
   const { key, run } = message
   const { sessionId } = record
@@ -137,6 +141,7 @@ function turnParts(
       if (content !== undefined) conversation.tellAnswer(content)
     },
     emit: (event) => conversation.emit({ session: key, sessionId, run, at: clock.now(), event }),
+    approve: (request, signal) => conversation.whileWaiting(() => approvals.ask(message, request, signal)),
     takeSteering: (signal) =>
       Promise.all(conversation.takeQueued().map((queued) => toInstruction(queued, agent, models[0], signal))),
   }

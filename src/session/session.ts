@@ -4,6 +4,7 @@ import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
 import type { CancelCause } from '../core/outcome.ts'
 import { causeOf, TurnStopped } from '../core/turn-stopped.ts'
+import { TurnPlace } from './turn-place.ts'
 
 export interface SessionParts {
   /** Limits how many turns run at once over all sessions. Resolves with the release function; rejects when aborted. */
@@ -16,6 +17,7 @@ export interface SessionParts {
     message: AcceptedMessage,
     tellAnswer: (content: ReplyContent) => void,
     signal: AbortSignal,
+    place: Pick<TurnPlace, 'whileWaiting'>,
   ): Promise<ReplyContent | undefined>
   /** Makes terminal answers durable, all at once. A message that has one keeps it. Never throws. */
   answer(answers: readonly Answer[]): Promise<void>
@@ -57,6 +59,8 @@ interface Running extends Queued {
   readonly joined: AcceptedMessage[]
   /** What it comes to, once that is settled; all it still does then is tidy up. */
   answer: ReplyContent | undefined
+  /** Undefined until it has one. */
+  place: TurnPlace | undefined
   /** `left`: an `exclusive` answers its messages, whatever the turn comes to. */
   phase: 'working' | 'answering' | 'left'
   /** The turn does nothing any more. */
@@ -148,6 +152,7 @@ export class Session {
     if (this.#stopped) return
     this.#stopped = true
     this.#hold()
+    if (this.#running !== undefined) this.#stopIfWaiting(this.#running)
     // A loop that waits for an exclusive task to end must see that nothing will start any more.
     this.#held?.resolve()
   }
@@ -245,6 +250,7 @@ export class Session {
       controller: new AbortController(),
       joined: [],
       answer: undefined,
+      place: undefined,
       phase: 'working',
       worked: deferred(),
       settled: deferred(),
@@ -261,19 +267,28 @@ export class Session {
   async #work(running: Running): Promise<ReplyContent | undefined> {
     const { signal } = running.controller
     const tellAnswer = (content: ReplyContent): void => void (running.answer = content)
-    let release: () => void
+    let place: TurnPlace
     try {
-      release = await this.#parts.admit(running.message, signal)
+      place = await TurnPlace.take(
+        () => this.#parts.admit(running.message, signal),
+        () => this.#stopIfWaiting(running),
+      )
     } catch {
       // Stopped before it began. What a shutdown catches here keeps its place: it is answered after the next start.
       const by = causeOf(signal)
       return by === 'shutdown' ? undefined : { kind: 'cancelled', by }
     }
     try {
-      return await this.#parts.work(running.message, tellAnswer, signal)
+      running.place = place
+      return await this.#parts.work(running.message, tellAnswer, signal, place)
     } finally {
-      release()
+      place.release()
     }
+  }
+
+  /** A person may take hours; a shutdown does not wait for one, and the question is asked again after the next start. */
+  #stopIfWaiting(running: Running): void {
+    if (this.#stopped && running.place?.isWaiting === true) running.controller.abort(new TurnStopped('shutdown'))
   }
 
   async #settle(running: Running, content: ReplyContent | undefined): Promise<void> {

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
+import { matchesGlob } from '../core/glob.ts'
 import { traitsOf, type ToolSpec } from './registry.ts'
 import { type NamedToolCall, runTool, type RunToolParts } from './run-tool.ts'
 import type { ToolResult } from './tool.ts'
@@ -118,9 +119,17 @@ export interface ToolRunner {
   ): Promise<readonly FinishedCall[]>
   /** May this call be made again after a crash without doing something twice? False for tools we do not know. */
   isRepeatable(name: string, callArguments: JsonObject): boolean
+  /** Must a person allow calls of this tool first? */
+  needsApproval(name: string): boolean
 }
 
-export function createToolRunner(parts: RunToolParts & { readonly maxConcurrent?: number }): ToolRunner {
+export interface ToolRunnerParts extends RunToolParts {
+  readonly maxConcurrent?: number
+  /** Patterns with `*` for tools whose calls a person allows one by one. */
+  readonly approve?: readonly string[]
+}
+
+export function createToolRunner(parts: ToolRunnerParts): ToolRunner {
   return {
     specs: () => parts.registry.specs(),
     run: (call, signal) => runTool(call, parts, signal),
@@ -128,6 +137,10 @@ export function createToolRunner(parts: RunToolParts & { readonly maxConcurrent?
     isRepeatable: (name, callArguments) => {
       const found = parts.registry.find(name)
       return found !== undefined && traitsOf(found.tool, callArguments).repeatable
+    },
+    needsApproval: (name) => {
+      const names = [name, parts.registry.find(name)?.tool.qualifiedName ?? name]
+      return (parts.approve ?? []).some((glob) => names.some((each) => matchesGlob(glob, each)))
     },
   }
 }

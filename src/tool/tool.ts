@@ -17,6 +17,8 @@ export interface Tool {
   traitsOf?(callArguments: JsonObject): CallTraits
   /** Overrides the runner's time limit. */
   readonly timeoutMs?: number
+  /** What `agent.approve` may call it besides its name: `mcp:<server>:<its name there>`. */
+  readonly qualifiedName?: string
   /** Who offers it, for lists: `built-in`, `mcp:<server>` … */
   readonly source?: string
   run(call: ToolCall, signal: AbortSignal): Promise<ToolResult>

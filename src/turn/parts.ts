@@ -17,6 +17,7 @@ import type { ModelProvider } from '../provider/provider.ts'
 import type { Prices } from '../provider/usage.ts'
 import type { ToolRunner } from '../tool/run-tool-calls.ts'
 import type { Transcript } from '../transcript/store.ts'
+import type { ApprovalRequest, Verdict } from './approval.ts'
 
 /** A model that can answer, with what the history has to know about it. */
 export interface TurnModel {
@@ -67,6 +68,8 @@ export interface TurnSettings {
   readonly thinkingLevel: string
   /** Of one tool result, in what the model sees. */
   readonly toolOutputChars: number
+  /** How long a call waits for its approval. */
+  readonly approveTimeoutMs: number
   readonly pruning: PruningSettings
   readonly compaction: CompactionSettings
   readonly cleanup: CleanupSettings
@@ -132,6 +135,8 @@ export interface TurnParts {
   readonly emit: EmitTurnEvent
   /** The outcome stands and is in the transcript; tidying up and those who listen come after. */
   onSettled(outcome: Outcome): void
+  /** Waits until a person has decided about a call. Throws the signal's reason. */
+  approve(request: ApprovalRequest, signal: AbortSignal): Promise<Verdict>
   /** A model by its name, for hooks that choose one. Throws `MODEL_UNKNOWN`. */
   resolveModel(name: string): TurnModel
   /** Messages that came meanwhile and join this turn before its next round, with what they show. */

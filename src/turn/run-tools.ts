@@ -2,6 +2,7 @@ import type { ToolCallBlock, ToolResultMessage } from '../core/message.ts'
 import { causeOf } from '../core/turn-stopped.ts'
 import type { ToolResult } from '../tool/tool.ts'
 import type { NamedToolCall } from '../tool/run-tool.ts'
+import { askApproval, isUndecided } from './approval.ts'
 import type { Round } from './call-model.ts'
 import { hookContext } from './hook-context.ts'
 import type { TurnParts } from './parts.ts'
@@ -66,8 +67,7 @@ async function runAll(
   await tools.runAll(
     named,
     {
-      onStart: async (call, index) => {
-        begun.add(index)
+      onStart: async (call) => {
         await emit({
           type: 'tool-start',
           round: round.round,
@@ -91,7 +91,7 @@ async function runAll(
       run: (call, stop) => {
         const broken = written.get(call)
         return broken === undefined
-          ? runHooked(call, round, own, parts, stop)
+          ? runHooked(call, round, own, { ...parts, onBegin: () => begun.add(named.indexOf(call)) }, stop)
           : Promise.resolve(brokenArguments(broken))
       },
     },
@@ -109,7 +109,7 @@ async function runHooked(
   call: NamedToolCall,
   round: Round,
   own: OwnTools,
-  parts: TurnParts,
+  parts: TurnParts & { onBegin(): void },
   signal: AbortSignal,
 ): Promise<ToolResult> {
   const context = hookContext(parts, round.run)
@@ -117,12 +117,28 @@ async function runHooked(
   const decision = await parts.hooks.beforeToolCall({ ...about, arguments: call.arguments }, context, signal)
   if (decision.kind === 'block') return failed(decision.reason, 'blocked')
   const allowed = { ...call, arguments: decision.arguments }
+  if (needsApproval(call, own, parts)) {
+    const verdict = await askApproval(allowed, round, parts, signal)
+    if (verdict !== 'approved') return failed(REFUSALS[verdict], 'notApproved')
+  }
+  parts.onBegin()
   const startedAt = parts.clock.monotonic()
   const result = await (own.get(call.name)?.(allowed) ?? parts.tools.run(allowed, signal))
   const durationMs = parts.clock.monotonic() - startedAt
   const event = { ...about, arguments: allowed.arguments, content: result.content, isError: result.isError, durationMs }
   await unlessStopped(parts.hooks.afterToolCall(event, context, signal), signal)
   return result
+}
+
+const REFUSALS = {
+  denied: 'Not run: the user did not allow this call. Do not try it again in another form; ask what to do instead.',
+  expired:
+    'Not run: nobody allowed this call in time. Say what you would have done, so that the user can ask for it again.',
+} as const
+
+/** Own tools only read what the conversation holds already. */
+function needsApproval({ name }: { readonly name: string }, own: OwnTools, { tools }: TurnParts): boolean {
+  return !own.has(name) && tools.needsApproval(name)
 }
 
 /**
@@ -136,8 +152,12 @@ export async function closeInterruptedCalls(
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<void> {
+  const { entries } = await parts.transcript.context()
+  // One that waited for its approval has not begun.
   const isRepeatable = (call: ToolCallBlock): boolean =>
-    own.has(call.name) || parts.tools.isRepeatable(call.name, call.arguments)
+    own.has(call.name) ||
+    parts.tools.isRepeatable(call.name, call.arguments) ||
+    (needsApproval(call, own, parts) && isUndecided(call, round, entries))
   for (const call of calls.filter((each) => !isRepeatable(each))) {
     const text =
       'The program was restarted while this call was running. It may or may not have taken effect: check before repeating it.'

@@ -140,8 +140,14 @@ export class GatewayCore {
         }
       },
       recordPoisoned: async (message) => options.onPoisoned?.(message),
-      commands: { phrases: async () => phrasesIn('en'), status: async () => 'fine', model: async () => 'none' },
+      commands: {
+        phrases: async () => phrasesIn('en'),
+        status: async () => 'fine',
+        model: async () => 'none',
+        approve: async () => 'none',
+      },
       onIndexChanged: () => undefined,
+      onAvailable: () => undefined,
     })
     const early: Channel = {
       name: 'early',

@@ -130,7 +130,10 @@ export class WebhookChannel implements Channel {
     const text =
       event.event.type === 'text-delta' ? this.#textSoFar(message.run, event.event.round, event.event.delta) : undefined
     if (event.event.type === 'turn-end') this.#endPreview(message.run, message.account)
-    if (connection === undefined || !(replyTo.stream || connection.stream)) return
+    if (connection === undefined) return
+    // A question reaches also those who want nothing but answers: without it there will be none.
+    const isQuestion = event.event.type === 'approval-requested'
+    if (!(replyTo.stream || connection.stream || isQuestion)) return
     const about = { session: message.key, messageId: replyTo.messageId, runId: message.run }
     const nextSeq = (): Promise<number> => this.#requireIntake().nextSeq(WEBHOOK, message.account)
     if (text !== undefined) {

@@ -331,6 +331,23 @@ function eventData(event: TurnEvent): { readonly event: string; readonly data: J
           round: event.round,
         },
       }
+    case 'approval-requested':
+      return {
+        event: 'approval_requested',
+        data: {
+          id: event.id,
+          callId: event.callId,
+          tool: event.tool,
+          arguments: event.arguments,
+          expiresAt: event.expiresAt,
+          round: event.round,
+        },
+      }
+    case 'approval-decided':
+      return {
+        event: 'approval_decided',
+        data: { id: event.id, callId: event.callId, tool: event.tool, verdict: event.verdict, round: event.round },
+      }
     case 'model-retry':
       return {
         event: 'model_retry',

@@ -9,6 +9,7 @@ import type { ReplyAddress } from './frames.ts'
 import { encodeArtifact, encodeStatus } from './frames.ts'
 import type { Link } from './link.ts'
 import { Preview } from './preview.ts'
+import { questionText } from './question.ts'
 import type { XiaoyiSettings } from './settings.ts'
 import { TimerSlot } from './timer-slot.ts'
 
@@ -44,6 +45,8 @@ export class Task {
   #acknowledged = false
   #muted = false
   #started = false
+  /** What its user is asked, while a tool call waits for that. */
+  #question: string | undefined
   #link: number
   #finishing: Promise<DeliveryFate> | undefined
 
@@ -93,11 +96,19 @@ export class Task {
   observe(event: TurnEvent): void {
     if (this.#phase !== 'open') return
     this.#started = true
+    if (event.type === 'approval-requested' || event.type === 'approval-decided') return this.#ask(event)
     const { reasoning, streamMode } = this.#parts.settings
     if (event.type === 'text-delta' && streamMode !== 'final-only') this.#preview.addText(event.round, event.delta)
     else if (event.type === 'thinking-delta' && reasoning) this.#preview.addReasoning(event.delta)
     else return
     if (!this.#pieces.isSet) this.flush()
+  }
+
+  /** The phone is told that its user is asked, and goes on hearing so until there is an answer. */
+  #ask(event: Extract<TurnEvent, { readonly type: `approval-${string}` }>): void {
+    this.#question =
+      event.type === 'approval-requested' ? questionText(event, this.#parts.settings.language) : undefined
+    this.#sayWorking()
   }
 
   /** While a cancel is being carried out nothing more of the task may appear. */
@@ -192,9 +203,11 @@ export class Task {
   #sayWorking(): void {
     if (this.#phase !== 'open') return
     const { agentId, keepAliveText } = this.#parts.settings
-    const text = keepAliveText === undefined ? {} : { text: keepAliveText }
+    const state = this.#question === undefined ? 'working' : 'input-required'
+    const said = this.#question ?? keepAliveText
+    const text = said === undefined ? {} : { text: said }
     const link = this.#muted ? undefined : this.#route()
-    link?.write(encodeStatus(agentId, this.address, { state: 'working', final: false, ...text }))
+    link?.write(encodeStatus(agentId, this.address, { state, final: false, ...text }))
     this.#acknowledged ||= link !== undefined
     this.#keepAliveLater()
   }

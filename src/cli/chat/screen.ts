@@ -67,6 +67,10 @@ export class Screen {
     if (name === 'tool_start') this.line(`· ${String(data['tool'])} ${describeArguments(data['arguments'])}`)
     else if (name === 'tool_end' && data['failed'] === true)
       this.line(`· ${String(data['tool'])} ${this.#words.failed}`)
+    else if (name === 'approval_requested')
+      this.line(
+        `· ${this.#words.waitsForYou(`${String(data['tool'])} ${describeArguments(data['arguments'])}`, String(data['id']))}`,
+      )
     else if (name === 'model_retry') this.line(`· ${this.#words.tryingAgain(String(data['code']))}`)
     else if (name === 'step_cleanup_completed' && Number(data['cleaned_messages']) > 0)
       this.line(cleanupTree(data, this.#language))

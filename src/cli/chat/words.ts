@@ -8,6 +8,8 @@ export interface ChatWords {
   readonly stopped: string
   readonly failed: string
   tryingAgain(code: string): string
+  /** A tool call that only runs when the user says so. */
+  waitsForYou(call: string, id: string): string
 }
 
 const WORDS: Readonly<Record<Language, ChatWords>> = {
@@ -18,6 +20,7 @@ const WORDS: Readonly<Record<Language, ChatWords>> = {
     stopped: 'stopped',
     failed: 'failed',
     tryingAgain: (code) => `the model did not answer (${code}), trying again`,
+    waitsForYou: (call, id) => `${call} waits for you: /approve ${id} or /deny ${id}`,
   },
   zh: {
     welcome: (session) => `对话“${session}” · Ctrl-C 停止回答 · Ctrl-D 退出 · /help`,
@@ -26,6 +29,7 @@ const WORDS: Readonly<Record<Language, ChatWords>> = {
     stopped: '已停止',
     failed: '失败',
     tryingAgain: (code) => `模型没有回答（${code}），正在重试`,
+    waitsForYou: (call, id) => `${call} 等待你的同意：/approve ${id} 或 /deny ${id}`,
   },
 }
 

@@ -10,6 +10,8 @@ export const chinese: Phrases = {
     compact: '立即总结对话中较早的部分；/compact undo 撤销最近一次总结',
     cleanup: '让模型不再看到已完成任务的中间步骤',
     restore: '撤销最近一次清理',
+    approve: '同意运行正在等待的工具调用：/approve；有多个时用 /approve id',
+    deny: '与 /approve 相反：拒绝',
     help: '本列表',
   },
   unknownCommand: (word, nearest) => {
@@ -42,6 +44,9 @@ export const chinese: Phrases = {
   nothingToClean: () => '没有可以清理的内容。',
   restored: (stepId) => `步骤 ${stepId} 的中间过程已重新对模型可见。`,
   nothingToRestore: () => '没有可以撤销的清理。',
+  decided: (tool, isApproved) => `${isApproved ? '已同意' : '已拒绝'}：${tool}。`,
+  nothingToApprove: (id) => (id === '' ? '没有等待同意的调用。' : `没有编号为 ${id} 的等待。`),
+  severalToApprove: (calls) => [`有 ${calls.length} 个调用在等待，请指明一个：`, ...calls].join('\n'),
   compactUsage: () => '未执行任何操作：用法是 /compact 或 /compact undo。',
   tooShort: () => '对话太短，无需总结。',
   notSummarised: (reason) => `对话未能总结：${reason}。`,

@@ -10,6 +10,8 @@ export const english: Phrases = {
     compact: 'summarise the older part of the conversation now; /compact undo takes the latest summary back',
     cleanup: 'hide the working steps of finished tasks from the model',
     restore: 'undo the latest cleanup',
+    approve: 'let a tool call that waits for you run: /approve, or /approve id when several wait',
+    deny: 'the opposite of /approve',
     help: 'this list',
   },
   unknownCommand: (word, nearest) => {
@@ -43,6 +45,9 @@ export const english: Phrases = {
   nothingToClean: () => 'There is nothing to clean up.',
   restored: (stepId) => `The working steps of ${stepId} are in view again.`,
   nothingToRestore: () => 'There is no cleanup to undo.',
+  decided: (tool, isApproved) => `${isApproved ? 'Approved' : 'Denied'}: ${tool}.`,
+  nothingToApprove: (id) => (id === '' ? 'Nothing waits for approval.' : `Nothing waits under the id ${id}.`),
+  severalToApprove: (calls) => [`${calls.length} calls wait; name one:`, ...calls].join('\n'),
   compactUsage: () => 'Nothing was done: it is /compact, or /compact undo.',
   tooShort: () => 'The conversation is too short to be summarised.',
   notSummarised: (reason) => `The conversation was not summarised: ${reason}.`,

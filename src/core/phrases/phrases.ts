@@ -32,6 +32,10 @@ export interface Phrases {
   nothingToClean(): string
   restored(stepId: string): string
   nothingToRestore(): string
+  /** Of a tool call that waited for the user. */
+  decided(tool: string, isApproved: boolean): string
+  nothingToApprove(id: string): string
+  severalToApprove(calls: readonly string[]): string
   compactUsage(): string
   tooShort(): string
   notSummarised(reason: string): string
@@ -49,6 +53,8 @@ export const COMMAND_NAMES = [
   'compact',
   'cleanup',
   'restore',
+  'approve',
+  'deny',
   'help',
 ] as const
 

@@ -73,6 +73,7 @@ function toTool(
     tool: {
       name: mcpToolName(server, name),
       source: `mcp:${server}`,
+      qualifiedName: `mcp:${server}:${name}`,
       description: capText(description, MAX_DESCRIPTION_CHARS),
       parameters,
       parallel: isReadOnly,

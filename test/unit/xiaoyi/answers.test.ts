@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
 import { GatewayError } from '../../../src/core/errors.ts'
+import type { TurnEvent } from '../../../src/core/event.ts'
+import type { SessionId } from '../../../src/core/ids.ts'
+import type { AcceptedMessage } from '../../../src/core/inbound.ts'
 import { settle } from '../../../src/testing/manual-clock.ts'
 import { framesOf, inWorld } from '../../support/xiaoyi-world.ts'
 
@@ -226,3 +229,32 @@ test('the session key keeps case and escapes colons; the account is the agent', 
       route: { peerKind: 'dm', peerId: 'Sess:A', preserveCase: true },
     })
   }))
+
+test('a tool call that waits for its user is input-required, again and again, until it is decided', () =>
+  inWorld(
+    { config: { keepAliveMs: 10_000, language: 'en', streamMode: 'final-only' } },
+    async ({ simulator, clock, gateway, channel }) => {
+      const task = simulator.say('hang')
+      await clock.advance(1)
+      const message = gateway.accepted[0] as AcceptedMessage
+      const observe = (event: TurnEvent): void =>
+        channel.observe(
+          { session: message.key, sessionId: 'sess_1' as SessionId, run: message.run, at: clock.now(), event },
+          message,
+        )
+      const call = { round: 0, callId: 'c', id: 'ab12cd34', tool: 'exec' }
+      observe({ type: 'approval-requested', ...call, arguments: { program: 'ls' }, expiresAt: clock.now() + 60_000 })
+      await clock.advance(10_001)
+      observe({ type: 'approval-decided', ...call, verdict: 'approved' })
+      await clock.advance(1)
+      expect(framesOf(task)).toEqual([
+        'status "working"',
+        'status "input-required"',
+        'status "input-required"',
+        'status "working"',
+      ])
+      expect(task.frames[1]?.text).toBe(
+        'May this run? exec {"program":"ls"}\nAnswer /approve ab12cd34 or /deny ab12cd34.',
+      )
+    },
+  ))
