@@ -12,7 +12,7 @@ import { decodeReport, type HistoryReport } from '../history/report.ts'
 import {
   hashOfBody,
   inputOfRecord,
-  isRequestRecord,
+  recordsByEntry,
   REQUEST_ENTRY_TYPE,
   type RequestRecord,
 } from '../history/request-record.ts'
@@ -83,16 +83,18 @@ export function requestDetail(
 
 function pastRequests(branch: readonly Entry[]): readonly PastRequest[] {
   const placeOf = new Map(branch.map((entry, at) => [entry.id, at]))
+  const records = recordsByEntry(branch)
   const requests: PastRequest[] = []
   let setup: Setup | undefined
   for (const [at, entry] of branch.entries()) {
     if (entry.type !== 'custom') continue
     setup = latestSetup([entry]) ?? setup
-    if (entry.customType !== REQUEST_ENTRY_TYPE || !isRequestRecord(entry.data)) continue
-    const { leaf } = entry.data
+    const record = records.get(entry.id)
+    if (record === undefined) continue
+    const { leaf } = record
     const end = leaf === null ? 0 : (placeOf.get(leaf) ?? at - 1) + 1
     const path = (): readonly Entry[] => branch.slice(0, end)
-    requests.push({ record: entry.data, entry, setup, answer: answerAfter(branch, at), path })
+    requests.push({ record, entry, setup, answer: answerAfter(branch, at), path })
   }
   return requests
 }

@@ -3,13 +3,7 @@ import type { Entry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import { prepareHistory } from '../history/prepare.ts'
 import { decodeReport, renderReport } from '../history/report.ts'
-import {
-  hashOfBody,
-  inputOfRecord,
-  isRequestRecord,
-  REQUEST_ENTRY_TYPE,
-  type RequestRecord,
-} from '../history/request-record.ts'
+import { factsOf, hashOfBody, inputOfRecord, latestRecord, type RequestRecord } from '../history/request-record.ts'
 import type { Providers } from '../provider/registry.ts'
 import { latestSetup } from '../turn/setup.ts'
 
@@ -20,8 +14,8 @@ export function describeRequest(
   sessionId: string,
   providers: Providers,
 ): JsonObject {
-  const at = branch.findIndex((entry) => recordOf(entry)?.n === n)
-  const record = recordOf(branch[at])
+  const at = branch.findIndex((entry) => factsOf(entry)?.n === n)
+  const record = latestRecord(branch.slice(0, at + 1))
   if (record === undefined)
     throw new GatewayError('FIELD_INVALID', `this session has no request ${n}`, { field: 'request' })
   const body = rebuild(record, branch.slice(0, at), sessionId, providers)
@@ -96,9 +90,4 @@ function rebuild(
     cacheKey: sessionId,
   })
   return body
-}
-
-function recordOf(entry: Entry | undefined): RequestRecord | undefined {
-  if (entry?.type !== 'custom' || entry.customType !== REQUEST_ENTRY_TYPE) return undefined
-  return isRequestRecord(entry.data) ? entry.data : undefined
 }

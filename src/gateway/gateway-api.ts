@@ -8,7 +8,7 @@ import type { Caller, SessionRecord } from '../core/inbound.ts'
 import { textOf, type Message } from '../core/message.ts'
 import { usdOf } from '../core/spent.ts'
 import { activeCleanups } from '../history/cleanup-records.ts'
-import { requestRecords } from '../history/request-record.ts'
+import { factsOf } from '../history/request-record.ts'
 import { activeEntries } from '../history/view.ts'
 import type { CountMessages } from '../history/view-tokens.ts'
 import type { Providers } from '../provider/registry.ts'
@@ -95,7 +95,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
         return {
           session: { ...rowOf(row.key, row.record), ...costOf(storage, row.record.sessionId) },
           activity: gateway.sessionActivity(row.key),
-          requests: requestRecords(branch).length,
+          requests: branch.filter((entry) => factsOf(entry) !== undefined).length,
           usage: usageOf(storage, row.record.sessionId),
           cleanup: { ...storage.cleanups.ofSession(row.record.sessionId) },
           steps: describeSteps(branch),

@@ -1,7 +1,7 @@
 import type { Entry } from '../core/entry.ts'
 import type { ModelIdentity } from '../core/history-rules.ts'
 import type { Usage } from '../core/message.ts'
-import { isRequestRecord, REQUEST_ENTRY_TYPE } from './request-record.ts'
+import { factsOf, REQUEST_ENTRY_TYPE } from './request-record.ts'
 
 const SAMPLES = 5
 const MIN_RATIO = 0.25
@@ -21,8 +21,8 @@ export function calibrationFrom(entries: readonly Entry[], target: ModelIdentity
       reported = own ? inputTokens(entry.message.usage) : undefined
     }
     if (entry?.type !== 'custom' || entry.customType !== REQUEST_ENTRY_TYPE) continue
-    if (reported !== undefined && isRequestRecord(entry.data) && entry.data.estimate > 0)
-      ratios.push(reported / entry.data.estimate)
+    const estimate = factsOf(entry)?.estimate ?? 0
+    if (reported !== undefined && estimate > 0) ratios.push(reported / estimate)
     reported = undefined
   }
   return ratios.length === 0 ? 1 : Math.min(MAX_RATIO, Math.max(MIN_RATIO, median(ratios)))

@@ -71,7 +71,7 @@ function encodeMessage({ role, kind, tokens, entries }: MessageReport): string {
 
 /** Undefined for anything `encodeReport` did not write. Changes of one kind stand together. */
 export function decodeReport(data: unknown): HistoryReport | undefined {
-  if (!isCompact(data)) return undefined
+  if (!isCompactReport(data)) return undefined
   return {
     messages: data.m === '' ? [] : data.m.split(' ').map(decodeMessage),
     changes: data.c.flatMap(([step, action, reason, count, ...entries]) =>
@@ -103,7 +103,7 @@ function decodeMessage(text: string): MessageReport {
   return { ...known, tokens: Number.parseInt(head.slice(1), 36) || 0, entries: entries.filter(isEntryId) }
 }
 
-function isCompact(data: unknown): data is CompactReport {
+export function isCompactReport(data: unknown): data is CompactReport {
   if (!isRecord(data) || data['v'] !== 1 || typeof data['m'] !== 'string') return false
   const { reasons, c } = data
   return Array.isArray(reasons) && Array.isArray(c) && c.every((row) => Array.isArray(row))

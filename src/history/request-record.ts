@@ -5,6 +5,15 @@ import type { EntryId } from '../core/ids.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
 import type { PreparedHistory, HistoryInput } from './prepare.ts'
 import { decodeReport, encodeReport, type CompactReport } from './report.ts'
+import {
+  applyDelta,
+  deltaOf,
+  isRequestDelta,
+  recordOfState,
+  stateOf,
+  type RecordState,
+  type RequestDelta,
+} from './request-delta.ts'
 import { activeEntries, viewOf } from './view.ts'
 
 /** The custom entry the turn appends before it sends a request. */
@@ -81,26 +90,86 @@ export function inputOfRecord(record: RequestRecord, path: readonly Entry[]): Hi
 
 /** What the next request would hold before its new message: what the latest one held, and what was said since. */
 export function sizeOfHistory(entries: readonly Entry[]): { readonly messages: number; readonly tokens: number } {
-  const at = entries.findLastIndex((entry) => recordOf(entry) !== undefined)
-  const record = recordOf(entries[at])
+  const at = entries.findLastIndex((entry) => factsOf(entry) !== undefined)
+  const facts = factsOf(entries[at])
   const since = viewOf(activeEntries(at < 0 ? entries : entries.slice(at))).items
   const tokens = since.reduce((sum, { message }) => sum + estimateMessageTokens(message), 0)
-  if (record === undefined) return { messages: since.length, tokens }
-  const sent = record.messages ?? decodeReport(record.report)?.messages.length ?? 0
-  return { messages: sent + since.length, tokens: record.estimate - record.input.budget.fixedTokens + tokens }
+  if (facts === undefined) return { messages: since.length, tokens }
+  const latest = latestRecord(entries)
+  const sent = facts.messages ?? decodeReport(latest?.report)?.messages.length ?? 0
+  const fixed = latest?.input.budget?.fixedTokens ?? 0
+  return { messages: sent + since.length, tokens: facts.estimate - fixed + tokens }
 }
 
-function recordOf(entry: Entry | undefined): RequestRecord | undefined {
+/** What every record tells by itself, whole or not. */
+export function factsOf(entry: Entry | undefined): Pick<RequestRecord, 'n' | 'estimate' | 'messages'> | undefined {
+  return wholeOf(entry) ?? deltaIn(entry)
+}
+
+/** So many differences may follow a whole record; more behind a large one, so that whole ones stay a small part. */
+const MIN_DELTAS = 64
+
+/** What is stored of a request: its difference to the latest one in view, where that is shorter. */
+export function storedForm(entries: readonly Entry[], record: RequestRecord): RequestRecord | RequestDelta {
+  const state = latestState(entries)
+  if (state === undefined || state.distance >= Math.max(MIN_DELTAS, state.messages.length / 4)) return record
+  return deltaOf(state, record) ?? record
+}
+
+export function latestRecord(entries: readonly Entry[]): RequestRecord | undefined {
+  const latest = entries.findLast((entry) => factsOf(entry) !== undefined)
+  const whole = wholeOf(latest)
+  if (whole !== undefined) return whole
+  const state = latestState(entries)
+  return state === undefined ? undefined : recordOfState(state)
+}
+
+/** From the last whole record on. Undefined when a difference has lost what it differs from. */
+function latestState(entries: readonly Entry[]): RecordState | undefined {
+  const at = entries.findLastIndex((entry) => wholeOf(entry) !== undefined)
+  const whole = wholeOf(entries[at])
+  const state = whole === undefined ? undefined : stateOf(whole)
+  if (state === undefined) return undefined
+  for (const entry of entries.slice(at + 1)) {
+    const delta = deltaIn(entry)
+    if (delta !== undefined && !applyDelta(state, delta)) return undefined
+  }
+  return state
+}
+
+/** Every request of a path, by its entry. */
+export function recordsByEntry(entries: readonly Entry[]): ReadonlyMap<EntryId, RequestRecord> {
+  const records = new Map<EntryId, RequestRecord>()
+  let state: RecordState | undefined
+  for (const entry of entries) {
+    const whole = wholeOf(entry)
+    const delta = deltaIn(entry)
+    if (whole !== undefined) {
+      state = stateOf(whole)
+      records.set(entry.id, whole)
+    } else if (delta !== undefined && state !== undefined && applyDelta(state, delta)) {
+      records.set(entry.id, recordOfState(state))
+    }
+  }
+  return records
+}
+
+export function requestRecords(entries: readonly Entry[]): readonly RequestRecord[] {
+  return [...recordsByEntry(entries).values()]
+}
+
+function wholeOf(entry: Entry | undefined): RequestRecord | undefined {
   if (entry?.type !== 'custom' || entry.customType !== REQUEST_ENTRY_TYPE) return undefined
   return isRequestRecord(entry.data) ? entry.data : undefined
 }
 
-export function requestRecords(entries: readonly Entry[]): readonly RequestRecord[] {
-  return entries.flatMap((entry) => recordOf(entry) ?? [])
+function deltaIn(entry: Entry | undefined): RequestDelta | undefined {
+  if (entry?.type !== 'custom' || entry.customType !== REQUEST_ENTRY_TYPE) return undefined
+  return isRequestDelta(entry.data) ? entry.data : undefined
 }
 
-export function isRequestRecord(data: unknown): data is RequestRecord {
-  if (!isRecord(data)) return false
+function isRequestRecord(data: unknown): data is RequestRecord {
+  if (!isRecord(data) || 'base' in data) return false
   const { n, hash, estimate, input, leaf } = data
   const isLeaf = leaf === null || typeof leaf === 'string'
   return typeof n === 'number' && typeof hash === 'string' && typeof estimate === 'number' && isRecord(input) && isLeaf

@@ -5,7 +5,7 @@ import { createBudget, HARD_MAX_TOOL_RESULT_CHARS, MIN_HISTORY_TOKENS } from '..
 import { calibrationFrom } from '../history/calibration.ts'
 import { stickyEntryData, VIEW_ENTRY_TYPE } from '../history/decisions.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from '../history/prepare.ts'
-import { createRequestRecord, REQUEST_ENTRY_TYPE, requestRecords } from '../history/request-record.ts'
+import { createRequestRecord, factsOf, REQUEST_ENTRY_TYPE, storedForm } from '../history/request-record.ts'
 import type { EncodedRequest, ToolSpec } from '../provider/provider.ts'
 import type { Transcript } from '../transcript/store.ts'
 import type { TurnModel, TurnParts } from './parts.ts'
@@ -84,7 +84,11 @@ export async function prepareRequest(
     times,
     drafts: () => [
       ...setupDrafts(entries, setup),
-      { type: 'custom', customType: REQUEST_ENTRY_TYPE, data: Object.assign({}, record, times.timing()) },
+      {
+        type: 'custom',
+        customType: REQUEST_ENTRY_TYPE,
+        data: Object.assign({}, storedForm(entries, record), times.timing()),
+      },
     ],
   }
 }
@@ -106,10 +110,14 @@ function reservedFor({ maxOutputTokens, contextWindow }: TurnModel): number {
 
 /** Numbers go on over a compaction that leaves no earlier request in view. */
 async function latestRequestNumber(entries: readonly Entry[], transcript: Transcript): Promise<number> {
-  const inView = requestRecords(entries).at(-1)?.n
+  const inView = latestNumber(entries)
   if (inView !== undefined) return inView
   if (!entries.some((entry) => entry.type === 'compaction')) return 0
-  return requestRecords(await transcript.branch()).at(-1)?.n ?? 0
+  return latestNumber(await transcript.branch()) ?? 0
+}
+
+function latestNumber(entries: readonly Entry[]): number | undefined {
+  return factsOf(entries.findLast((entry) => factsOf(entry) !== undefined))?.n
 }
 
 export function historyInput(

@@ -1,0 +1,151 @@
+import { isRecord } from '../base/json.ts'
+import type { RequestRecord } from './request-record.ts'
+import { isCompactReport, type CompactReport } from './report.ts'
+
+/**
+ * A request record as its difference to the one before: a conversation that grows by two messages grows its record by
+ * two, and a file would otherwise grow with the square of its messages.
+ */
+export interface RequestDelta extends Pick<
+  RequestRecord,
+  'n' | 'leaf' | 'estimate' | 'messages' | 'hash' | 'startedAt' | 'firstByteMs' | 'durationMs'
+> {
+  /** `n` of the record it differs from. */
+  readonly base: number
+  /** How many differences stand between it and a whole record. */
+  readonly distance: number
+  /** Fields of the record, of its input and of its budget that are not as before. */
+  readonly fields?: Fields
+  readonly input?: Fields
+  readonly budget?: Fields
+  /** Messages of the report: so many as before, then these. */
+  readonly m: readonly [kept: number, rest: string]
+  /** Reasons of the report, when there are more. */
+  readonly reasons?: readonly string[]
+  /** Rows of changes that are not as before: which row, so many of its cells as before, then these. */
+  readonly c?: readonly (readonly (number | string)[])[]
+}
+
+type Row = (number | string)[]
+type Fields = Readonly<Record<string, unknown>>
+
+/** A record taken apart, so that a long chain of differences costs what the differences hold. */
+export interface RecordState {
+  record: Omit<RequestRecord, 'report'>
+  distance: number
+  reasons: readonly string[]
+  readonly messages: string[]
+  readonly rows: Row[]
+}
+
+/** Undefined for a record of another program, or of a version that recorded less. */
+export function stateOf({ report, ...record }: RequestRecord): RecordState | undefined {
+  if (!isCompactReport(report) || !isRecord(record.input.budget)) return undefined
+  return {
+    record,
+    distance: 0,
+    reasons: report.reasons,
+    messages: report.m === '' ? [] : report.m.split(' '),
+    rows: report.c.map((row) => [...row]),
+  }
+}
+
+export function recordOfState({ record, reasons, messages, rows }: RecordState): RequestRecord {
+  const report: CompactReport = { v: 1, reasons, m: messages.join(' '), c: rows.map((row) => [...row]) }
+  return { ...record, report }
+}
+
+/** Makes the state that of the next record; false when the difference belongs to another one. */
+export function applyDelta(state: RecordState, delta: RequestDelta): boolean {
+  if (delta.base !== state.record.n) return false
+  const { base: _, distance, fields = {}, input = {}, budget = {}, m, reasons, c = [], ...own } = delta
+  const { startedAt: _s, firstByteMs: _f, durationMs: _d, ...before } = state.record
+  state.record = Object.assign({}, before, fields, own, {
+    input: { ...before.input, ...input, budget: { ...before.input.budget, ...budget } },
+  })
+  state.distance = distance
+  state.reasons = reasons ?? state.reasons
+  state.messages.length = Math.min(state.messages.length, m[0])
+  if (m[1] !== '') for (const message of m[1].split(' ')) state.messages.push(message)
+  for (const [at, kept, ...cells] of c)
+    state.rows[Number(at)] = [...(state.rows[Number(at)] ?? []).slice(0, Number(kept)), ...cells]
+  return true
+}
+
+/** Undefined when the record cannot be told as a difference; it is then stored whole. */
+export function deltaOf(state: RecordState, next: RequestRecord): RequestDelta | undefined {
+  const target = stateOf(next)
+  if (target === undefined) return undefined
+  const before = state.record
+  const { n, leaf, estimate, messages, hash, input, ...fields } = target.record
+  const delta: RequestDelta = {
+    n,
+    leaf,
+    estimate,
+    ...(messages === undefined ? {} : { messages }),
+    hash,
+    base: before.n,
+    distance: state.distance + 1,
+    ...changed('fields', fields, before),
+    ...changed('input', { ...input, budget: undefined }, before.input),
+    ...changed('budget', input.budget, before.input.budget),
+    m: tail(state.messages, target.messages),
+    ...(same(state.reasons, target.reasons) ? {} : { reasons: target.reasons }),
+    ...changedRows(state.rows, target.rows),
+  }
+  const check = stateOf(recordOfState(state))
+  if (check === undefined || !applyDelta(check, delta)) return undefined
+  return sorted(recordOfState(check)) === sorted(next) ? delta : undefined
+}
+
+function changed(name: 'fields' | 'input' | 'budget', next: object, before: object): Pick<RequestDelta, typeof name> {
+  const old = new Map<string, unknown>(Object.entries(before))
+  const all: [string, unknown][] = Object.entries(next)
+  const different = all.filter(([key, value]) => value !== undefined && !same(value, old.get(key)))
+  return different.length === 0 ? {} : { [name]: Object.fromEntries(different) }
+}
+
+function tail(before: readonly string[], next: readonly string[]): readonly [number, string] {
+  const kept = commonStart(before, next)
+  return [kept, next.slice(kept).join(' ')]
+}
+
+function changedRows(before: readonly Row[], next: readonly Row[]): Pick<RequestDelta, 'c'> {
+  const rows = next.flatMap((row, at) => {
+    const old = before[at] ?? []
+    const kept = commonStart(old, row)
+    return kept === row.length && old.length === row.length ? [] : [[at, kept, ...row.slice(kept)]]
+  })
+  return rows.length === 0 ? {} : { c: rows }
+}
+
+function commonStart(a: readonly unknown[], b: readonly unknown[]): number {
+  const at = b.findIndex((value, place) => place >= a.length || value !== a[place])
+  return at < 0 ? b.length : at
+}
+
+const same = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) === JSON.stringify(b)
+
+/** The same letters for the same fields, in whatever order they stand. */
+function sorted(value: unknown): string {
+  return JSON.stringify(value, (_, inner: unknown) =>
+    isRecord(inner) ? Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1))) : inner,
+  )
+}
+
+export function isRequestDelta(data: unknown): data is RequestDelta {
+  if (!isRecord(data) || typeof data['base'] !== 'number' || typeof data['distance'] !== 'number') return false
+  const { n, leaf, hash, estimate, m, c, fields, input, budget, reasons } = data
+  return (
+    typeof n === 'number' &&
+    (leaf === null || typeof leaf === 'string') &&
+    typeof hash === 'string' &&
+    typeof estimate === 'number' &&
+    Array.isArray(m) &&
+    typeof m[0] === 'number' &&
+    typeof m[1] === 'string' &&
+    (c === undefined || (Array.isArray(c) && c.every((row) => Array.isArray(row)))) &&
+    [fields, input, budget].every((part) => part === undefined || isRecord(part)) &&
+    (reasons === undefined || (Array.isArray(reasons) && reasons.every((reason) => typeof reason === 'string')))
+  )
+}
