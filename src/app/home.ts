@@ -8,6 +8,8 @@ export interface HomePaths {
   readonly sessionsFile: string
   readonly transcripts: string
   readonly journal: string
+  /** How far the journal has come. */
+  readonly journalHead: string
   readonly workspace: string
   readonly media: string
   readonly logs: string
@@ -29,6 +31,7 @@ export function homePaths(option: string | undefined, env: Readonly<Record<strin
     sessionsFile: join(home, 'sessions.json'),
     transcripts: join(home, 'sessions'),
     journal: join(home, 'journal'),
+    journalHead: join(home, 'journal-head.json'),
     workspace: join(home, 'workspace'),
     media: join(home, 'media'),
     logs: join(home, 'logs'),

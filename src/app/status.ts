@@ -36,6 +36,7 @@ export function createStatus(deps: StatusDeps): () => JsonObject {
     activity: { ...gateway.activity() },
     replies: storage.delivery.counts(),
     poisoned: storage.delivery.poisoned().map((one) => ({ ...one })),
+    storage: { ...storage.losses },
     channels: Object.fromEntries([...channels].map(([name, channel]) => [name, channel.status()])),
     providers: providerStatus(agent, gateway),
     learnedWindows: storage.windows.list().map((learned) => ({ ...learned })),

@@ -1,5 +1,5 @@
 import { makeDurableDirectory } from '../base/files.ts'
-import { openJournal, type Journal, type JournalFailed } from '../base/journal.ts'
+import { openJournal, type Journal, type JournalFailed, type JournalRecovery } from '../base/journal.ts'
 import { XiaoyiState } from '../channel/xiaoyi/state.ts'
 import type { Config } from '../config/config.ts'
 import type { GatewayError } from '../core/errors.ts'
@@ -15,11 +15,13 @@ import { openFileStore, type FileTranscriptStore } from '../transcript/file-stor
 import type { HookContext } from '../hook/hook.ts'
 import type { HookRunner } from '../hook/runner.ts'
 import { writeHooks } from './write-hooks.ts'
+import { lostTranscripts } from '../transcript/lost-transcripts.ts'
 import { TranscriptTopic } from '../transcript/topic.ts'
 import { homeAccessProblems } from './home-access.ts'
 import { homeError } from './home-error.ts'
 import { lockHome, type HomeLock } from './home-lock.ts'
 import type { HomePaths } from './home.ts'
+import { JournalHead, readJournalHead } from './journal-head.ts'
 import type { Platform } from './platform.ts'
 
 /** Everything durable of one home, opened and recovered, behind its lock. */
@@ -35,9 +37,18 @@ export interface Storage {
   readonly sessionsFile: SessionsFile
   readonly transcripts: FileTranscriptStore
   readonly control: SessionControl
+  /** What was found missing or damaged at this start. */
+  readonly losses: StorageLosses
   /** Entries of transcripts that are durable in the journal and not in their file yet. */
   unwrittenEntries(): Iterable<unknown>
   close(): Promise<void>
+}
+
+export interface StorageLosses extends Omit<JournalRecovery, 'records'> {
+  /** Batches at the end of the journal that were durable and are gone. */
+  readonly lostBatches: number
+  /** Transcripts that are gone, or shorter than they were. */
+  readonly lostTranscripts: number
 }
 
 export interface StorageOptions {
@@ -66,6 +77,7 @@ export async function openStorage(platform: Platform, options: StorageOptions): 
         await storage.transcripts.close()
         try {
           await storage.journal.close()
+          await storage.head.close()
         } finally {
           await lock.release()
         }
@@ -91,7 +103,7 @@ async function openLocked(
   platform: Platform,
   options: StorageOptions,
   lock: HomeLock,
-): Promise<Omit<Storage, 'close'>> {
+): Promise<Omit<Storage, 'close'> & { readonly head: JournalHead }> {
   const { files, clock, ids, processes, log } = platform
   const { config, paths } = options
   const directory = new SessionDirectory({ clock, ids })
@@ -113,6 +125,7 @@ async function openLocked(
     },
     send: (reply) => options.send(reply),
   })
+  const recorded = await readJournalHead(files, paths.journalHead)
   const journal = await openJournal({
     files,
     log,
@@ -148,7 +161,9 @@ async function openLocked(
     maxArchivedPerSession: MAX_ARCHIVED_PER_SESSION,
     onLeaving: (key, sessionId, reason) => tellLeaving(options.hooks, { session: key, sessionId }, reason),
   })
-  const unwrittenEntries = (): Iterable<unknown> => topic.snapshot()
+  const losses = await findLosses(platform, paths, { recorded, journal, topic })
+  const head = new JournalHead({ files, clock }, paths.journalHead, journal, recorded)
+  const unwrittenEntries = (): Iterable<unknown> => topic.unwritten()
   return {
     journal,
     directory,
@@ -160,8 +175,28 @@ async function openLocked(
     sessionsFile,
     transcripts,
     control,
+    losses,
+    head,
     unwrittenEntries,
   }
+}
+
+/** A loss that nobody can undo is said all the same: a backup may have what is gone. */
+async function findLosses(
+  { files, log }: Platform,
+  paths: HomePaths,
+  found: { readonly recorded: number; readonly journal: Journal; readonly topic: TranscriptTopic },
+): Promise<StorageLosses> {
+  const { records: _, ...recovery } = found.journal.recovery
+  const lostBatches = JournalHead.lostBatches(found.recorded, found.journal)
+  if (lostBatches > 0) log.error('the end of the journal is gone; what it held is lost', { lostBatches })
+  const lost = await lostTranscripts(files, paths.transcripts, found.topic)
+  if (lost.length > 0)
+    log.error('transcripts are gone, or shorter than they were; a backup may have them', {
+      transcripts: lost.length,
+      sessionIds: lost.slice(0, 10),
+    })
+  return { ...recovery, lostBatches, lostTranscripts: lost.length }
 }
 
 /** Hooks hear of it before it happens and after; neither can prevent it. */

@@ -46,6 +46,8 @@ export interface JournalFile {
   readonly end: number
   /** Nothing was ever written to it. */
   readonly isBlank: boolean
+  /** Something was written to it, and no line of it can be read. */
+  readonly isUnreadable: boolean
 }
 
 const READ_BYTES = 1024 * 1024
@@ -59,12 +61,16 @@ const ZEROS = Buffer.alloc(PAGE)
  * before. Anywhere else an unreadable line is damage and costs that line only.
  */
 export class JournalReader {
-  /** The highest number of a batch. */
-  batch = 0
+  /** The number of the last batch of which anything was taken. */
+  lastTaken = 0
+  /** Batches that are nowhere although later ones are there: whole files are missing, or were cut. */
+  missingBatches = 0
   records = 0
   /** Unreadable stretches that are no unfinished write, by file. */
   readonly damage = new Map<string, number>()
   readonly #onRecords: (records: readonly JournalRecord[]) => void
+  /** The highest number of a batch. */
+  #batch = 0
   /** The place of the next line of the last batch; its lines behind a missing one are held back. */
   #expected = 0
   #held: Line[] = []
@@ -81,6 +87,7 @@ export class JournalReader {
     let rest: Buffer = Buffer.alloc(0)
     let position = 0
     let isBlank = true
+    let lines = 0
     this.#end = 0
     const begin = (): void => {
       // A file is begun when the one before it is complete.
@@ -97,7 +104,9 @@ export class JournalReader {
         let start = afterZeros(bytes, 0)
         for (let end = bytes.indexOf(NEWLINE, start); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
           begin()
-          this.#take(path, decodeJournalLine(bytes.toString('utf8', start, end)), offset + end + 1)
+          const line = decodeJournalLine(bytes.toString('utf8', start, end))
+          if (line !== undefined) lines++
+          this.#take(path, line, offset + end + 1)
           start = afterZeros(bytes, end + 1)
         }
         rest = bytes.subarray(start)
@@ -109,12 +118,17 @@ export class JournalReader {
       begin()
       this.#doubtful.push(path)
     }
-    return { size: position, end: this.#end, isBlank }
+    return { size: position, end: this.#end, isBlank, isUnreadable: !isBlank && lines === 0 }
+  }
+
+  /** Lines at the end that belong to a write that was not finished, or look like one. They are dropped. */
+  get unfinishedLines(): number {
+    return this.#held.length + this.#doubtful.length
   }
 
   /** What was read so far is complete: an unreadable stretch of it is damage. */
   confirm(): void {
-    for (const { records } of this.#held) this.#pass(records)
+    for (const line of this.#held) this.#pass(line)
     for (const path of this.#doubtful) this.damage.set(path, (this.damage.get(path) ?? 0) + 1)
     this.#held = []
     this.#doubtful = []
@@ -125,15 +139,15 @@ export class JournalReader {
       this.#doubtful.push(path)
       return
     }
-    const batch = line.batch || this.batch + 1
-    if (batch > this.batch) this.#beginBatch(batch, line.place)
+    const batch = line.batch || this.#batch + 1
+    if (batch > this.#batch) this.#beginBatch(batch, line.place)
     if (line.place !== this.#expected || this.#held.length > 0) {
       this.#held.push(line)
       return
     }
     this.#expected++
     this.#end = end
-    this.#pass(line.records)
+    this.#pass(line)
   }
 
   #beginBatch(batch: number, place: number): void {
@@ -141,11 +155,13 @@ export class JournalReader {
     const unclear = place === 0 ? [] : this.#doubtful.splice(0)
     this.confirm()
     this.#doubtful = unclear
-    this.batch = batch
+    this.missingBatches += batch - this.#batch - 1
+    this.#batch = batch
     this.#expected = 0
   }
 
-  #pass(records: readonly JournalRecord[]): void {
+  #pass({ batch, records }: Line): void {
+    this.lastTaken = batch === 0 ? this.#batch : batch
     this.records += records.length
     this.#onRecords(records)
   }

@@ -19,6 +19,8 @@ export interface Journal {
   /** Finishes the commits under way, checkpoints if it can, closes. */
   close(): Promise<void>
   readonly recovery: JournalRecovery
+  /** The number of the last durable batch: it only grows, over restarts too. */
+  readonly lastBatch: number
 }
 
 export interface JournalRecord {
@@ -43,6 +45,12 @@ export interface JournalRecovery {
   readonly records: number
   /** Lines that could not be read and stood before readable ones: damage, not a torn tail. Kept in `*.damaged`. */
   readonly damagedLines: number
+  /** Batches that are nowhere although later ones are there: files were removed or cut. */
+  readonly missingBatches: number
+  /** Files that hold something and no line that can be read. */
+  readonly unreadableSegments: number
+  /** Lines at the very end that were dropped as an unfinished write. */
+  readonly unfinishedLines: number
 }
 
 export interface JournalOptions {
@@ -129,7 +137,13 @@ class FileJournal implements Journal {
   #closed = false
   /** Files with lines that could not be read. */
   #damaged = new Set<string>()
-  recovery: JournalRecovery = { records: 0, damagedLines: 0 }
+  recovery: JournalRecovery = {
+    records: 0,
+    damagedLines: 0,
+    missingBatches: 0,
+    unreadableSegments: 0,
+    unfinishedLines: 0,
+  }
 
   constructor(options: JournalOptions) {
     this.#options = {
@@ -146,7 +160,7 @@ class FileJournal implements Journal {
   }
 
   async recover(): Promise<void> {
-    const { files, directory, log } = this.#options
+    const { files, directory } = this.#options
     this.#requireOwnership()
     await makeDurableDirectory(files, directory)
     const names = await files.list(directory)
@@ -157,10 +171,14 @@ class FileJournal implements Journal {
     if (snapshot > 0) {
       this.#snapshotBytes = (await reader.read(files, this.#path(snapshot, 'snap'))).size
       reader.confirm()
+      // A snapshot stands for all batches before it.
+      reader.missingBatches = 0
     }
     const ends: { readonly path: string; readonly end: number }[] = []
+    let unreadableSegments = 0
     for (const path of segments.filter((number) => number > snapshot).map((number) => this.#path(number, 'log'))) {
-      const { end, isBlank } = await reader.read(files, path)
+      const { end, isBlank, isUnreadable } = await reader.read(files, path)
+      if (isUnreadable) unreadableSegments++
       // The owner of the home alone may say that a segment is unused: a living one is about to write to its own.
       this.#requireOwnership()
       if (isBlank) await files.remove(path)
@@ -170,12 +188,32 @@ class FileJournal implements Journal {
     this.#requireOwnership()
     for (const segment of ends) await makeFinal(files, segment, segment === last)
     await files.syncDirectory(directory)
-    this.#batch = reader.batch
+    this.#batch = reader.lastTaken
     for (const path of reader.damage.keys()) this.#damaged.add(path)
     const damagedLines = [...reader.damage.values()].reduce((sum, lines) => sum + lines, 0)
-    this.recovery = { records: reader.records, damagedLines }
-    if (damagedLines > 0) log.error('the journal has damaged lines; what they held is lost', { damagedLines })
+    const { records, missingBatches, unfinishedLines } = reader
+    this.recovery = { records, damagedLines, missingBatches, unreadableSegments, unfinishedLines }
+    this.#tellLosses()
     await this.#segments.start(Math.max(snapshot, segments.at(-1) ?? 0) + 1)
+  }
+
+  get lastBatch(): number {
+    return this.#batch
+  }
+
+  #tellLosses(): void {
+    const { log } = this.#options
+    const { damagedLines, missingBatches, unreadableSegments, unfinishedLines } = this.recovery
+    if (damagedLines > 0) log.error('the journal has damaged lines; what they held is lost', { damagedLines })
+    if (missingBatches > 0) log.error('parts of the journal are missing; what they held is lost', { missingBatches })
+    if (unreadableSegments > 0)
+      log.error(
+        'a file of the journal holds nothing that can be read; unless a crash cut its first write, it is lost',
+        {
+          unreadableSegments,
+        },
+      )
+    if (unfinishedLines > 0) log.warn('an unfinished write at the end of the journal was dropped', { unfinishedLines })
   }
 
   commit(records: readonly JournalRecord[]): Promise<void> {
@@ -275,6 +313,8 @@ class FileJournal implements Journal {
       await this.#segments.write(bytes)
     } catch (error) {
       await this.#undoWrite()
+      // Nothing of it is on the disk: a gap in the numbers would look like a loss.
+      this.#batch--
       throw new JournalRefused(error)
     }
     try {
@@ -358,7 +398,8 @@ class FileJournal implements Journal {
     const handle = await createTemporary(files, temporary)
     let total = 0
     let place = 0
-    let slice: string[] = []
+    // An empty commit first: also a snapshot without a record says which batch it covers.
+    let slice: string[] = ['[]']
     let sliceLength = 0
     const writeSlice = async (): Promise<void> => {
       const bytes = encodeJournalLines(batch, place, slice)

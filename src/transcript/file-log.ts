@@ -111,8 +111,22 @@ export class FileLog implements EntryLog {
 
   async load(signal: AbortSignal): Promise<LogState> {
     signal.throwIfAborted()
+    this.#checkSize()
     await this.reconcile(signal)
     return this.#read()
+  }
+
+  /** A file that is shorter than it was, or gone, is said once; what is left of it is used. */
+  #checkSize(): void {
+    const { files, journal, log } = this.#context
+    const expected = journal?.topic.leastSizeOf(this.#sessionId) ?? 0
+    const found = files.statNow(this.#file.path)?.size ?? 0
+    if (journal === undefined || found >= expected) return
+    log.error('a transcript lost its end, or is gone; what it held there is lost', {
+      sessionId: this.#sessionId,
+      lostBytes: expected - found,
+    })
+    journal.topic.hasSize(this.#sessionId, found)
   }
 
   /** Puts what the journal recovered into the file. */
@@ -247,6 +261,7 @@ export class FileLog implements EntryLog {
     await this.#file.append(text)
     if (isNew) this.#context.onCreated()
     this.#context.onOpened(this)
+    this.#context.journal?.topic.hasSize(this.#sessionId, this.#file.size)
   }
 
   /** Inside the lock: behind whatever the file holds by now. Their order never changes: the last line is the leaf. */

@@ -34,6 +34,8 @@ export interface TopicOwner {
 export class TranscriptTopic implements JournalTopic {
   readonly name = TRANSCRIPT_TOPIC
   readonly #recovered = new Map<SessionId, RecoveredBatch[]>()
+  /** How long each file is known to be: one that is shorter has lost something. */
+  readonly #sizes = new Map<SessionId, number>()
   #dirty = new Set<SessionId>()
   #owner: TopicOwner | undefined
 
@@ -48,6 +50,12 @@ export class TranscriptTopic implements JournalTopic {
     if (data['gone'] === true) {
       this.#recovered.delete(sessionId)
       this.#dirty.delete(sessionId)
+      this.#sizes.delete(sessionId)
+      return
+    }
+    if (typeof data['z'] === 'number') {
+      // Only at recovery: live sizes come from those who write.
+      if (this.#owner === undefined) this.#sizes.set(sessionId, data['z'])
       return
     }
     if (this.#owner !== undefined) {
@@ -65,6 +73,24 @@ export class TranscriptTopic implements JournalTopic {
   carry(sessionId: SessionId, records: readonly JournalRecord[]): void {
     const batches = records.flatMap(({ data }) => (isRecord(data) ? (toRecovered(data) ?? []) : []))
     this.#recovered.set(sessionId, [...(this.#recovered.get(sessionId) ?? []), ...batches])
+  }
+
+  /** The session's file has this length now. */
+  hasSize(sessionId: SessionId, bytes: number): void {
+    this.#sizes.set(sessionId, bytes)
+  }
+
+  /**
+   * How long the file is at least, before recovered lines are put into it: what it held when the journal last forgot
+   * was durable, and from the first recovered line on the journal has it.
+   */
+  leastSizeOf(sessionId: SessionId): number {
+    return Math.min(this.#sizes.get(sessionId) ?? 0, this.#recovered.get(sessionId)?.[0]?.offset ?? Infinity)
+  }
+
+  /** Sessions whose file must be there. */
+  sessionsWithFiles(): Iterable<SessionId> {
+    return this.#sizes.keys()
   }
 
   recoveredOf(sessionId: SessionId): readonly RecoveredBatch[] | undefined {
@@ -102,6 +128,12 @@ export class TranscriptTopic implements JournalTopic {
   }
 
   *snapshot(): Iterable<JsonValue> {
+    for (const [s, z] of this.#sizes) yield { s, z }
+    yield* this.unwritten()
+  }
+
+  /** Entries that are durable in the journal and not in their file yet. */
+  *unwritten(): Iterable<JsonValue> {
     for (const batches of this.#recovered.values()) for (const { record } of batches) yield record
   }
 }
