@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts'
 import type { Platform } from './platform.ts'
 
 /** The plain HTTP channel of a configuration; its routes come from `serve.ts`. */
-export function createHttpChannel({ clock, ids }: Platform, { limits }: Config): HttpChannel {
+export function createHttpChannel({ clock, ids, log, http }: Platform, { limits }: Config): HttpChannel {
   return new HttpChannel({
     clock,
     ids,
@@ -12,5 +12,8 @@ export function createHttpChannel({ clock, ids }: Platform, { limits }: Config):
     requestBurst: limits.frames_burst,
     replyBufferBytes: limits.reply_buffer_bytes,
     progressEveryMs: 50,
+    log,
+    http,
+    callbackHosts: limits.callback_hosts,
   })
 }

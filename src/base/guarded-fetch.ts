@@ -17,6 +17,10 @@ export interface GuardedFetchOptions extends Partial<UrlPolicy> {
   /** Sent to the first origin only; a redirect elsewhere does not get them. */
   readonly headers?: Readonly<Record<string, string>>
   readonly accept?: string
+  /** `GET` when absent. */
+  readonly method?: 'GET' | 'POST'
+  /** Sent again to every address a redirect leads to; forbid redirects where that is not meant. */
+  readonly body?: string
   /** Of the body, unpacked. */
   readonly maxBytes?: number
   /** What happens beyond it: an error, or the beginning with `cut: true`. */
@@ -106,12 +110,13 @@ class Fetch {
   }
 
   #request(url: URL, isFirstOrigin: boolean): Promise<HttpResponse> {
-    const { headers, accept = DEFAULTS.accept } = this.#options
+    const { headers, accept = DEFAULTS.accept, method = 'GET', body } = this.#options
     return this.#http.request(
       {
-        method: 'GET',
+        method,
         url: url.href,
         headers: { ...(isFirstOrigin && headers), accept, 'accept-encoding': 'identity' },
+        ...(body === undefined ? {} : { body }),
         connectTimeoutMs: this.#timeoutMs,
         firstByteTimeoutMs: this.#timeoutMs,
         idleTimeoutMs: this.#timeoutMs,

@@ -51,6 +51,8 @@ export interface Intake {
   unanswered(channel: string): readonly AcceptedMessage[]
   /** A message of this channel, with its answer as long as that is remembered. */
   find(channel: string, run: RunId): KnownRun | undefined
+  /** Answered messages of this channel whose answers count as not delivered, in the order they were answered. */
+  undelivered(channel: string): readonly KnownRun[]
   /**
    * Takes effect, durably, before it resolves; never waits for a running turn to finish by itself. Conversations that the
    * caller may not see are not found; without a caller it is the channel itself that asks.
@@ -88,6 +90,7 @@ export interface Acceptance {
 export interface KnownRun {
   readonly message: AcceptedMessage
   readonly isRunning: boolean
+  readonly isDelivered: boolean
   /** Once it is answered. */
   readonly reply?: Reply
   readonly endedAt?: number

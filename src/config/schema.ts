@@ -208,6 +208,10 @@ const limits = section('Upper bounds. Reaching one is answered with an error cod
     1_024,
   ),
   body_bytes: count('Bytes of one HTTP request body.', l.body_bytes, 1_024),
+  callback_hosts: z
+    .array(z.string())
+    .default([])
+    .meta({ description: 'Hosts of this machine or network that callbacks may go to: names or addresses, no port.' }),
   redelivery_ms: milliseconds('How long an answered message is recognised when it comes again.').default(
     l.redelivery_ms,
   ),

@@ -221,6 +221,11 @@ export class Delivery implements JournalTopic {
     return this.#runs.get(run)
   }
 
+  /** Answered runs of a channel that its peers may still miss. */
+  undelivered(channel: string): readonly Run[] {
+    return this.#runs.allUndelivered().filter(({ message }) => message.channel === channel)
+  }
+
   /** Accepted, and without a durable answer. */
   isOpen(run: RunId): boolean {
     return this.#runs.get(run)?.state === 'open'

@@ -22,7 +22,7 @@ import { Conversations, type ConversationsParts, type QueueMode } from './conver
 import type { Delivery } from './delivery.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
 import { Resumption, type ResumptionLimits } from './resumption.ts'
-import type { Destination } from './run-table.ts'
+import type { Destination, Run } from './run-table.ts'
 
 export interface GatewayLimits extends QueueLimits, ResumptionLimits {
   readonly turns: TurnLimits
@@ -144,11 +144,19 @@ export class Gateway implements Intake {
 
   find(channel: string, run: RunId): KnownRun | undefined {
     const known = this.#parts.delivery.find(run)
-    if (known === undefined || known.message.channel !== channel) return undefined
-    const { message, content, endedAt } = known
+    return known?.message.channel === channel ? this.#describe(known) : undefined
+  }
+
+  undelivered(channel: string): readonly KnownRun[] {
+    return this.#parts.delivery.undelivered(channel).map((run) => this.#describe(run))
+  }
+
+  #describe(known: Run): KnownRun {
+    const { message, content, endedAt, state } = known
     return {
       message,
-      isRunning: content === undefined && this.#conversations.activityOf(message.key).running === run,
+      isRunning: content === undefined && this.#conversations.activityOf(message.key).running === message.run,
+      isDelivered: state === 'delivered',
       ...(content === undefined ? {} : { reply: { ...replyOf(known, content), redelivered: true } }),
       ...(endedAt === undefined ? {} : { endedAt }),
     }

@@ -100,6 +100,10 @@ export class RunTable {
     return this.#all(this.#undelivered.get(account))
   }
 
+  allUndelivered(): readonly Run[] {
+    return [...this.#undelivered.values()].flatMap((ids) => this.#all(ids))
+  }
+
   undeliveredCount(account: string): number {
     return this.#undelivered.get(account)?.size ?? 0
   }

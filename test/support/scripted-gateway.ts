@@ -80,6 +80,10 @@ export class ScriptedGateway implements Intake {
     return undefined
   }
 
+  undelivered(): readonly never[] {
+    return []
+  }
+
   /** Also what a restart does with a message that was accepted and not answered. */
   enqueue(message: AcceptedMessage): void {
     this.accepted.push(message)

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
+import type { HttpClient } from '../../base/http.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
+import type { Log } from '../../base/log.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { SessionEvent } from '../../core/event.ts'
 import type { RunId, SessionKey } from '../../core/ids.ts'
@@ -26,9 +28,11 @@ import {
   isWaiting,
   lastEventIdOf,
   statusOfReply,
+  type Callback,
   type HttpReplyTo,
   type MessageFrame,
 } from './codec.ts'
+import { Callbacks } from './callbacks.ts'
 import { EventStream } from './event-stream.ts'
 import { RunFeed, type FeedReader, type Frame } from './run-feed.ts'
 
@@ -43,6 +47,10 @@ export interface HttpChannelOptions {
   /** For a slow reader of an event stream, and for frames kept for readers that come back. */
   readonly replyBufferBytes: number
   readonly progressEveryMs: number
+  readonly log: Log
+  readonly http: HttpClient
+  /** Hosts of this machine or network that callbacks may go to. */
+  readonly callbackHosts: readonly string[]
 }
 
 /** Who asks. Without an account it owns nothing, and nothing of it is recognised again. */
@@ -57,6 +65,9 @@ export type HttpAnswer =
   | { readonly kind: 'json'; readonly status: number; readonly body: JsonObject }
   | { readonly kind: 'events'; readonly body: ReadableStream<Uint8Array> }
 
+/** How long an answer is offered to its callback. */
+const CALLBACK_FOR_MS = 24 * 3_600_000
+
 /** Senders whose rate is known one by one. */
 const MAX_SENDERS = 10_000
 
@@ -70,15 +81,24 @@ export class HttpChannel implements Channel {
   /** Of runs that are not answered. */
   readonly #feeds = new Map<RunId, RunFeed>()
   readonly #rates = new Map<string, RateLimit>()
+  readonly #callbacks: Callbacks
   #intake: Intake | undefined
   #isClosed = false
 
   constructor(options: HttpChannelOptions) {
     this.#options = options
+    const { http, clock, ids, log, callbackHosts: privateHosts } = options
+    this.#callbacks = new Callbacks({ http, clock, ids, log, privateHosts, onDelivered: (run) => this.#onTaken(run) })
   }
 
+  /** What was answered before the last stop and not taken by its callback goes on; other answers are kept anyway. */
   async start(intake: Intake): Promise<void> {
     this.#intake = intake
+    for (const { reply, endedAt } of intake.undelivered(HTTP)) {
+      if (reply === undefined) continue
+      if (replyToOf(reply).callback === undefined) intake.acknowledge(HTTP, reply.account, reply.seq)
+      else this.#call(reply, endedAt)
+    }
   }
 
   /** `POST /api/messages`. */
@@ -88,10 +108,14 @@ export class HttpChannel implements Channel {
     const kind = bodyKindOf(request.headers.get('content-type'))
     const key = idempotencyKeyOf(request.headers)
     const body = await request.text()
-    const frame = decodeBody(kind, body, this.#options.maxBodyBytes)
+    const { maxBodyBytes: maxBytes, callbackHosts } = this.#options
+    const { frame, callback } = decodeBody(kind, body, { maxBytes, callbackHosts })
     const digest = createHash('sha256').update(body).digest('base64url')
     const idempotency = key === undefined ? {} : { idempotency: { key, digest } }
-    const message = { ...this.#messageOf(key === undefined ? frame : { ...frame, id: key }, sender), ...idempotency }
+    const message = {
+      ...this.#messageOf(key === undefined ? frame : { ...frame, id: key }, sender, callback),
+      ...idempotency,
+    }
     const acceptance = await this.#accept(message)
     if (!waits) return accepted(acceptance, message)
     if (isStreaming(request)) return this.#follow(acceptance.run, 0, acceptance.duplicate)
@@ -110,6 +134,7 @@ export class HttpChannel implements Channel {
       route: { session: key, preserveCase: true },
       stream: false,
       ack: false,
+      fields: {},
     }
     const message = this.#messageOf(frame, sender)
     const { run } = await this.#accept(message)
@@ -122,7 +147,8 @@ export class HttpChannel implements Channel {
 
   /** `GET /api/runs/ID`. */
   show(run: string, caller: Caller): HttpAnswer {
-    return jsonAnswer(200, describeRun(this.#find(run, caller)))
+    const known = this.#find(run, caller)
+    return jsonAnswer(200, { ...describeRun(known), ...this.#callbackOf(known) })
   }
 
   /** `DELETE /api/runs/ID`: takes effect before it is confirmed; a run that has ended stays as it is. */
@@ -147,11 +173,13 @@ export class HttpChannel implements Channel {
     const feed = this.#feeds.get(reply.run)
     this.#feeds.delete(reply.run)
     feed?.end(terminalFrame(reply))
-    return 'delivered'
+    if (replyToOf(reply).callback === undefined) return 'delivered'
+    this.#call(reply, undefined)
+    return 'unknown'
   }
 
   status(): JsonObject {
-    return { openRuns: this.#feeds.size }
+    return { openRuns: this.#feeds.size, callbacks: this.#callbacks.pending }
   }
 
   drain(): void {
@@ -162,11 +190,36 @@ export class HttpChannel implements Channel {
     this.#isClosed = true
     for (const feed of this.#feeds.values()) feed.end(undefined)
     this.#feeds.clear()
+    await this.#callbacks.close()
   }
 
-  #messageOf(frame: MessageFrame, { account = UNKNOWN_OWNER, caller }: HttpSender): InboundMessage {
+  #call(reply: Reply, endedAt: number | undefined): void {
+    const { callback } = replyToOf(reply)
+    if (callback === undefined) return
+    const age = endedAt === undefined ? 0 : Math.max(0, this.#options.clock.now() - endedAt)
+    const body = JSON.stringify(replyFrame({ ...reply, redelivered: false }, replyToOf(reply).messageId))
+    this.#callbacks.send({ ...callback, run: reply.run, body, forMs: CALLBACK_FOR_MS - age })
+  }
+
+  #onTaken(run: RunId): void {
+    const reply = this.#intake?.find(HTTP, run)?.reply
+    if (reply !== undefined) this.#intake?.acknowledge(HTTP, reply.account, reply.seq)
+  }
+
+  #callbackOf({ message, reply, isDelivered }: KnownRun): JsonObject {
+    if ((message.replyTo as HttpReplyTo).callback === undefined || reply === undefined) return {}
+    const error = this.#callbacks.failureOf(message.run)
+    const state = isDelivered ? 'delivered' : this.#callbacks.isPending(message.run) ? 'pending' : 'failed'
+    return { callback: { state, ...(isDelivered || error === undefined ? {} : { error }) } }
+  }
+
+  #messageOf(
+    frame: MessageFrame,
+    { account = UNKNOWN_OWNER, caller }: HttpSender,
+    callback?: Callback,
+  ): InboundMessage {
     const id = frame.id ?? this.#options.ids.uuid()
-    const replyTo: HttpReplyTo = { messageId: id }
+    const replyTo: HttpReplyTo = { messageId: id, ...(callback === undefined ? {} : { callback }) }
     return {
       channel: HTTP,
       account,

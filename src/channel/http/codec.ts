@@ -1,4 +1,5 @@
-import type { JsonObject } from '../../base/json.ts'
+import { checkUrl, FetchRefused, URL_POLICY } from '../../base/fetch-policy.ts'
+import { isRecord, type JsonObject } from '../../base/json.ts'
 import { ERRORS, GatewayError } from '../../core/errors.ts'
 import type { ReplyContent } from '../../core/inbound.ts'
 import type { KnownRun } from '../channel.ts'
@@ -10,6 +11,34 @@ export type MessageFrame = Extract<InboundFrame, { kind: 'message' }>
 /** What the HTTP channel stores with a message to answer it. */
 export interface HttpReplyTo extends JsonObject {
   readonly messageId: string | number
+  /** Where the terminal frame is sent. */
+  readonly callback?: Callback
+}
+
+export interface Callback extends JsonObject {
+  readonly url: string
+  /** Signs what is sent. */
+  readonly secret?: string
+}
+
+const MAX_SECRET_CHARS = 1_024
+
+/** Refuses an address that its letters give away; what a name resolves to shows when it is called. */
+function decodeCallback(value: unknown, privateHosts: readonly string[]): Callback {
+  const refuse = (message: string): never => {
+    throw new GatewayError('FIELD_INVALID', message, { field: 'callback' })
+  }
+  if (!isRecord(value)) return refuse('"callback" must be an object with a "url"')
+  const { url, secret } = value
+  if (typeof url !== 'string') return refuse('"callback.url" must be a web address')
+  if (secret !== undefined && (typeof secret !== 'string' || secret === '' || secret.length > MAX_SECRET_CHARS))
+    return refuse(`"callback.secret" must be a text of at most ${MAX_SECRET_CHARS} characters`)
+  try {
+    checkUrl(url, { ...URL_POLICY, privateHosts })
+  } catch (thrown) {
+    return refuse(`"callback.url" is refused: ${thrown instanceof FetchRefused ? thrown.message : 'no address'}`)
+  }
+  return { url, ...(secret === undefined ? {} : { secret }) }
 }
 
 /** `curl -d` calls every body a form; what people send with it is JSON. */
@@ -27,10 +56,25 @@ export function bodyKindOf(contentType: string | null): BodyKind {
   })
 }
 
-export function decodeBody(kind: BodyKind, body: string, maxBytes: number): MessageFrame {
+export interface MessageRequest {
+  readonly frame: MessageFrame
+  readonly callback?: Callback
+}
+
+export interface BodyLimits {
+  readonly maxBytes: number
+  /** Hosts of this machine or network that callbacks may go to. */
+  readonly callbackHosts: readonly string[]
+}
+
+export function decodeBody(kind: BodyKind, body: string, { maxBytes, callbackHosts }: BodyLimits): MessageRequest {
   if (body.trim() === '') throw new GatewayError('FRAME_MALFORMED', 'the body is empty')
   const frame = decodeFrame(kind === 'text' ? JSON.stringify({ content: body }) : body, maxBytes)
-  if (frame.kind === 'message') return frame
+  if (frame.kind === 'message') {
+    const { callback } = frame.fields
+    if (callback === undefined || callback === null) return { frame }
+    return { frame, callback: decodeCallback(callback, callbackHosts) }
+  }
   throw new GatewayError('FRAME_MALFORMED', 'only messages are sent here; a message has no "type"')
 }
 

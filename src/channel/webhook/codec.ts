@@ -19,6 +19,8 @@ export type InboundFrame =
       readonly stream: boolean
       readonly ack: boolean
       readonly autoCleanup?: boolean
+      /** Everything that was sent, for fields that only some doors know. */
+      readonly fields: Readonly<Record<string, unknown>>
     }
   | {
       readonly kind: 'control'
@@ -126,6 +128,7 @@ function decodeMessage(frame: Record<string, unknown>): InboundFrame {
     route: decodeRoute(frame, about),
     stream: optionalBoolean(frame, 'stream', about) ?? false,
     ack: optionalBoolean(frame, 'ack', about) ?? false,
+    fields: frame,
     ...(autoCleanup === undefined ? {} : { autoCleanup }),
   }
 }
