@@ -372,6 +372,7 @@ function examples(...lines: readonly string[]): string {
 /** `clew … | head` closes the pipe: there is nobody to write for, and that is no failure. */
 function endQuietlyOnClosedPipe(): void {
   for (const stream of [process.stdout, process.stderr]) {
+    if (stream.listenerCount('error') > 0) continue
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EPIPE') process.exit(process.exitCode ?? 0)
       throw error

@@ -38,14 +38,14 @@ function isNamed({ id: entryId, message: { toolCallId } }: ResultEntry, id: stri
 
 const plain = (id: string): string => id.replaceAll(/[^A-Za-z0-9]/gu, '').slice(0, 40)
 
-async function wholeText(message: ToolResultMessage, { blob }: Pick<Transcript, 'blob'>): Promise<string> {
+async function wholeText(message: ToolResultMessage, transcript: Pick<Transcript, 'blob'>): Promise<string> {
   const references = referencesOf(message)
   const texts = await Promise.all(
     message.content.map(async (block, at) => {
       if (block.type !== 'text') return `[${block.type}]`
       // A block that was cut twice has two references; the first is the text before any cut.
       const reference = references.find((each) => each.block === at)
-      return (reference && (await blob(reference.blob))) ?? block.text
+      return (reference && (await transcript.blob(reference.blob))) ?? block.text
     }),
   )
   return texts.join('\n')
