@@ -120,6 +120,7 @@ export async function openGatewayApp(
     gateway,
     approvals,
     maxList: config.limits.list,
+    clock: platform.clock,
     status,
     tools: () => describeToolbox(agent.toolbox),
     channel: (name) => channels.get(name),

@@ -1,7 +1,7 @@
 import { assertNever } from '../base/assert-never.ts'
 import { createBytePairs, type BytePairs } from './byte-pairs.ts'
 import type { ModelIdentity } from './history-rules.ts'
-import type { PreparedMessage } from './message.ts'
+import type { Message, PreparedMessage } from './message.ts'
 import { estimateMessageTokens, estimateTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from './tokens.ts'
 
 export interface TokenCount {
@@ -15,22 +15,41 @@ export interface TokenCount {
  * where we have it (OpenAI's o200k), with the estimate of `tokens.ts` otherwise and until the vocabulary is loaded.
  */
 export interface TokenCounter {
-  /** Takes about a fifth of a second and 40 MB, once; counting works before and without it. Never rejects. */
-  load(): Promise<void>
+  /**
+   * Takes about a third of a second and 40 MB, once, with `pause` awaited in between; counting works before and without
+   * it. Never rejects.
+   */
+  load(pause?: () => Promise<void>): Promise<void>
   /** Whether loading makes a difference for this model. */
   knowsVocabularyOf(model: ModelIdentity): boolean
   count(text: string, model: ModelIdentity): TokenCount
+  /**
+   * Counts the texts of these messages beforehand, with `pause` awaited every few milliseconds, so that `countMessages`
+   * finds them counted. Does nothing for a model whose vocabulary is not known or not loaded.
+   */
+  remember(messages: readonly Message[], model: ModelIdentity, pause: () => Promise<void>): Promise<void>
+  /** Long texts that were not remembered are estimated: counting them here would hold everybody up. */
   countMessages(messages: readonly PreparedMessage[], model: ModelIdentity): TokenCount
 }
 
 export interface TokenCounterOptions {
-  /** Longer texts are counted up to here and extrapolated; a quarter of a second at worst. */
+  /** Longer texts are counted up to here and extrapolated. */
   readonly maxExactChars?: number
+  /** Characters that one `countMessages` counts without having remembered them. */
+  readonly maxSyncChars?: number
+  /** Characters of texts whose counts are remembered; the oldest are forgotten first. */
+  readonly maxRememberedChars?: number
   readonly loadRanks?: () => Promise<readonly (string | readonly number[])[]>
 }
 
 export function createTokenCounter(options: TokenCounterOptions = {}): TokenCounter {
-  const { maxExactChars = 100_000, loadRanks = loadO200k } = options
+  const {
+    maxExactChars = 100_000,
+    maxSyncChars = 4_000,
+    maxRememberedChars = 4_000_000,
+    loadRanks = loadO200k,
+  } = options
+  const remembered = createMemory(maxRememberedChars)
   let pairs: BytePairs | undefined
   let loading: Promise<void> | undefined
 
@@ -43,29 +62,69 @@ export function createTokenCounter(options: TokenCounterOptions = {}): TokenCoun
   }
 
   return {
-    load() {
-      loading ??= loadRanks().then(
-        (ranks) => {
-          pairs = createBytePairs(ranks, O200K_PIECES)
-        },
+    load(pause = async () => undefined) {
+      loading ??= loadRanks()
+        .then(async (ranks) => {
+          pairs = await createBytePairs(ranks, O200K_PIECES, pause)
+        })
         // Without the vocabulary numbers are estimates and say so; nothing else depends on it.
-        () => undefined,
-      )
+        .catch(() => undefined)
       return loading
     },
     knowsVocabularyOf: usesO200k,
     count: countText,
+    async remember(messages, model, pause) {
+      if (pairs === undefined || !usesO200k(model)) return
+      for (const text of messages.flatMap(textsOfMessage)) {
+        if (text === undefined || text.length > maxExactChars || remembered.get(text) !== undefined) continue
+        const counting = pairs.counting(text)
+        let step = counting.next()
+        for (; step.done !== true; step = counting.next()) await pause()
+        remembered.set(text, step.value)
+      }
+    },
     countMessages(messages, model) {
       let count = 0
       let estimated = false
+      let left = maxSyncChars
+      const countOne = (text: string): TokenCount => {
+        const known = remembered.get(text)
+        if (known !== undefined && usesO200k(model)) return { count: known, estimated: false }
+        left -= text.length
+        return left < 0 ? { count: 0, estimated: true } : countText(text, model)
+      }
       for (const message of messages) {
-        const own = countMessage(message, (text) => countText(text, model))
+        const own = countMessage(message, countOne)
         count += own.count
         estimated ||= own.estimated
       }
       return { count, estimated }
     },
   }
+}
+
+/** Counts by text, within a number of characters. */
+function createMemory(maxChars: number) {
+  const counts = new Map<string, number>()
+  let chars = 0
+  return {
+    get: (text: string): number | undefined => counts.get(text),
+    set(text: string, count: number): void {
+      if (text.length > maxChars) return
+      counts.set(text, count)
+      chars += text.length
+      for (const oldest of counts.keys()) {
+        if (chars <= maxChars) return
+        counts.delete(oldest)
+        chars -= oldest.length
+      }
+    },
+  }
+}
+
+function textsOfMessage(message: Message): readonly (string | undefined)[] {
+  const isPrepared = message.role === 'user' || message.role === 'assistant' || message.role === 'toolResult'
+  return isPrepared ? textsOf(message) : []
 }
 
 function countMessage(message: PreparedMessage, countText: (text: string) => TokenCount): TokenCount {

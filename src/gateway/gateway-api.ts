@@ -1,3 +1,4 @@
+import type { Clock } from '../base/clock.ts'
 import type { JsonObject } from '../base/json.ts'
 import { NEVER } from '../base/never.ts'
 import type { Channel } from '../channel/channel.ts'
@@ -47,6 +48,7 @@ export interface ApiDeps {
   readonly approvals: Approvals
   /** Rows of one list. */
   readonly maxList: number
+  readonly clock: Clock
   status(): JsonObject
   tools(): JsonObject
   channel(name: string): Channel | undefined
@@ -57,7 +59,7 @@ const STUCK_AFTER_MS = 30_000
 
 /** The JSON API, for the HTTP side and for commands that work on a stopped gateway's files. */
 export function createGatewayApi(deps: ApiDeps): GatewayApi {
-  const { storage, providers, agent, gateway, approvals, maxList, status, tools, channel } = deps
+  const { storage, providers, gateway, approvals, maxList, status, tools, channel } = deps
   const { directory, control, transcripts, sessionsFile } = storage
   return {
     isOpen: () => gateway.isOpen,
@@ -172,7 +174,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
     async restore(key, { archive, compaction = false, cleanup }, caller) {
       const row = findRow(storage, key, caller)
       if (cleanup !== undefined) return restoreCleanup(storage, row, cleanup)
-      if (archive === undefined) return restoreView({ storage, agent }, row, compaction)
+      if (archive === undefined) return restoreView(deps, row, compaction)
       await gateway.exclusively(row.key, () => control.restoreArchive(row.key, archive as SessionId))
       sessionsFile.changed()
       return { success: true, key: row.key, message: `${row.key} goes on with ${archive}` }
@@ -181,14 +183,16 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
 }
 
 async function restoreView(
-  { storage, agent }: Pick<ApiDeps, 'storage' | 'agent'>,
+  { storage, agent, clock }: Pick<ApiDeps, 'storage' | 'agent' | 'clock'>,
   { key, record }: SessionRow,
   compaction: boolean,
 ): Promise<JsonObject> {
   const transcript = await storage.transcripts.open(record.sessionId, NEVER)
   try {
+    const count = async (): Promise<CountMessages> =>
+      countFor(agent.modelsFor(record)[0], { counter: agent.counter, clock }, await transcript.branch())
     const undone = await (compaction
-      ? restoreSummarised(transcript, await countFor(agent.modelsFor(record)[0], agent))
+      ? restoreSummarised(transcript, await count())
       : restoreCleaned({ transcript, savings: storage.cleanups.accountOf(record.sessionId) }))
     if (undone !== undefined) return { success: true, key, ...undone }
     const what = compaction ? 'compaction' : 'cleanup'

@@ -65,7 +65,14 @@ async function planningOptions(entries: readonly Entry[], parts: TurnParts) {
     })
   const { entries: _, ...input } = historyInput(model, setup, entries, { projection: 'normal' }, parts)
   const { policy, minTokens, rules } = settings.cleanup
-  return { input, policy, minTokens, rules, prices: cachePricesOf(model.prices), count: await countFor(model, parts) }
+  return {
+    input,
+    policy,
+    minTokens,
+    rules,
+    prices: cachePricesOf(model.prices),
+    count: await countFor(model, parts, entries),
+  }
 }
 
 function draftsOf(

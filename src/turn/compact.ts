@@ -34,7 +34,7 @@ export async function compact(
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<Compaction> {
-  const plan = planCompaction(input, parts.settings.compaction, await countFor(model, parts))
+  const plan = planCompaction(input, parts.settings.compaction, await countFor(model, parts, input.entries))
   if (plan === undefined) return { kind: 'nothing' }
   const { tokensBefore } = plan
   await parts.hooks.beforeCompaction(

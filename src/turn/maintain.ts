@@ -88,11 +88,15 @@ function figuresOf(tokensBefore: number, tokensAfter: number, estimated: boolean
 
 async function unchanged(parts: TurnParts): Promise<JsonObject> {
   const { entries } = await parts.transcript.context()
-  const { count, estimated } = tokensInView(entries, await countFor(parts.models[0], parts))
+  const { count, estimated } = tokensInView(entries, await countFor(parts.models[0], parts, entries))
   return figuresOf(count, count, estimated)
 }
 
 async function undoCompaction(run: RunId, phrases: Phrases, parts: TurnParts): Promise<string> {
-  const undone = await undoLatestCompaction(parts.transcript, await countFor(parts.models[0], parts), run)
+  const undone = await undoLatestCompaction(
+    parts.transcript,
+    await countFor(parts.models[0], parts, await parts.transcript.branch()),
+    run,
+  )
   return undone === undefined ? phrases.noSummary() : phrases.summaryTakenBack(undone.tokensBefore, undone.tokensAfter)
 }

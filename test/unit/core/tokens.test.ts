@@ -90,3 +90,42 @@ describe('the counter', () => {
     expect(all).toEqual({ count: parts.reduce((a, b) => a + b, 0), estimated: false })
   })
 })
+
+describe('counting beforehand', () => {
+  const chinese = '天地玄黄宇宙洪荒日月盈昃辰宿列张'.repeat(3_000)
+  const long = { role: 'user', content: chinese, timestamp: 0 } as const
+
+  it('stops often on the way through one long piece, and comes to the same count', async () => {
+    let pauses = 0
+    const fresh = createTokenCounter()
+    await fresh.load(async () => void pauses++)
+    expect(pauses).toBeGreaterThan(15)
+    pauses = 0
+    await fresh.remember([long], GPT, async () => void pauses++)
+    expect(pauses).toBeGreaterThan(20)
+    expect(fresh.countMessages([long], GPT)).toEqual({ count: exact(chinese) + 4, estimated: false })
+    pauses = 0
+    await fresh.remember([long], GPT, async () => void pauses++)
+    expect(pauses).toBe(0)
+  })
+
+  it('is what a long text needs: one that was not counted is estimated, a short one is counted at once', async () => {
+    const fresh = createTokenCounter()
+    await fresh.load()
+    expect(fresh.countMessages([long], GPT).estimated).toBe(true)
+    expect(fresh.countMessages([{ ...long, content: 'hello' }], GPT).estimated).toBe(false)
+  })
+
+  it('remembers a bounded number of characters, the latest', async () => {
+    const small = createTokenCounter({ maxRememberedChars: 50_000, maxSyncChars: 10 })
+    await small.load()
+    const texts = ['a', 'b'].map((letter) => ({ ...long, content: `${letter} `.repeat(20_000) }))
+    await small.remember(texts, GPT, async () => undefined)
+    expect(texts.map((message) => small.countMessages([message], GPT).estimated)).toEqual([true, false])
+  })
+
+  it('does nothing for a model without a public vocabulary', async () => {
+    await counter.remember([long], CLAUDE, () => Promise.reject(new Error('paused')))
+    expect(counter.countMessages([long], CLAUDE).estimated).toBe(true)
+  })
+})
