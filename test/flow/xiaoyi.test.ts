@@ -192,6 +192,44 @@ describe('clearContext', () => {
   })
 })
 
+test('hooks hear of every clear, also of a conversation never used, and of data; the log has one line per clear and cancel', async () => {
+  const heard: { readonly name: string; readonly event: object; readonly sessionId: string }[] = []
+  const note =
+    (name: string) =>
+    (event: object, { sessionId }: { readonly sessionId: string }): void =>
+      void heard.push({ name, event, sessionId })
+  const outside = await openOutside({ newSessionAfterClear: false })
+  const hooks = [{ session_cleared: note('session_cleared'), channel_data: note('channel_data') }]
+  const { logs } = await openInside(outside, undefined, {}, hooks)
+  const { simulator, clock } = outside
+  const unused = simulator.clear()
+  await clock.advance(1_000)
+  simulator.sayParts([
+    { kind: 'text', text: 'say yes' },
+    { kind: 'data', data: { card: 'weather' } },
+  ])
+  await clock.advance(5_000)
+  simulator.cancel()
+  const used = simulator.clear()
+  await clock.advance(1_000)
+  const cleared = heard.filter(({ name }) => name === 'session_cleared')
+  expect(cleared.map(({ event }) => event)).toEqual(
+    [unused, used].map(({ id, sessionId }) => ({
+      channel: 'xiaoyi',
+      session: `agent:main:xiaoyi:dm:${sessionId}`,
+      sessionId,
+      id,
+    })),
+  )
+  expect(cleared.map(({ sessionId }) => sessionId.startsWith('sess_'))).toEqual([false, true])
+  expect(heard.filter(({ name }) => name === 'channel_data')).toMatchObject([
+    { event: { data: [{ card: 'weather' }] } },
+  ])
+  expect(logs.filter((line) => line.includes('[CLEAR]'))).toHaveLength(2)
+  expect(logs.filter((line) => line.includes('[CANCEL]'))).toHaveLength(1)
+  expect(logs.join('')).not.toContain('weather')
+})
+
 describe('tasks/cancel', () => {
   test('closes the provider connection, and nothing more of the task reaches the phone', async () => {
     const { simulator, clock, model } = await open()

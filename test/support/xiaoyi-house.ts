@@ -1,3 +1,4 @@
+import type { HookModule } from '../../src/hook/hook.ts'
 import { inertPorts } from './inert-ports.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import type { XiaoyiChannel } from '../../src/channel/xiaoyi/channel.ts'
@@ -58,7 +59,12 @@ export async function openOutside(switches: Partial<Switches> = {}): Promise<Out
 
 let seed = 1
 
-export async function openInside(outside: Outside, files = new MemoryFiles(), xiaoyi: object = {}): Promise<Inside> {
+export async function openInside(
+  outside: Outside,
+  files = new MemoryFiles(),
+  xiaoyi: object = {},
+  hooks: readonly HookModule[] = [],
+): Promise<Inside> {
   const { clock, network, simulator, model } = outside
   const paths = homePaths(HOME, {})
   const [wsUrl1, wsUrl2] = simulator.urls
@@ -92,7 +98,11 @@ export async function openInside(outside: Outside, files = new MemoryFiles(), xi
     log: recordingLog(logs),
   }
   const loaded = await loadConfig({ files, path: paths.config, env: {} })
-  const house = await openGatewayApp(platform, { config: loaded.config, paths })
+  const house = await openGatewayApp(platform, {
+    config: loaded.config,
+    paths,
+    plugins: [{ source: 'test', plugin: { hooks } }],
+  })
   const channel = await openXiaoyiChannel(platform, loaded.config, paths, {
     state: house.storage.xiaoyi,
     hooks: house.agent.hooks,
