@@ -97,6 +97,8 @@ async function openParts(model: TurnModel, past: number): Promise<TurnParts> {
     emit: async () => undefined,
     resolveModel: () => model,
     approve: async () => 'approved',
+    account: 'bench',
+    workspaceText: async () => '',
     takeSteering: async () => [],
     settings: {
       systemPrompt: 'You are a helpful assistant.',

@@ -22,6 +22,7 @@ import type { Platform } from './platform.ts'
 import { hooksOf, providersOf, toolsOf, type PluginSource } from './plugin.ts'
 import { createPictures } from './pictures.ts'
 import { openTools, type Toolbox } from './tools.ts'
+import { readWorkspaceFiles } from './workspace-files.ts'
 
 /** What answers: models, tools, hooks, and the settings of a turn. */
 export interface Agent extends AgentParts {
@@ -84,6 +85,11 @@ export async function openAgent(
     hooks,
     counter: createTokenCounter(),
     resolveModel,
+    workspaceText: () =>
+      readWorkspaceFiles(
+        { files: platform.files, log, workspace: paths.workspace },
+        { skills: toolbox.registry.find('files') !== undefined },
+      ),
     modelsFor(settings) {
       const own = ownModel(settings)
       const chosen = own === undefined ? undefined : knownModel(own, resolveModel, log)

@@ -11,6 +11,8 @@ export interface HomePaths {
   /** How far the journal has come. */
   readonly journalHead: string
   readonly workspace: string
+  /** Notes of the memory tool, a folder per account. */
+  readonly memory: string
   readonly media: string
   readonly logs: string
   readonly lock: string
@@ -33,6 +35,7 @@ export function homePaths(option: string | undefined, env: Readonly<Record<strin
     journal: join(home, 'journal'),
     journalHead: join(home, 'journal-head.json'),
     workspace: join(home, 'workspace'),
+    memory: join(home, 'memory'),
     media: join(home, 'media'),
     logs: join(home, 'logs'),
     lock: join(home, 'gateway.lock'),

@@ -52,7 +52,7 @@ export function mcpStatus(mcp: McpServers | undefined): readonly JsonObject[] {
   return (mcp?.status() ?? []).map((server) => ({ ...server, skipped: server.skipped.map((tool) => ({ ...tool })) }))
 }
 
-function builtInTools(platform: Platform, { agent }: Config, { workspace }: HomePaths): readonly Tool[] {
+function builtInTools(platform: Platform, { agent }: Config, { workspace, memory }: HomePaths): readonly Tool[] {
   // The allow-list is the switch of `exec`: naming it among the tools does nothing without one.
   const names = [...agent.tools.filter((name) => name !== 'exec'), ...(agent.exec.allow.length > 0 ? ['exec'] : [])]
   const { clock, ids, files, http, commands } = platform
@@ -63,6 +63,7 @@ function builtInTools(platform: Platform, { agent }: Config, { workspace }: Home
     http,
     commands,
     workspace,
+    memory,
     exec: agent.exec,
     fetch: { allowHosts: agent.fetch.allow_hosts },
   })

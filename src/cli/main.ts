@@ -91,6 +91,7 @@ function createProgram(): Command {
     )
 
   addSessions(program)
+  addMemory(program)
   addConfig(program)
   addTranscript(program)
   addLists(program)
@@ -218,6 +219,38 @@ function addSessions(program: Command): void {
     .action(async (key: string, _options, command: Command) =>
       (await load()).restoreSession(key, command.optsWithGlobals()),
     )
+}
+
+function addMemory(program: Command): void {
+  const memory = program.command('memory').description('read and delete what the memory tool keeps about people')
+  const load = () => import('./commands/memory.ts')
+  const account = (): Option => new Option('--account <name>', 'only notes about this one (uid, phone user)')
+  memory
+    .command('list')
+    .description('all notes, the latest of each account first')
+    .addOption(homeOption())
+    .addOption(account())
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew memory list', 'clew memory list --account ada --json'))
+    .action(async (_options, command: Command) => (await load()).listNotes(command.optsWithGlobals()))
+  memory
+    .command('show')
+    .argument('<id>', 'the note')
+    .description('one note, whole')
+    .addOption(homeOption())
+    .addOption(account())
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew memory show 3f2a91c0'))
+    .action(async (id: string, _options, command: Command) => (await load()).showNote(id, command.optsWithGlobals()))
+  memory
+    .command('delete')
+    .argument('<id>', 'the note')
+    .description('remove a note for good')
+    .addOption(homeOption())
+    .addOption(account())
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew memory delete 3f2a91c0 --account ada'))
+    .action(async (id: string, _options, command: Command) => (await load()).deleteNote(id, command.optsWithGlobals()))
 }
 
 function addConfig(program: Command): void {

@@ -72,6 +72,8 @@ export const ERRORS = {
   XIAOYI_LINK_DOWN: { kind: 'peer', retry: 'later' },
   XIAOYI_CERTIFICATE_CHANGED: { kind: 'config', retry: 'never' },
   XIAOYI_PUSH_FAILED: { kind: 'peer', retry: 'later' },
+  // memory
+  NOTE_NOT_FOUND: { kind: 'caller', retry: 'never' },
   // hooks
   HOOK_INVALID: { kind: 'config', retry: 'never' },
   // plugins

@@ -46,6 +46,14 @@ export function callerOf({ caller, account }: Pick<InboundMessage, 'caller' | 'a
 /** The owner of what came in by HTTP without any identity: it owns nothing, so nothing of it is ever joined or recognised. */
 export const UNKNOWN_OWNER = 'http-anonymous'
 
+/** Whom notes are about: the owner, and behind an owner that speaks for many the person it names. */
+export function personOf(message: Pick<InboundMessage, 'caller' | 'account' | 'route'>): string {
+  const { owner } = callerOf(message)
+  const { senderId, peerKind, peerId } = message.route
+  const person = senderId ?? (peerKind === 'dm' ? peerId : undefined)
+  return person === undefined || person === '' ? owner : `${owner}/${person}`
+}
+
 const EPHEMERAL = 'anon-'
 
 /** The account of a connection that gave no identity: it ends with the connection. */

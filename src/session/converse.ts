@@ -4,7 +4,7 @@ import type { Log } from '../base/log.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionEvent } from '../core/event.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
-import type { AcceptedMessage, ReplyContent, SessionRecord } from '../core/inbound.ts'
+import { personOf, type AcceptedMessage, type ReplyContent, type SessionRecord } from '../core/inbound.ts'
 import type { UserBlock } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { addSpent, NOTHING_SPENT, spentOn, type Spent } from '../core/spent.ts'
@@ -21,7 +21,7 @@ import { SummarisedTranscript } from './row-summary.ts'
 import type { SpendingLimits, UsageLedger } from './usage-ledger.ts'
 
 /** What answers, as far as a conversation has to know it. */
-export interface AgentParts extends Pick<TurnParts, 'tools' | 'hooks' | 'counter' | 'resolveModel'> {
+export interface AgentParts extends Pick<TurnParts, 'tools' | 'hooks' | 'counter' | 'resolveModel' | 'workspaceText'> {
   /** The session's own choice first, then the configured ones. */
   modelsFor(settings: SessionSettings): readonly [TurnModel, ...TurnModel[]]
   settingsFor(key: SessionKey, autoCleanup: boolean | undefined): TurnSettings
@@ -118,12 +118,13 @@ function turnParts(
 ): TurnParts {
   const { key, run } = message
   const { sessionId } = record
-  const { tools, hooks, counter, resolveModel } = agent
+  const { tools, hooks, counter, resolveModel, workspaceText } = agent
   const [first, ...others] = agent.modelsFor(record)
   const models = [windows.applyTo(first), ...others.map((model) => windows.applyTo(model))] as const
   return {
     session: key,
     sessionId,
+    account: personOf(message),
     transcript,
     models,
     settings: agent.settingsFor(key, message.autoCleanup),
@@ -131,6 +132,7 @@ function turnParts(
     hooks,
     counter,
     resolveModel,
+    workspaceText,
     clock,
     log: log.child({ session: key, run }),
     windows,

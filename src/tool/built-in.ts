@@ -8,6 +8,7 @@ import { createCalculatorTool } from './calculator/calculator.ts'
 import { createExecTool } from './exec/exec-tool.ts'
 import { createFetchTool } from './fetch/fetch-tool.ts'
 import { createFilesTool } from './files/files-tool.ts'
+import { createMemoryTool } from './memory/memory-tool.ts'
 import { createTimeTool } from './time.ts'
 import type { Tool } from './tool.ts'
 
@@ -19,6 +20,8 @@ export interface BuiltInToolParts {
   readonly commands: Commands
   /** Absolute. */
   readonly workspace: string
+  /** Where notes are kept; absolute. */
+  readonly memory: string
   readonly timezone?: string
   readonly fetch?: { readonly allowHosts?: readonly string[] }
   /** `exec` exists only with a list of allowed commands. */
@@ -34,6 +37,7 @@ const CREATE: Readonly<Record<string, (parts: BuiltInToolParts) => Tool>> = {
   calculator: () => createCalculatorTool(),
   files: (parts) => createFilesTool({ ...parts, protectVersionControl: (parts.exec?.allow.length ?? 0) > 0 }),
   fetch: (parts) => createFetchTool({ ...parts, ...parts.fetch }),
+  memory: (parts) => createMemoryTool({ ...parts, directory: parts.memory }),
   exec: (parts) => {
     if (parts.exec === undefined || parts.exec.allow.length === 0) {
       throw new GatewayError('CONFIG_INVALID', 'the tool "exec" needs a list of allowed commands (agent.exec.allow)')

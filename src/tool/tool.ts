@@ -36,6 +36,8 @@ export interface ToolCall {
   readonly arguments: JsonObject
   readonly session: SessionKey
   readonly sessionId: SessionId
+  /** Who is spoken with, over all conversations. */
+  readonly account?: string
   /** For lines of the tool's own. */
   readonly log?: Log
 }

@@ -120,6 +120,8 @@ export interface SavingsAccount {
 export interface TurnParts {
   readonly session: SessionKey
   readonly sessionId: SessionId
+  /** Who is spoken with, over all conversations. */
+  readonly account: string
   readonly transcript: Transcript
   /** The one that answers first, then those that step in when it cannot. */
   readonly models: readonly [TurnModel, ...TurnModel[]]
@@ -137,6 +139,8 @@ export interface TurnParts {
   onSettled(outcome: Outcome): void
   /** Waits until a person has decided about a call. Throws the signal's reason. */
   approve(request: ApprovalRequest, signal: AbortSignal): Promise<Verdict>
+  /** What the workspace has to say to the model; asked once at the beginning of a session. */
+  workspaceText(): Promise<string>
   /** A model by its name, for hooks that choose one. Throws `MODEL_UNKNOWN`. */
   resolveModel(name: string): TurnModel
   /** Messages that came meanwhile and join this turn before its next round, with what they show. */

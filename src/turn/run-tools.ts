@@ -59,8 +59,14 @@ async function runAll(
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<void> {
-  const { session, sessionId, tools, emit } = parts
-  const named = calls.map((call) => ({ id: call.id, name: call.name, arguments: call.arguments, session, sessionId }))
+  const { session, sessionId, account, tools, emit } = parts
+  const about = { session, sessionId, account }
+  const named: readonly NamedToolCall[] = calls.map((call) => ({
+    id: call.id,
+    name: call.name,
+    arguments: call.arguments,
+    ...about,
+  }))
   const written = new Map<NamedToolCall, string | undefined>(
     named.map((call, index) => [call, calls[index]?.invalidArguments]),
   )

@@ -16,6 +16,7 @@ import { createOwnTools, offeredTools } from './own-tools.ts'
 import { closeInterruptedCalls, runTools, type OwnTools } from './run-tools.ts'
 import { finalText, modelOfStep, stepRounds, stepSpent, stepState, type StepState } from './step-state.ts'
 import { unlessStopped } from './unless-stopped.ts'
+import { earlierBlock, workspaceBlock } from './workspace-prompt.ts'
 
 /**
  * One user message, answered: instruction, then rounds of model and tools until an answer without calls. Everything is
@@ -40,7 +41,7 @@ interface PreparedTurn {
 }
 
 async function askBeforeStart(instruction: Instruction, parts: TurnParts, signal: AbortSignal): Promise<PreparedTurn> {
-  const { systemPrompt } = parts.settings
+  const systemPrompt = await systemPromptOf(parts)
   if (!parts.hooks.has('before_agent_start')) return { instruction, parts, systemPrompt }
   const { messages } = await parts.transcript.context()
   const event = { prompt: textOf(instruction.content), messages }
@@ -51,6 +52,13 @@ async function askBeforeStart(instruction: Instruction, parts: TurnParts, signal
     parts: answer.model === undefined ? parts : { ...parts, models: chosenFirst(answer.model, parts) },
     systemPrompt: answer.systemPrompt ?? systemPrompt,
   }
+}
+
+/** The configured prompt and the workspace's files, which stay what they were when the session began. */
+async function systemPromptOf({ settings, transcript, workspaceText }: TurnParts): Promise<string> {
+  const { entries } = await transcript.context()
+  const block = earlierBlock(entries) ?? workspaceBlock(await workspaceText())
+  return block === '' ? settings.systemPrompt : `${settings.systemPrompt}\n\n${block}`
 }
 
 /** A model a hook names and nobody knows must not cost the user the answer. */

@@ -112,6 +112,8 @@ const WALL_TIME: Readonly<Record<string, string>> = {
   'provider/wire.ts': 'a date in a retry-after header',
   'session/approvals.ts': 'the age of a durable question',
   'session/converse.ts': 'the stamp of an event',
+  'cli/commands/memory.ts': 'the age of a note for people',
+  'tool/memory/memory-store.ts': 'when a note was changed',
   'turn/approval.ts': 'when a question was asked and answered, which is durable',
   'session/directory.ts': 'when a session changed',
   'session/learned-windows.ts': 'the age of what was learned, which is durable',

@@ -1,4 +1,4 @@
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { spawn } from 'node:child_process'
@@ -158,5 +158,22 @@ describe('the page of the browser example', () => {
       Reflect.set(globalThis, 'WebSocket', before)
       await gateway.stop()
     }
+  })
+})
+
+describe('clew memory', () => {
+  it('lists, shows and deletes notes without a gateway, and makes no home by looking', async () => {
+    const home = await emptyFolder()
+    const memory = (...args: string[]) =>
+      run(process.execPath, [join(ROOT, 'dist/cli/main.js'), 'memory', ...args, '--home', home])
+    expect(await memory('list')).toEqual({ code: 0, output: 'no notes\n' })
+    await mkdir(join(home, 'memory', 'ada'), { recursive: true })
+    await writeFile(join(home, 'memory', 'ada', '3f2a91c0.md'), 'likes tea')
+    const listed = await memory('list', '--json')
+    expect(JSON.parse(listed.output)).toMatchObject({ notes: [{ account: 'ada', id: '3f2a91c0', text: 'likes tea' }] })
+    expect(await memory('show', '3f2a91c0')).toEqual({ code: 0, output: 'likes tea\n' })
+    expect((await memory('delete', '3f2a91c0', '--account', 'bob')).code).toBe(1)
+    expect((await memory('delete', '3f2a91c0', '--account', 'ada')).code).toBe(0)
+    expect((await memory('show', '3f2a91c0')).output).toContain('NOTE_NOT_FOUND')
   })
 })

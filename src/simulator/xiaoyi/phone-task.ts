@@ -3,6 +3,7 @@ import type { Clock, Timer } from '../../base/clock.ts'
 /** Where a task of the phone stands. */
 const MAX_EXTRA_CHARS = 500
 
+/** Where a task of the phone stands. */
 export type PhoneTaskState = 'undelivered' | 'running' | 'done' | 'timed-out' | 'superseded'
 
 /** One thing an agent did that a real phone would punish. `rule` names it; conformance cases refer to these names. */

@@ -14,6 +14,7 @@ const parts = {
   files: new MemoryFiles(),
   http: new ScriptedHttp({}),
   commands: nodeCommands,
+  memory: '/memory',
   workspace: '/workspace',
 }
 
