@@ -18,7 +18,11 @@ export function createStorageWatch(log: Log): StorageWatch {
   })
   // A command that never waits for the failure must not end on an unhandled rejection.
   failed.catch(() => undefined)
+  let isLost = false
   const homeLost = (error: GatewayError): void => {
+    // The renewal and the journal both notice.
+    if (isLost) return
+    isLost = true
     log.error('another process owns the home; nothing more is acknowledged', { code: error.code })
     reject(error)
   }

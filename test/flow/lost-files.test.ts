@@ -52,6 +52,18 @@ describe('what was lost while no gateway ran is noticed and said at the next sta
     expect(errors).toEqual([])
   })
 
+  it('of one whose disk was full for a while: nothing', async () => {
+    const gateway = await used()
+    const client = await gateway.connect('?uid=u')
+    gateway.files.limitSpace(0)
+    expect(await client.ask({ id: '4', content: 'refused', session: 's' })).toMatchObject({ code: 'STORAGE_FULL' })
+    gateway.files.limitSpace(10_000_000)
+    expect(await client.ask({ id: '5', content: 'hello again', session: 's' })).toMatchObject({ type: 'complete' })
+    const { losses, errors } = await reopened(gateway, () => undefined)
+    expect(losses).toMatchObject(NONE)
+    expect(errors).toEqual([])
+  })
+
   it('a journal file that was removed', async () => {
     const { losses, errors } = await reopened(await used(), async (files) => {
       for (const name of await files.list(JOURNAL)) await files.remove(`${JOURNAL}/${name}`)
