@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Journal, JournalRecord, JournalTopic } from '../base/journal.ts'
-import { isRecord, type JsonObject } from '../base/json.ts'
+import type { JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
@@ -12,10 +12,10 @@ import {
   type AcceptedMessage,
   type DeliveryFate,
   type Reply,
-  type ReplyContent,
 } from '../core/inbound.ts'
 import type { Answer } from '../session/session.ts'
 import { Attempts } from './attempts.ts'
+import { decodeDeliveryRecord, type DeliveryRecord } from './delivery-record.ts'
 import { journalError } from './journal-error.ts'
 import {
   accountOf,
@@ -27,32 +27,6 @@ import {
   type Run,
 } from './run-table.ts'
 import { Sequences } from './sequences.ts'
-
-type DeliveryRecord =
-  | { readonly do: 'accept'; readonly message: AcceptedMessage; readonly fingerprint: string }
-  | {
-      readonly do: 'answer'
-      readonly run: RunId
-      readonly seq: number
-      readonly content: ReplyContent
-      /** Absent in journals of versions that did not note it. */
-      readonly at?: number
-    }
-  | { readonly do: 'state'; readonly run: RunId; readonly state: DeliveryState }
-  | { readonly do: 'reset-done'; readonly run: RunId }
-  /** A start that has messages to resume, with how often each ended an earlier one. */
-  | { readonly do: 'life-began'; readonly deaths: readonly (readonly [RunId, number])[] }
-  | { readonly do: 'resumed'; readonly run: RunId }
-  /** It waits for a person: whatever ends the start meanwhile is not its doing. */
-  | { readonly do: 'paused'; readonly run: RunId }
-  /** The end of a start, as foreseen. */
-  | { readonly do: 'life-ended' }
-  | { readonly do: 'forget'; readonly runs: readonly RunId[] }
-  | { readonly do: 'seq'; readonly account: string; readonly upTo: number }
-  /** Only in snapshots: everything about one run at once, and where forgotten accounts count on. */
-  | { readonly do: 'run'; readonly run: Run }
-  | { readonly do: 'seq-floor'; readonly upTo: number }
-  | { readonly do: 'life'; readonly isLiving: boolean }
 
 export interface DeliveryParts {
   readonly clock: Clock
@@ -108,8 +82,8 @@ export class Delivery implements JournalTopic {
   }
 
   apply(data: unknown): void {
-    if (!isRecord(data)) return
-    const record = data as unknown as DeliveryRecord
+    const record = decodeDeliveryRecord(data)
+    if (record === undefined) return
     switch (record.do) {
       case 'accept': {
         const { message, fingerprint } = record

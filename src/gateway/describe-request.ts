@@ -3,7 +3,14 @@ import type { Entry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import { prepareHistory } from '../history/prepare.ts'
 import { decodeReport, renderReport } from '../history/report.ts'
-import { factsOf, hashOfBody, inputOfRecord, latestRecord, type RequestRecord } from '../history/request-record.ts'
+import {
+  factsOf,
+  hashOfBody,
+  inputOfRecord,
+  latestRecord,
+  providerOfRecord,
+  type RequestRecord,
+} from '../history/request-record.ts'
 import type { Providers } from '../provider/registry.ts'
 import { latestSetup } from '../turn/setup.ts'
 
@@ -21,7 +28,7 @@ export function describeRequest(
   const body = rebuild(record, branch.slice(0, at), sessionId, providers)
   const matches = body !== undefined && hashOfBody(body) === record.hash
   const report = decodeReport(record.report)
-  const { provider } = record.input.target
+  const provider = providerOfRecord(record)
   const verdict = matches ? 'rebuilt byte for byte, the hash matches' : 'it cannot be rebuilt with the same bytes'
   return {
     request: n,
@@ -78,7 +85,7 @@ function rebuild(
   const setup = latestSetup(before)
   const input = inputOfRecord(record, before)
   if (setup === undefined || input === undefined) return undefined
-  const { provider } = providers.resolve(`${record.input.target.provider}/${record.model}`)
+  const { provider } = providers.resolve(`${input.target.provider}/${record.model}`)
   const { body } = provider.encode({
     model: record.model,
     system: setup.system,

@@ -3,6 +3,7 @@ import { isRecord } from '../base/json.ts'
 import type { Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
+import { createBudget } from './budget.ts'
 import type { PreparedHistory, HistoryInput } from './prepare.ts'
 import { decodeReport, encodeReport, type CompactReport } from './report.ts'
 import {
@@ -82,10 +83,8 @@ export function hashOfBody(body: string): string {
 export function inputOfRecord(record: RequestRecord, path: readonly Entry[]): HistoryInput | undefined {
   const end = record.leaf === null ? 0 : path.findIndex((entry) => entry.id === record.leaf) + 1
   if (record.leaf !== null && end === 0) return undefined
-  const { target, budget } = record.input
   // The entry may be another program's, or of a version that recorded less.
-  if (!isRecord(target) || !isRecord(budget) || !isRecord(budget.pruning)) return undefined
-  return { ...record.input, entries: path.slice(0, end) }
+  return isInput(record.input) ? { ...record.input, entries: path.slice(0, end) } : undefined
 }
 
 /** What the next request would hold before its new message: what the latest one held, and what was said since. */
@@ -173,4 +172,27 @@ function isRequestRecord(data: unknown): data is RequestRecord {
   const { n, hash, estimate, input, leaf } = data
   const isLeaf = leaf === null || typeof leaf === 'string'
   return typeof n === 'number' && typeof hash === 'string' && typeof estimate === 'number' && isRecord(input) && isLeaf
+}
+
+/** Whom the request went to, as far as the record says. */
+export function providerOfRecord({ input }: RequestRecord): string {
+  return isTarget(input.target) ? input.target.provider : 'unknown'
+}
+
+function isInput(input: unknown): boolean {
+  if (!isRecord(input)) return false
+  const { target, budget, historyLimit, now } = input
+  return isTarget(target) && hasShapeOf(MODEL_BUDGET, budget) && Number.isFinite(historyLimit) && Number.isFinite(now)
+}
+
+function isTarget(target: unknown): boolean {
+  return isRecord(target) && ['provider', 'api', 'model'].every((field) => typeof target[field] === 'string')
+}
+
+const MODEL_BUDGET = createBudget({ contextWindow: 1 })
+
+function hasShapeOf(model: unknown, value: unknown): boolean {
+  if (Array.isArray(model)) return Array.isArray(value) && value.every((item) => typeof item === 'string')
+  if (!isRecord(model)) return typeof value === typeof model
+  return isRecord(value) && Object.entries(model).every(([field, inner]) => hasShapeOf(inner, value[field]))
 }

@@ -5,6 +5,7 @@ import { isRecord } from '../base/json.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
 import { callerOf, type AcceptedMessage, type Caller, type SessionRecord } from '../core/inbound.ts'
+import { optionalText, withRules, type Rule } from '../core/sound-fields.ts'
 import { isLocal, parseSlash } from './commands.ts'
 import { Recency } from './recency.ts'
 import { previewOf, titleOf } from './row-texts.ts'
@@ -77,7 +78,8 @@ export class SessionDirectory implements JournalTopic {
     const key = data[0] as SessionKey
     const record: unknown = data[2] === undefined ? data[1] : this.#merged(key, data[1], data[2], data[3])
     this.#forget(key)
-    if (isSessionRecord(record)) this.#remember(key, Object.freeze(record))
+    const sound = soundSessionRecord(record)
+    if (sound !== undefined) this.#remember(key, Object.freeze(sound))
     this.#revision++
   }
 
@@ -231,13 +233,41 @@ export class SessionDirectory implements JournalTopic {
   }
 }
 
-export function isSessionRecord(value: unknown): value is SessionRecord {
-  return (
-    isRecord(value) &&
-    typeof value['sessionId'] === 'string' &&
-    value['sessionId'] !== '' &&
-    typeof value['updatedAt'] === 'number'
-  )
+/**
+ * A row as any program may have written it, with fields of the types we read; the same object when nothing had to change.
+ * Undefined without a session or a time.
+ */
+export function soundSessionRecord(value: unknown): SessionRecord | undefined {
+  if (!isRecord(value) || typeof value['sessionId'] !== 'string' || value['sessionId'] === '') return undefined
+  if (!Number.isFinite(value['updatedAt'])) return undefined
+  return withRules(value, ROW_RULES) as SessionRecord
+}
+
+/** Some programs write ids as numbers. */
+const nameGiven: Rule = (value) => (typeof value === 'number' ? String(value) : optionalText(value))
+
+const ROW_RULES: Readonly<Record<string, Rule>> = {
+  deliveryContext: (value) =>
+    isRecord(value) && typeof value['channel'] === 'string'
+      ? withRules(value, { to: nameGiven, accountId: nameGiven, threadId: nameGiven })
+      : undefined,
+  archived: (value) => {
+    if (!Array.isArray(value)) return undefined
+    return value.every(isArchived) ? value : value.filter(isArchived)
+  },
+  lastChannel: nameGiven,
+  lastTo: nameGiven,
+  owner: nameGiven,
+  lastAccountId: nameGiven,
+  lastThreadId: nameGiven,
+  webhookMessageId: nameGiven,
+  webhookSessionId: nameGiven,
+  providerOverride: nameGiven,
+  modelOverride: nameGiven,
+}
+
+function isArchived(value: unknown): boolean {
+  return isRecord(value) && typeof value['sessionId'] === 'string' && typeof value['at'] === 'number'
 }
 
 /** Rows of other programs, and of versions that knew no owner, belong to the account that used them last. */

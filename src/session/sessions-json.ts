@@ -3,7 +3,7 @@ import type { Files } from '../base/files.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import type { SessionKey } from '../core/ids.ts'
 import type { SessionRecord } from '../core/inbound.ts'
-import { isSessionRecord } from './directory.ts'
+import { soundSessionRecord } from './directory.ts'
 
 const MAX_IMPORT_BYTES = 1024 * 1024 * 1024
 
@@ -24,7 +24,10 @@ export function readRows(bytes: Uint8Array): { rows: [SessionKey, SessionRecord]
   if (text.trim() === '') return { rows: [], damaged: bytes.length > 0 }
   const parsed = parseJson(text)
   const pairs = isRecord(parsed) ? Object.entries(parsed) : salvage(text)
-  const rows = pairs.filter((pair): pair is [SessionKey, SessionRecord] => isSessionRecord(pair[1]))
+  const rows = pairs.flatMap(([key, value]): [SessionKey, SessionRecord][] => {
+    const record = soundSessionRecord(value)
+    return record === undefined ? [] : [[key as SessionKey, record]]
+  })
   return { rows, damaged: !isRecord(parsed) || rows.length < pairs.length }
 }
 

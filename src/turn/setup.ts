@@ -38,10 +38,14 @@ export function latestSetup(entries: readonly Entry[]): Setup | undefined {
 }
 
 function isSetup(data: unknown): data is Setup {
-  return (
-    isRecord(data) &&
-    typeof data['hash'] === 'string' &&
-    typeof data['system'] === 'string' &&
-    Array.isArray(data['tools'])
-  )
+  if (!isRecord(data)) return false
+  const { hash, system, tools, maxOutputTokens, thinkingLevel } = data
+  if (typeof hash !== 'string' || typeof system !== 'string' || typeof thinkingLevel !== 'string') return false
+  return Number.isFinite(maxOutputTokens) && Array.isArray(tools) && tools.every(isToolSpec)
+}
+
+function isToolSpec(value: unknown): boolean {
+  if (!isRecord(value)) return false
+  const { name, description, parameters } = value
+  return typeof name === 'string' && typeof description === 'string' && isRecord(parameters)
 }

@@ -58,19 +58,21 @@ export async function checkFile(seed: number): Promise<readonly FileFailure[]> {
   }
 }
 
+/** The second half of a case costs as much as the first and depends less on what the fields hold. */
+const APPEND_EVERY = 3
+
 const NEXT = 'the next message said9999q'
 
 async function problemsOf(file: Buffer, seed: number): Promise<readonly FileFailure[]> {
   const files = new MemoryFiles()
   files.plant(PATH, file)
-  await checkTranscript(files, PATH)
   const expected = expectedOf(file)
   const before = await contextOf(files)
   const lostPath = expected.path.find((own) => !before.entries.some((entry) => entry.id === own))
   if (lostPath !== undefined) return [{ api: 'all', problem: 'an entry of the path is not in the context' }]
   const failures = FILE_TARGETS.flatMap((target) => problemsFor(target, before.entries, expected))
   tryRecords(before.entries, FILE_TARGETS[seed % FILE_TARGETS.length] ?? FILE_TARGETS[0])
-  return [...failures, ...(await problemsAfterAppend(files, before, seed))]
+  return seed % APPEND_EVERY === 0 ? [...failures, ...(await problemsAfterAppend(files, before, seed))] : failures
 }
 
 async function contextOf(files: MemoryFiles, append?: string): Promise<TranscriptContext> {
@@ -143,6 +145,7 @@ async function problemsAfterAppend(
   seed: number,
 ): Promise<readonly FileFailure[]> {
   if (seed % 2 === 0) await repaired(files)
+  else await checkTranscript(files, PATH)
   await contextOf(files, NEXT)
   const after = await contextOf(files)
   const was = before.messages.map((message) => JSON.stringify(message))

@@ -90,7 +90,8 @@ const ODD: readonly unknown[] = [
 ]
 
 function oddValue(value: unknown, random: Random): unknown {
-  if (random.chance(0.03)) return random.chance(0.5) ? nested(value, 10 + random.int(1_500)) : 'huge '.repeat(60_000)
+  if (random.chance(0.02)) return nested(value, 10 + random.int(1_500))
+  if (random.chance(0.005)) return 'huge '.repeat(20_000)
   if (value !== undefined && random.chance(0.3)) return reshaped(value, random)
   return random.pick(ODD)
 }

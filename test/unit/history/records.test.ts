@@ -107,6 +107,14 @@ describe('the request record', () => {
   it('is refused when its last entry is not on the path', () => {
     expect(inputOfRecord(record, entries.slice(0, 3))).toBeUndefined()
   })
+  it('is not tried from a record that holds too little', () => {
+    const { budget, target } = record.input
+    for (const odd of [{}, { ...record.input, target: { ...target, provider: 5 } }, { ...record.input, now: null }])
+      expect(inputOfRecord({ ...record, input: odd as never }, entries)).toBeUndefined()
+    const oddBudget = { ...budget, pruning: { ...budget.pruning, softTrim: null } } as never
+    expect(inputOfRecord({ ...record, input: { ...record.input, budget: oddBudget } }, entries)).toBeUndefined()
+    expect(inputOfRecord(record, entries)).toBeDefined()
+  })
 })
 
 describe('calibration', () => {

@@ -164,3 +164,28 @@ describe('sessions.json', () => {
     expect(again.directory.size).toBe(1)
   })
 })
+
+describe('a row with fields of another type', () => {
+  it('is adopted with the types we read, other fields kept, and can be listed, reset and chosen a model for', async () => {
+    const files = new MemoryFiles()
+    const odd = row('a', 1, {
+      archived: [null, { sessionId: 'sess_old', at: 1 }, { sessionId: 5 }],
+      deliveryContext: 'odd',
+      lastTo: 42,
+      modelOverride: {},
+      theirs: { kept: true },
+    })
+    files.plant('/home/sessions.json', JSON.stringify({ k: odd, gone: { sessionId: 5, updatedAt: 1 } }))
+    const { file, directory, journal } = await openHouse(files)
+    await file.adopt()
+    expect(directory.get('k' as SessionKey)).toEqual({
+      ...row('a', 1),
+      archived: [{ sessionId: 'sess_old', at: 1 }],
+      lastTo: '42',
+      theirs: { kept: true },
+    })
+    expect(directory.size).toBe(1)
+    await file.close()
+    await journal.close()
+  })
+})
