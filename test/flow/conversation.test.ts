@@ -219,9 +219,17 @@ describe('redelivery', () => {
   it('of /new text does not reset again', async () => {
     const gateway = await openGateway()
     const client = await gateway.connect('?uid=u')
-    await client.ask({ id: '1', content: '/new I like tea', session: 's' })
-    await client.ask({ id: '1', content: '/new I like tea', session: 's' })
-    expect((await client.ask({ id: '2', content: 'What did I say?', session: 's' }))['content']).toContain('I like tea')
+    const sessionId = async (): Promise<unknown> =>
+      ((await gateway.api('/api/sessions/s'))['session'] as Frame)['sessionId']
+    const first = await client.ask({ id: '1', content: '/new I like tea', session: 's' })
+    await client.ask({ id: '2', content: 'I have a dog', session: 's' })
+    const begun = await sessionId()
+    expect(await client.ask({ id: '1', content: '/new I like tea', session: 's' })).toEqual({
+      ...first,
+      redelivered: true,
+    })
+    expect(await sessionId()).toBe(begun)
+    expect((await client.ask({ id: '3', content: 'What did I say?', session: 's' }))['content']).toContain('a dog')
   })
 })
 

@@ -88,13 +88,21 @@ function pathOf(lines: readonly Line[], byId: ReadonlyMap<string, Line>): readon
   const last = lines.at(-1)
   // A pointer says that the leaf is elsewhere.
   if (last === undefined || last['customType'] === 'clew.leaf') return path
-  for (let id = last['id']; typeof id === 'string' && byId.has(id); id = byId.get(id)?.['parentId']) {
-    // A circle of parents is cut somewhere; where, is the store's affair.
-    if (path.includes(id)) return []
-    path.push(id)
-  }
+  if (isInCircle(last['id'], lines)) return path
+  for (let id = last['id']; typeof id === 'string' && byId.has(id); id = byId.get(id)?.['parentId']) path.push(id)
   const summary = path.findIndex((id) => isCompaction(byId.get(id)))
   return summary < 0 ? path : path.slice(0, summary + 1)
+}
+
+/** A circle of parents, also over lines whose ids are in doubt, is cut somewhere; where, is the store's affair. */
+function isInCircle(from: unknown, lines: readonly Line[]): boolean {
+  const parents = new Map(lines.map(({ id, parentId }) => [id, parentId]))
+  const seen = new Set<unknown>()
+  for (let id = from; parents.has(id); id = parents.get(id)) {
+    if (seen.has(id)) return true
+    seen.add(id)
+  }
+  return false
 }
 
 function isCompaction(line: Line | undefined): boolean {
