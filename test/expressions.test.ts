@@ -12,6 +12,7 @@ const known = new Set(
 /** Built out of texts all the same, each on a text that is cut first, with every repetition bounded. */
 const BUILT = {
   'dashboard/routes.ts': 'the path of a request, which the HTTP parser bounds to 16 KB; anchored at both ends',
+  'gateway/message-routes.ts': 'the path of a request, which the HTTP parser bounds to 16 KB; anchored at both ends',
   'gateway/http.ts': 'the path of a request, which the HTTP parser bounds to 16 KB; anchored at both ends',
   'provider/length-numbers.ts': 'one sentence of a provider, at most 2 000 characters',
 }
