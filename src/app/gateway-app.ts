@@ -1,6 +1,8 @@
 import type { JsonObject } from '../base/json.ts'
 import { createMetrics, type Metrics } from '../base/metrics.ts'
 import type { Channel } from '../channel/channel.ts'
+import { FileStore } from '../channel/files/file-store.ts'
+import { limitedFiles } from '../channel/files/message-files.ts'
 import type { HttpChannel } from '../channel/http/channel.ts'
 import type { WebhookChannel } from '../channel/webhook/channel.ts'
 import type { Config } from '../config/config.ts'
@@ -44,6 +46,7 @@ export interface GatewayApp {
   readonly gateway: Gateway
   readonly webhook: WebhookChannel
   readonly http: HttpChannel
+  readonly files: FileStore
   readonly metrics: Metrics
   readonly api: GatewayApi
   readonly dashboard: Dashboard
@@ -75,8 +78,10 @@ export async function openGatewayApp(
   let dashboard: Dashboard | undefined
   const metrics = createMetrics()
   const watch = createStorageWatch(platform.log)
-  const webhook = createWebhookChannel(platform, config)
-  const http = createHttpChannel(platform, config)
+  const files = createFileStore(platform, config, paths)
+  const messageFiles = limitedFiles(files, config.limits.files_per_message)
+  const webhook = createWebhookChannel(platform, config, messageFiles)
+  const http = createHttpChannel(platform, config, messageFiles)
   const channels = new Map<string, Channel>([
     [webhook.name, webhook],
     [http.name, http],
@@ -144,6 +149,7 @@ export async function openGatewayApp(
     gateway,
     webhook,
     http,
+    files,
     metrics,
     failed: watch.failed,
     api,
@@ -289,4 +295,9 @@ function createMediaExpiry(platform: Platform, { config, paths, storage }: Media
     limits: { maxAgeMs: config.media.max_age_ms, maxBytes: config.media.max_bytes },
     stillNeeded: createMediaReferences(platform, paths, storage),
   })
+}
+
+function createFileStore({ files, ids }: Platform, { limits }: Config, { media }: HomePaths): FileStore {
+  const { file_bytes: maxBytes, file_text_bytes: maxTextBytes } = limits
+  return new FileStore({ files, ids, directory: media, maxBytes, maxTextBytes })
 }

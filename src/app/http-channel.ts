@@ -1,9 +1,14 @@
 import { HttpChannel } from '../channel/http/channel.ts'
+import type { MessageFiles } from '../channel/files/message-files.ts'
 import type { Config } from '../config/config.ts'
 import type { Platform } from './platform.ts'
 
 /** The plain HTTP channel of a configuration; its routes come from `serve.ts`. */
-export function createHttpChannel({ clock, ids, log, http }: Platform, { limits }: Config): HttpChannel {
+export function createHttpChannel(
+  { clock, ids, log, http }: Platform,
+  { limits }: Config,
+  files: MessageFiles,
+): HttpChannel {
   return new HttpChannel({
     clock,
     ids,
@@ -12,6 +17,7 @@ export function createHttpChannel({ clock, ids, log, http }: Platform, { limits 
     requestBurst: limits.frames_burst,
     replyBufferBytes: limits.reply_buffer_bytes,
     progressEveryMs: 50,
+    files,
     log,
     http,
     callbackHosts: limits.callback_hosts,

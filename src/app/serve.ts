@@ -8,6 +8,7 @@ import { PageFiles } from '../dashboard/page-files.ts'
 import { answerSignIn } from '../dashboard/routes.ts'
 import { Access, type Principal, type TokenRule } from '../gateway/access.ts'
 import { showHeldBytes } from '../gateway/gateway-metrics.ts'
+import { createFileRoutes } from '../gateway/file-routes.ts'
 import { createHttpHandlers } from '../gateway/http.ts'
 import { createMessageRoutes } from '../gateway/message-routes.ts'
 import { contactUrl, PROTOCOL, removeContact, writeContact } from './contact.ts'
@@ -26,6 +27,9 @@ export interface Serving {
 
 /** A frame far over the limit is cut off by the socket itself; one a little over gets an error frame first. */
 const FAR_OVER = 1.25
+
+/** What a form adds to the file in it. */
+const FORM_BYTES = 64 * 1024
 
 const LOCAL_TOKEN_DIGITS = 64
 
@@ -48,7 +52,7 @@ function principalOf(access: Access, token: string, request: Request, peer: Peer
 
 /** Opens the address first: a port in use must not cost a recovery. Then intake, then the contact file for the CLI. */
 export async function serve(app: GatewayApp, platform: Platform): Promise<Serving> {
-  const { config, paths, api, webhook, http, metrics, gateway } = app
+  const { config, paths, api, webhook, http, files, metrics, gateway } = app
   const { host, port, allowed_origins } = config.listen
   const localToken = platform.ids.hex(LOCAL_TOKEN_DIGITS)
   const rules = { tokens: tokensOf(config), localToken, allowedOrigins: allowed_origins, host }
@@ -59,7 +63,7 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
   const page = platform.page === undefined ? undefined : new PageFiles(platform.files, platform.page)
   const handlers = createHttpHandlers({
     access,
-    routes: [...createMessageRoutes(http, access), ...dashboard.routes],
+    routes: [...createMessageRoutes(http, access), ...createFileRoutes(files, access), ...dashboard.routes],
     signIn: (request, peer) => answerSignIn(request, signIn, (token) => principalOf(access, token, request, peer)),
     ...(page === undefined ? {} : { page: (request, url) => page.answer(request, url) }),
     api,
@@ -72,6 +76,7 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
     host,
     port,
     maxBodyBytes: config.limits.body_bytes,
+    bodyLimitAt: (path) => (path === '/api/files' ? config.limits.file_bytes + FORM_BYTES : undefined),
     maxBodiesBytes: config.limits.bodies_bytes,
     maxFrameBytes: Math.ceil(config.limits.frame_bytes * FAR_OVER),
     maxUnfinishedBytes: config.limits.unfinished_bytes,

@@ -1,10 +1,16 @@
 import { WebhookChannel } from '../channel/webhook/channel.ts'
+import type { MessageFiles } from '../channel/files/message-files.ts'
 import type { Config } from '../config/config.ts'
 import type { Platform } from './platform.ts'
 
 /** The webhook channel of a configuration; every gateway has one, its sockets come from `serve.ts`. */
-export function createWebhookChannel({ clock, ids, log }: Platform, { limits }: Config): WebhookChannel {
+export function createWebhookChannel(
+  { clock, ids, log }: Platform,
+  { limits }: Config,
+  files: MessageFiles,
+): WebhookChannel {
   return new WebhookChannel({
+    files,
     clock,
     ids,
     log,

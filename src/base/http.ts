@@ -10,6 +10,8 @@ export interface ListenOptions {
   /** 0 picks a free port. */
   readonly port: number
   readonly maxBodyBytes: number
+  /** Where another limit holds. */
+  bodyLimitAt?(path: string): number | undefined
   /** Bytes of all bodies being read or worked on together. */
   readonly maxBodiesBytes?: number
   readonly maxFrameBytes: number

@@ -208,6 +208,9 @@ const limits = section('Upper bounds. Reaching one is answered with an error cod
     1_024,
   ),
   body_bytes: count('Bytes of one HTTP request body.', l.body_bytes, 1_024),
+  file_bytes: count('Bytes of one file that a client sends.', l.file_bytes, 1_024),
+  files_per_message: count('Files of one message.', l.files_per_message),
+  file_text_bytes: count('Bytes of a text file that the model is given.', l.file_text_bytes, 1_024),
   callback_hosts: z
     .array(z.string())
     .default([])

@@ -24,6 +24,7 @@ export const ERRORS = {
   MESSAGE_POISONED: { kind: 'defect', retry: 'never' },
   CONTENT_TYPE_UNSUPPORTED: { kind: 'caller', retry: 'never' },
   IDEMPOTENCY_CONFLICT: { kind: 'caller', retry: 'never' },
+  FILE_NOT_FOUND: { kind: 'caller', retry: 'never' },
   RUN_NOT_FOUND: { kind: 'caller', retry: 'never' },
   BUDGET_REACHED: { kind: 'caller', retry: 'later' },
   // our own disk

@@ -104,7 +104,7 @@ class NodeHttpListener implements HttpListener {
     if (incoming.method === 'TRACE' || incoming.method === 'TRACK') return endResponse(outgoing, 405, 'not supported')
     const gone = new AbortController()
     outgoing.once('close', () => gone.abort())
-    const body = hasBody(incoming) ? this.#bodyOf(incoming, outgoing, expectsContinue) : undefined
+    const body = hasBody(incoming) ? this.#bodyOf(incoming, outgoing, { url, expectsContinue }) : undefined
     try {
       const request = toRequest(incoming, url, body?.stream, gone.signal)
       const response = await this.#options.handle(request, peerOf(incoming))
@@ -120,9 +120,13 @@ class NodeHttpListener implements HttpListener {
     }
   }
 
-  #bodyOf(incoming: IncomingMessage, outgoing: ServerResponse, expectsContinue: boolean): LazyBody {
+  #bodyOf(
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    { url, expectsContinue }: { readonly url: URL; readonly expectsContinue: boolean },
+  ): LazyBody {
     return new LazyBody(incoming, {
-      maxBytes: this.#options.maxBodyBytes,
+      maxBytes: this.#options.bodyLimitAt?.(url.pathname) ?? this.#options.maxBodyBytes,
       budget: this.#bodies,
       onStart: () => {
         if (expectsContinue) outgoing.writeContinue()

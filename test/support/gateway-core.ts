@@ -66,6 +66,7 @@ export class GatewayCore {
     const ids = new SeededIds(options.seed)
     const directory = new SessionDirectory({ clock, ids })
     const channel = new WebhookChannel({
+      files: { attach: async () => [] },
       clock,
       ids,
       log: silentLog,

@@ -4,6 +4,7 @@ import type { HttpClient } from '../../base/http.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
+import { loopWork } from '../../base/loop-work.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { SessionEvent } from '../../core/event.ts'
 import type { RunId, SessionKey } from '../../core/ids.ts'
@@ -17,6 +18,7 @@ import {
   type Reply,
 } from '../../core/inbound.ts'
 import type { Acceptance, Channel, Intake, KnownRun } from '../channel.ts'
+import type { MessageFiles } from '../files/message-files.ts'
 import { RateLimit } from '../rate-limit.ts'
 import { replyFrame } from '../webhook/codec.ts'
 import { WEBHOOK } from '../webhook/channel.ts'
@@ -51,6 +53,7 @@ export interface HttpChannelOptions {
   readonly http: HttpClient
   /** Hosts of this machine or network that callbacks may go to. */
   readonly callbackHosts: readonly string[]
+  readonly files: MessageFiles
 }
 
 /** Who asks. Without an account it owns nothing, and nothing of it is recognised again. */
@@ -109,12 +112,15 @@ export class HttpChannel implements Channel {
     const key = idempotencyKeyOf(request.headers)
     const body = await request.text()
     const { maxBodyBytes: maxBytes, callbackHosts } = this.#options
-    const { frame, callback } = decodeBody(kind, body, { maxBytes, callbackHosts })
+    const { frame, callback } = loopWork('frame', () => decodeBody(kind, body, { maxBytes, callbackHosts }))
     const digest = createHash('sha256').update(body).digest('base64url')
     const idempotency = key === undefined ? {} : { idempotency: { key, digest } }
+    const owner = sender.caller?.owner ?? sender.account ?? UNKNOWN_OWNER
+    const attachments = frame.files.length === 0 ? [] : await this.#options.files.attach(frame.files, owner)
     const message = {
       ...this.#messageOf(key === undefined ? frame : { ...frame, id: key }, sender, callback),
       ...idempotency,
+      attachments,
     }
     const acceptance = await this.#accept(message)
     if (!waits) return accepted(acceptance, message)
@@ -135,6 +141,7 @@ export class HttpChannel implements Channel {
       stream: false,
       ack: false,
       fields: {},
+      files: [],
     }
     const message = this.#messageOf(frame, sender)
     const { run } = await this.#accept(message)

@@ -1,5 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { loopWork } from '../../base/loop-work.ts'
+import { deferred } from '../../base/deferred.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
@@ -10,12 +11,14 @@ import {
   ephemeralAccount,
   isEphemeralAccount,
   type AcceptedMessage,
+  type Attachment,
   type Caller,
   type InboundMessage,
   type DeliveryFate,
   type Reply,
 } from '../../core/inbound.ts'
 import type { Acceptance, Channel, Intake } from '../channel.ts'
+import type { MessageFiles } from '../files/message-files.ts'
 import type { HeartbeatOptions } from '../heartbeat.ts'
 import {
   decodeFrame,
@@ -44,6 +47,7 @@ export interface WebhookOptions {
   readonly maxConnections: number
   readonly limits: ConnectionLimits
   readonly heartbeat: HeartbeatOptions
+  readonly files: MessageFiles
 }
 
 export interface ConnectQuery {
@@ -75,6 +79,8 @@ export class WebhookChannel implements Channel {
   readonly #confirming = new Set<string>()
   /** The text of the round being answered, per run, whoever watches: a client that comes back sees all of it. */
   readonly #texts = new Map<string, { round: number; text: string }>()
+  /** Sockets whose latest message waits for its files: what follows on them waits behind it. */
+  readonly #attaching = new Map<Connection, Promise<void>>()
   #intake: Intake | undefined
   #hub: { status(): JsonObject } | undefined
 
@@ -177,6 +183,7 @@ export class WebhookChannel implements Channel {
   async #onFrame(connection: Connection, text: string): Promise<void> {
     try {
       const frame = loopWork('frame', () => decodeFrame(text, this.#options.maxFrameBytes))
+      for (let before = this.#attaching.get(connection); before; before = this.#attaching.get(connection)) await before
       switch (frame.kind) {
         case 'message':
           return await this.#onMessage(connection, frame)
@@ -194,7 +201,25 @@ export class WebhookChannel implements Channel {
     }
   }
 
+  /** What follows on a socket waits until the files of its message are there: the order of arrival holds. */
   async #onMessage(connection: Connection, frame: MessageFrame): Promise<void> {
+    if (frame.files.length === 0) return this.#take(connection, frame, [])
+    const done = deferred()
+    this.#attaching.set(connection, done.promise)
+    let taking: Promise<void> | undefined
+    try {
+      const attachments = await this.#options.files.attach(frame.files, connection.caller.owner)
+      taking = this.#take(connection, frame, attachments)
+    } catch (thrown) {
+      taking = this.#refuse(connection, this.#visible(thrown), frame.id)
+    } finally {
+      this.#attaching.delete(connection)
+      done.resolve()
+    }
+    await taking
+  }
+
+  async #take(connection: Connection, frame: MessageFrame, attachments: readonly Attachment[]): Promise<void> {
     const intake = this.#requireIntake()
     const id = frame.id ?? this.#options.ids.uuid()
     const stream = frame.stream || connection.stream
@@ -205,7 +230,7 @@ export class WebhookChannel implements Channel {
       caller: connection.caller,
       messageId: String(id).trim(),
       text: frame.content,
-      attachments: [],
+      attachments,
       route: frame.route,
       replyTo,
       ...(frame.autoCleanup === undefined ? {} : { autoCleanup: frame.autoCleanup }),

@@ -6,6 +6,7 @@ import type { SessionKey } from '../../core/ids.ts'
 import type { ControlCommand, Reply, RouteFields, SessionRecord } from '../../core/inbound.ts'
 import { assertNever } from '../../base/assert-never.ts'
 import type { ControlResult } from '../channel.ts'
+import type { FileReference } from '../files/file-store.ts'
 import { faultOfId } from '../id-field.ts'
 
 /** A frame a client sent, understood. */
@@ -21,6 +22,7 @@ export type InboundFrame =
       readonly autoCleanup?: boolean
       /** Everything that was sent, for fields that only some doors know. */
       readonly fields: Readonly<Record<string, unknown>>
+      readonly files: readonly FileReference[]
     }
   | {
       readonly kind: 'control'
@@ -129,8 +131,28 @@ function decodeMessage(frame: Record<string, unknown>): InboundFrame {
     stream: optionalBoolean(frame, 'stream', about) ?? false,
     ack: optionalBoolean(frame, 'ack', about) ?? false,
     fields: frame,
+    files: decodeFiles(frame['files'], about),
     ...(autoCleanup === undefined ? {} : { autoCleanup }),
   }
+}
+
+const MAX_FILES = 100
+const BASE64 = /^[\w+/-]*={0,2}$/u
+
+function decodeFiles(value: unknown, about: { readonly messageId?: string | number }): readonly FileReference[] {
+  if (value === undefined || value === null) return []
+  const refuse = (message: string): never => {
+    throw new FrameRefused('FIELD_INVALID', message, { ...about, field: 'files' })
+  }
+  if (!Array.isArray(value) || value.length > MAX_FILES) return refuse(`"files" must be a list of at most ${MAX_FILES}`)
+  return value.map((file: unknown): FileReference => {
+    if (!isRecord(file)) return refuse('each of "files" must be an object')
+    const { id, name, mimeType, data } = file
+    if (typeof id === 'string') return { id }
+    if (typeof name !== 'string' || typeof data !== 'string' || !BASE64.test(data))
+      return refuse('each of "files" must have an "id", or a "name" and base64 "data"')
+    return { name, mimeType: typeof mimeType === 'string' ? mimeType : '', data: Buffer.from(data, 'base64') }
+  })
 }
 
 const ROUTE_FIELDS = ['session', 'peerKind', 'peerId', 'chatType', 'chatId', 'senderId', 'topicId', 'threadId'] as const

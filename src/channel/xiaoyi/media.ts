@@ -5,10 +5,11 @@ import { isRecord, type JsonObject } from '../../base/json.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { Attachment } from '../../core/inbound.ts'
+import { safeName } from '../safe-name.ts'
 import type { Part } from './codec.ts'
 import type { Language } from './errors.ts'
 import { phoneText } from './errors.ts'
-import { isTextType, mimeTypeOf, toText } from './media-types.ts'
+import { isTextType, mimeTypeOf, toText } from '../media-types.ts'
 import type { MediaSettings } from './settings.ts'
 
 /** The one guarded fetch of the house: public addresses only, redirects checked, size and time capped. */
@@ -132,23 +133,4 @@ function extractedText(bytes: Uint8Array, mimeType: string, media: MediaParts): 
   const text = toText(bytes, media.settings.maxTextBytes)
   if (text === undefined) return {}
   return { text: text.truncated ? `${text.text}\n[${phoneText('truncated', media.language)}]` : text.text }
-}
-
-/** A disk takes 255 bytes of a name. */
-const MAX_NAME_BYTES = 200
-
-/** The last path component without control characters, cut by bytes because that is what disks count, its extension kept. */
-export function safeName(name: string): string {
-  const base = name.slice(-4_096).split(/[/\\]/).at(-1) ?? ''
-  const clean = base.replaceAll(/[\p{Cc}\p{Cs}<>:"|?*]/gu, '_').replace(/^\.+/, '')
-  if (clean === '') return 'file'
-  if (Buffer.byteLength(clean) <= MAX_NAME_BYTES) return clean
-  const dot = clean.lastIndexOf('.')
-  const extension = dot > 0 && clean.length - dot <= 16 ? clean.slice(dot) : ''
-  const room = MAX_NAME_BYTES - Buffer.byteLength(extension)
-  return `${cutToBytes(clean, room)}${extension}`
-}
-
-function cutToBytes(text: string, maxBytes: number): string {
-  return text.slice(0, new TextEncoder().encodeInto(text, new Uint8Array(maxBytes)).read)
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { safeName } from '../../../src/channel/xiaoyi/media.ts'
-import { isTextType, mimeTypeOf, toText } from '../../../src/channel/xiaoyi/media-types.ts'
+import { safeName } from '../../../src/channel/safe-name.ts'
+import { isTextType, mimeTypeOf, toText } from '../../../src/channel/media-types.ts'
 import type { World } from '../../support/xiaoyi-world.ts'
 import { inWorld } from '../../support/xiaoyi-world.ts'
 

@@ -1,4 +1,4 @@
-import { sniffMediaType } from '../../base/media-type.ts'
+import { sniffMediaType } from '../base/media-type.ts'
 
 const BY_EXTENSION: Readonly<Record<string, string>> = {
   txt: 'text/plain',
