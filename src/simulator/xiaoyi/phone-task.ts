@@ -1,6 +1,5 @@
 import type { Clock, Timer } from '../../base/clock.ts'
 
-/** Where a task of the phone stands. */
 const MAX_EXTRA_CHARS = 500
 
 /** Where a task of the phone stands. */
