@@ -386,6 +386,8 @@ class FileJournal implements Journal {
       this.#requireOwnership()
       const covered = await this.#segments.rotate()
       this.#grownBytes = 0
+      // A snapshot before the first batch has a number too: lines without one are read as an older format's.
+      this.#batch = Math.max(1, this.#batch)
       rotation.resolve({ covered, batch: this.#batch })
     } catch (error) {
       rotation.reject(error)

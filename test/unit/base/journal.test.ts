@@ -31,6 +31,16 @@ async function open(files: MemoryFiles, isLostAt: (look: number) => boolean = ()
 
 const record = (data: string) => [{ topic: 't', data }]
 
+it('a journal that was checkpointed before its first commit keeps what is committed afterwards', async () => {
+  const files = new MemoryFiles()
+  const first = await open(files)
+  await first.journal.checkpoint()
+  await first.journal.commit(record('kept'))
+  const second = await open(files.kill())
+  expect(second.applied).toEqual(['kept'])
+  expect(second.journal.recovery).toMatchObject({ damagedLines: 0, missingBatches: 0, unfinishedLines: 0 })
+})
+
 describe('a journal whose owner lost its home', () => {
   it('acknowledges nothing more, says so once, and leaves the files alone', async () => {
     const files = new MemoryFiles()
