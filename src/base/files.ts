@@ -18,8 +18,6 @@ export interface Files {
   list(directory: string): Promise<readonly string[]>
   /** Creates parents too; existing folders are fine. Durable names need `syncDirectory` of the parent. */
   makeDirectory(path: string, permissions?: number): Promise<void>
-  /** A second name of a file, on the same file system. Fails with `EEXIST` when the name is taken. */
-  link(existing: string, path: string): Promise<void>
   /** Atomic replacement. */
   rename(from: string, to: string): Promise<void>
   /** A file that is not there is fine. */

@@ -12,7 +12,7 @@ import {
   writeSync,
   type Stats,
 } from 'node:fs'
-import { link, mkdir, readdir, realpath, rename, rm, stat, unlink } from 'node:fs/promises'
+import { mkdir, readdir, realpath, rename, rm, stat, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { errnoOf, type FileHandle, type Files, type FileStat, type OpenMode } from '../base/files.ts'
@@ -75,7 +75,6 @@ export const nodeFiles: Files = {
       await nodeFiles.makeDirectory(path, permissions)
     }
   },
-  link,
   rename,
   async remove(path) {
     try {

@@ -173,15 +173,6 @@ export class MemoryFiles implements Files {
     )
   }
 
-  async link(existing: string, path: string): Promise<void> {
-    this.#checkAlive()
-    const node = this.#names.get(existing)
-    if (node?.kind !== 'file') throw errno(node === undefined ? 'ENOENT' : 'EPERM', existing)
-    if (this.#names.has(path)) throw errno('EEXIST', path)
-    this.#requireDirectory(directoryOf(path))
-    this.#change(() => this.#rename([{ path, node }], directoryOf(path)))
-  }
-
   async rename(from: string, to: string): Promise<void> {
     this.#checkAlive()
     const node = this.#names.get(from)

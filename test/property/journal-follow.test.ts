@@ -30,7 +30,6 @@ function seenByAnother(files: MemoryFiles): Files {
     statNow: (path) => files.statNow(path),
     list: (directory) => files.list(directory),
     makeDirectory: (path, permissions) => files.makeDirectory(path, permissions),
-    link: (existing, path) => files.link(existing, path),
     rename: (from, to) => files.rename(from, to),
     remove: (path) => files.remove(path),
     removeDirectory: (path) => files.removeDirectory(path),

@@ -35,7 +35,6 @@ export class Interleaving {
       statNow: (path) => disk.statNow(path),
       list: async (path) => (await turn(), disk.list(path)),
       makeDirectory: async (...args) => (await turn(), disk.makeDirectory(...args)),
-      link: async (from, to) => (await turn(), disk.link(from, to)),
       rename: async (from, to) => (await turn(), disk.rename(from, to)),
       remove: async (path) => (await turn(), disk.remove(path)),
       removeDirectory: async (path) => (await turn(), disk.removeDirectory(path)),
