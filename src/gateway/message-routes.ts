@@ -23,11 +23,16 @@ export function createMessageRoutes(channel: HttpChannel, access: Access): reado
       path: /^\/api\/runs\/([^/]+)\/events$/u,
       answer: async ({ name, caller, request }) => toResponse(channel.events(name, caller, request.headers)),
     },
-    ...(['cleanup', 'compact'] as const).map((command): Route => ({
+    {
       method: 'POST',
-      path: new RegExp(`^/api/sessions/([^/]+)/${command}$`, 'u'),
-      answer: async (call) => toResponse(await channel.maintain(command, call.name, senderOf(call))),
-    })),
+      path: /^\/api\/sessions\/([^/]+)\/cleanup$/u,
+      answer: async (call) => toResponse(await channel.maintain('cleanup', call.name, senderOf(call))),
+    },
+    {
+      method: 'POST',
+      path: /^\/api\/sessions\/([^/]+)\/compact$/u,
+      answer: async (call) => toResponse(await channel.maintain('compact', call.name, senderOf(call))),
+    },
   ]
 }
 

@@ -10,10 +10,18 @@ export interface FilePart {
 const MAX_HEAD_BYTES = 16 * 1024
 const MAX_PARTS = 100
 
-/** The boundary of a multipart type; undefined for other types. */
+const MAX_BOUNDARY_CHARS = 70
+
+/** The boundary of a form; undefined for other types. */
 export function boundaryOf(contentType: string): string | undefined {
-  const match = /^multipart\/form-data\s*;(?:[^"]*;)?\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))/iu.exec(contentType)
-  return match?.[1] ?? match?.[2]
+  const [type = '', ...parameters] = contentType.split(';')
+  if (type.trim().toLowerCase() !== 'multipart/form-data') return undefined
+  for (const parameter of parameters) {
+    const [name = '', value = ''] = parameter.split('=', 2).map((one) => one.trim())
+    const boundary = value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value
+    if (name.toLowerCase() === 'boundary' && boundary !== '' && boundary.length <= MAX_BOUNDARY_CHARS) return boundary
+  }
+  throw malformed('the form names no boundary')
 }
 
 /**

@@ -172,7 +172,7 @@ export class HttpChannel implements Channel {
   }
 
   observe(event: SessionEvent, message: AcceptedMessage): void {
-    this.#feedOf(message).observe(event)
+    if (!this.#isClosed) this.#feedOf(message).observe(event)
   }
 
   /** An answer that no request waits for is kept, and can be asked for with the id of its run. */
@@ -243,7 +243,7 @@ export class HttpChannel implements Channel {
   /** The feed is there before the run can begin, so that nothing of it is missed. */
   #accept(message: InboundMessage): Promise<Acceptance> {
     return this.#requireIntake().accept(message, ({ key, run, duplicate }) => {
-      if (!duplicate) this.#feedOf({ ...message, key, run }).accepted()
+      if (!duplicate && !this.#isClosed) this.#feedOf({ ...message, key, run }).accepted()
     })
   }
 
