@@ -126,7 +126,7 @@ describe('transcripts we write, read by pi-coding-agent 0.73.1', () => {
     await store.close()
     store = await openStore()
     const again = await store.open(sessionId('sess_quirk'), never)
-    expect(again.repairs).toEqual([])
+    expect(again.repairs).toMatchObject([{ kind: 'copy', line: 4 }])
     expect((await again.context()).messages).toHaveLength(3)
     await again.append([userDraft('third')])
     expect((await again.context()).messages).toHaveLength(4)

@@ -210,7 +210,7 @@ describe('limits over real sockets', () => {
     const closed = new Promise<number>((resolve) => one.socket.once('close', resolve))
     one.send({ id: '1', content: 'x'.repeat(100_000) })
     expect(await closed).toBe(1009)
-    expect(await two.ask({ id: '2', content: 'y'.repeat(3_000) })).toMatchObject({ code: 'FRAME_TOO_LARGE' })
+    expect(await two.ask({ id: '2', content: 'y'.repeat(2_300) })).toMatchObject({ code: 'FRAME_TOO_LARGE' })
     const three = await gateway.connect()
     expect(await three.ask({ id: '3', content: 'hello' })).toMatchObject({ type: 'complete' })
   })
