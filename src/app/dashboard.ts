@@ -1,6 +1,7 @@
 import type { JsonObject } from '../base/json.ts'
 
 import { NEVER } from '../base/never.ts'
+import type { LinkHistoryRow } from '../channel/channel.ts'
 import { encodeEvent, encodeReply } from '../channel/webhook/codec.ts'
 import type { Config } from '../config/config.ts'
 import type { Environment } from '../config/environment.ts'
@@ -34,6 +35,8 @@ export interface Dashboard {
   /** For commands on a stopped gateway's files. */
   search(query: SearchQuery): Promise<JsonObject>
   exportTo(key: string, format: ExportFormat, write: (piece: string) => void): Promise<void>
+  /** A channel's link opened, went down or tries again. */
+  linkChanged(channel: string, row: LinkHistoryRow): void
   close(): void
 }
 
@@ -110,6 +113,7 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
       for await (const piece of await storedLines(key, OPERATOR, options))
         write(decoder.decode(piece, { stream: true }))
     },
+    linkChanged: (channel, row) => live.emit('link', { channel, ...row }),
     close: () => watch.close(),
   }
 }

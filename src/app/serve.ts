@@ -162,13 +162,14 @@ interface Links {
 /** Loaded only when it is switched on. */
 async function openXiaoyi(
   platform: Platform,
-  { config, paths, storage, agent }: GatewayApp,
+  { config, paths, storage, agent, dashboard }: GatewayApp,
 ): Promise<Channel | undefined> {
   const { openXiaoyiChannel } = await import('./xiaoyi-channel.ts')
   return openXiaoyiChannel(platform, config, paths, {
     state: storage.xiaoyi,
     hooks: agent.hooks,
     directory: storage.directory,
+    onLink: (channel, row) => dashboard.linkChanged(channel, row),
   })
 }
 

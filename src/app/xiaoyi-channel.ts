@@ -1,4 +1,5 @@
 import { NEVER } from '../base/never.ts'
+import type { LinkHistoryRow } from '../channel/channel.ts'
 import { XIAOYI, XiaoyiChannel } from '../channel/xiaoyi/channel.ts'
 import { toXiaoyiSettings } from '../channel/xiaoyi/settings.ts'
 import type { XiaoyiState } from '../channel/xiaoyi/state.ts'
@@ -15,6 +16,7 @@ export interface XiaoyiDeps {
   readonly state: XiaoyiState
   readonly hooks: HookRunner
   readonly directory: SessionDirectory
+  onLink?(channel: string, row: LinkHistoryRow): void
 }
 
 /** The XiaoYi channel of a configuration, not yet connected; undefined when it is not enabled. */
@@ -22,7 +24,7 @@ export async function openXiaoyiChannel(
   platform: Platform,
   config: Config,
   paths: HomePaths,
-  { state, hooks, directory }: XiaoyiDeps,
+  { state, hooks, directory, onLink }: XiaoyiDeps,
 ): Promise<XiaoyiChannel | undefined> {
   const { xiaoyi } = config.channels
   if (!xiaoyi.enabled) return undefined
@@ -43,6 +45,7 @@ export async function openXiaoyiChannel(
       const event = { channel: XIAOYI, session: key as SessionKey, sessionId, id }
       return hooks.sessionCleared(event, contextOf(key, directory), NEVER)
     },
+    onLink: (row) => onLink?.(XIAOYI, row),
     onData: ({ key, id, data }) => hooks.channelData({ channel: XIAOYI, id, data }, contextOf(key, directory), NEVER),
     keyFor: (route) => routeOf({ channel: XIAOYI, account: settings.agentId, messageId: '', route }, naming),
   })

@@ -30,10 +30,25 @@ export interface Channel {
   status(): JsonObject
   /** Accepts the server certificates that were refused because they had changed; returns how many. */
   trust?(): Promise<number>
+  /** What happened to its links, oldest first; a bounded number of rows. */
+  linkHistory?(): readonly LinkHistoryRow[]
+  /** Makes new connections at once, also in place of open ones; returns how many. */
+  reconnect?(): number
   /** While draining: what still arrives is stored and answered after the restart. */
   drain(): void
   /** Ends every connection and timer of the channel. */
   close(): Promise<void>
+}
+
+/** One change of a channel's link. No secrets. */
+export interface LinkHistoryRow {
+  /** Wall time in milliseconds. */
+  readonly at: number
+  /** Counted from 1. */
+  readonly link: number
+  readonly what: string
+  readonly reason?: string
+  readonly nextInMs?: number
 }
 
 /** What the gateway offers to a channel. */

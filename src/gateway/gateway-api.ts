@@ -61,6 +61,11 @@ const STUCK_AFTER_MS = 30_000
 export function createGatewayApi(deps: ApiDeps): GatewayApi {
   const { storage, providers, gateway, approvals, maxList, status, tools, channel } = deps
   const { directory, control, transcripts, sessionsFile } = storage
+  const runningChannel = (name: string): Channel => {
+    const known = channel(name)
+    if (known !== undefined) return known
+    throw new GatewayError('FIELD_INVALID', `no channel "${name}" is running`, { field: 'channel' })
+  }
   return {
     isOpen: () => gateway.isOpen,
     isStuck: () => gateway.activity().longestWaitMs > STUCK_AFTER_MS,
@@ -166,11 +171,10 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
       return { success: true, key: row.key }
     },
     async trust(name) {
-      const known = channel(name)
-      if (known === undefined)
-        throw new GatewayError('FIELD_INVALID', `no channel "${name}" is running`, { field: 'channel' })
-      return { channel: name, accepted: (await known.trust?.()) ?? 0 }
+      return { channel: name, accepted: (await runningChannel(name).trust?.()) ?? 0 }
     },
+    linkHistory: (name) => ({ history: (runningChannel(name).linkHistory?.() ?? []).map((row) => ({ ...row })) }),
+    reconnect: (name) => ({ success: true, channel: name, links: runningChannel(name).reconnect?.() ?? 0 }),
     async restore(key, { archive, compaction = false, cleanup }, caller) {
       const row = findRow(storage, key, caller)
       if (cleanup !== undefined) return restoreCleanup(storage, row, cleanup)

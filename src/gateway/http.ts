@@ -41,6 +41,9 @@ export interface GatewayApi {
   usage(query: UsageQuery): JsonObject
   /** Accepts what a channel refused because it had changed. */
   trust(channel: string): Promise<JsonObject>
+  /** What happened to a channel's links, oldest first. */
+  linkHistory(channel: string): JsonObject
+  reconnect(channel: string): JsonObject
 }
 
 export interface ListQuery {
@@ -176,6 +179,18 @@ function createRoutes({ api, metrics, now }: HttpParts): readonly Route[] {
       path: /^\/api\/channels\/([^/]+)\/trust$/u,
       needs: 'admin',
       answer: async ({ name }) => json(await api.trust(name)),
+    },
+    {
+      method: 'GET',
+      path: /^\/api\/channels\/([^/]+)\/history$/u,
+      needs: 'admin',
+      answer: async ({ name }) => json(api.linkHistory(name)),
+    },
+    {
+      method: 'POST',
+      path: /^\/api\/channels\/([^/]+)\/reconnect$/u,
+      needs: 'admin',
+      answer: async ({ name }) => json(api.reconnect(name)),
     },
   ]
 }

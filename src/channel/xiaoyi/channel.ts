@@ -10,7 +10,7 @@ import { assertNever } from '../../base/assert-never.ts'
 import type { SessionEvent } from '../../core/event.ts'
 import type { AcceptedMessage, DeliveryFate, InboundMessage, Reply, RouteFields } from '../../core/inbound.ts'
 import { GatewayError, toGatewayError } from '../../core/errors.ts'
-import type { Channel, Intake } from '../channel.ts'
+import type { Channel, Intake, LinkHistoryRow } from '../channel.ts'
 import { adoptStateFile } from './adopt-state.ts'
 import type { Arrival } from './arrivals.ts'
 import { Arrivals } from './arrivals.ts'
@@ -23,6 +23,7 @@ import type { ReplyAddress, WireError } from './frames.ts'
 import { encodeArtifact, encodeError, encodeStatus } from './frames.ts'
 import type { Link } from './link.ts'
 import { LateAnswers } from './late-answers.ts'
+import { LinkHistory } from './link-history.ts'
 import { Links } from './links.ts'
 import type { Content, FetchMedia } from './media.ts'
 import { dataOf, readContent } from './media.ts'
@@ -54,6 +55,8 @@ export interface XiaoyiChannelParts {
   readonly onClear?: (event: Cleared) => Promise<void>
   /** Told of data parts, beside a text or alone. Must not throw. */
   readonly onData?: (event: ReceivedData) => Promise<void>
+  /** Told of every change of a link. Must not throw. */
+  readonly onLink?: (row: LinkHistoryRow) => void
 }
 
 export interface Cleared {
@@ -79,6 +82,7 @@ export class XiaoyiChannel implements Channel {
   readonly #settings: XiaoyiSettings
   readonly #pins: Pins
   readonly #links: Links
+  readonly #history: LinkHistory
   readonly #tasks: Tasks
   readonly #arrivals: Arrivals
   readonly #controls: Controls
@@ -109,12 +113,17 @@ export class XiaoyiChannel implements Channel {
       keyFor: (route) => parts.keyFor(route),
       onLearnt: (saving) => this.#watchSaving(saving),
     })
+    this.#history = new LinkHistory(clock)
     this.#links = new Links(
       { ...parts, checkFingerprint: (link, seen) => this.#pins.check(link.url, seen) },
       {
         onText: (link, text) => this.#read(link, text),
         onUndecodable: (link) => this.#countMalformed(link, 'FRAME_MALFORMED'),
         onRoutes: () => this.#routesChanged(),
+        onChanged: (link, change) => {
+          const row = this.#history.add(link.index, change)
+          parts.onLink?.(row)
+        },
       },
     )
     this.#tasks = new Tasks({
@@ -205,6 +214,14 @@ export class XiaoyiChannel implements Channel {
     const accepted = await this.#pins.trustSeen()
     this.#links.retryNow()
     return accepted
+  }
+
+  linkHistory(): readonly LinkHistoryRow[] {
+    return this.#history.rows
+  }
+
+  reconnect(): number {
+    return this.#links.reconnect()
   }
 
   /** Notifies the person behind a session. Throws `XIAOYI_PUSH_FAILED` when that is not possible. */

@@ -37,6 +37,15 @@ export interface LinkEvents {
   onFailed?(link: Link): void
   /** Open connections were ended by the service, politely and soon, several times in a row. */
   onFlapping(link: Link): void
+  /** For the history that people read: called after every change. */
+  onChanged?(link: Link, change: LinkChange): void
+}
+
+export interface LinkChange {
+  readonly what: 'connecting' | 'open' | 'down' | 'failed' | 'refused' | 'resting' | 'slowed' | 'stopped'
+  readonly reason?: string
+  /** When it tries again by itself. */
+  readonly nextInMs?: number
 }
 
 /** A connection younger than this that is closed with 1000 was evicted by another one. */
@@ -121,11 +130,29 @@ export class Link {
     if (this.#state === 'waiting' || this.#state === 'refused' || this.#state === 'resting') this.#connect()
   }
 
+  /** A new connection at once, also in place of one that is open; a link that is stopped stays so. */
+  reconnect(): void {
+    if (!this.isOpen) return this.retryNow()
+    const socket = this.#socket
+    const lost = this.#pulse.unconfirmed()
+    this.#forgetSocket()
+    const epoch = ++this.#epoch
+    this.#state = 'waiting'
+    if (socket !== undefined) this.#closePolitely(socket)
+    this.#noteChange('down', 'a new connection was asked for')
+    this.#events.onDown(this, lost)
+    // One socket at a time: the service would count the old one as a second instance.
+    void this.#ended.then(() => {
+      if (epoch === this.#epoch) this.#connect()
+    })
+  }
+
   /** Stays away for a while; another instance seems to use the same agent id. */
   rest(): void {
     this.#lastError = 'closed by the service again and again: another instance may be connected with this agent id'
     this.#leave('resting')
     this.#retry.set(this.#parts.settings.backoff.slowMs, () => this.#connect())
+    this.#noteChange('resting', this.#lastError)
   }
 
   /** Keeps trying, but not sooner than `delayMs` each time, until a connection proves stable. */
@@ -133,11 +160,14 @@ export class Link {
     this.#minDelayMs = delayMs
     this.#lastError = 'closed by the service again and again: another instance may be connected with this agent id'
     if (this.#state === 'waiting') this.#retry.set(this.#spread(delayMs), () => this.#connect())
+    this.#noteChange('slowed', this.#lastError)
   }
 
   /** Resolves when the socket is gone. */
   stop(): Promise<void> {
+    const wasStopped = this.#state === 'stopped'
     this.#leave('stopped')
+    if (!wasStopped) this.#noteChange('stopped')
     return this.#ended
   }
 
@@ -175,6 +205,7 @@ export class Link {
       since: stampOf(clock, this.#changedAt),
       lastSeenAt: lastSeenAt === undefined ? null : stampOf(clock, lastSeenAt),
       nextTryInSeconds: nextTryInMs === undefined ? null : Math.ceil(nextTryInMs / 1000),
+      nextInMs: nextTryInMs === undefined ? null : Math.ceil(nextTryInMs),
     }
   }
 
@@ -186,6 +217,7 @@ export class Link {
     this.#dialing = dialing
     this.#state = 'connecting'
     log.debug('XiaoYi link connects', { link: this.index, attempt: this.#attempts + 1 })
+    this.#noteChange('connecting')
     const headers = handshakeHeaders(settings, settings.agentId, clock.now())
     dialer.dial(this.url, { ...this.#dialOptions(), headers }, dialing.signal).then(
       (socket) => this.#opened(socket, epoch),
@@ -231,6 +263,7 @@ export class Link {
     this.#pulse.start()
     this.#stable.set(this.#parts.settings.backoff.stableMs, () => this.#proveStable())
     this.#parts.log.info('XiaoYi link is open', { link: this.index, url: withoutQuery(this.url) })
+    this.#noteChange('open')
     this.#events.onOpen(this)
   }
 
@@ -276,6 +309,7 @@ export class Link {
     this.#lastError = reason
     this.#parts.log.warn('XiaoYi link is down', { link: this.index, url: withoutQuery(this.url), reason })
     this.#waitForRetry()
+    this.#noteChange('down', reason)
     this.#events.onDown(this, lost)
   }
 
@@ -295,6 +329,16 @@ export class Link {
       // It may be a captive portal's, gone in a minute; nothing signed is sent before it was checked.
       if (error instanceof GatewayError && error.code === 'XIAOYI_CERTIFICATE_CHANGED') this.#state = 'refused'
     }
+    this.#noteChange(this.#state === 'refused' ? 'refused' : 'failed', this.#lastError)
+  }
+
+  #noteChange(what: LinkChange['what'], reason?: string): void {
+    const nextInMs = this.#retry.remainingMs
+    this.#events.onChanged?.(this, {
+      what,
+      ...(reason === undefined ? {} : { reason }),
+      ...(nextInMs === undefined ? {} : { nextInMs: Math.ceil(nextInMs) }),
+    })
   }
 
   #waitForRetry(): void {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import type { JsonObject } from '../../base/json.ts'
-import type { LinkParts } from './link.ts'
+import type { LinkChange, LinkParts } from './link.ts'
 import { Link } from './link.ts'
 import type { XiaoyiSettings } from './settings.ts'
 import { TimerSlot } from './timer-slot.ts'
@@ -14,6 +14,7 @@ export interface LinksEvents {
   onOpen?(link: Link): void
   onDown?(link: Link): void
   onFailed?(link: Link): void
+  onChanged?(link: Link, change: LinkChange): void
 }
 
 interface HeldFrame {
@@ -56,6 +57,7 @@ export class Links {
       },
       onFailed: (link: Link) => events.onFailed?.(link),
       onFlapping: (link: Link) => this.#calmDown(link),
+      onChanged: (link: Link, change: LinkChange) => events.onChanged?.(link, change),
     }
     const used = parts.settings.links === 'primary-only' ? 1 : parts.settings.servers.length
     this.#links = Array.from({ length: used }, (_, index) => new Link(index, parts, linkEvents))
@@ -78,6 +80,13 @@ export class Links {
 
   retryNow(): void {
     for (const link of this.#links) link.retryNow()
+  }
+
+  /** How many links that makes; those that are stopped on purpose are not counted. */
+  reconnect(): number {
+    const used = this.#links.filter((link) => link.state !== 'stopped')
+    for (const link of used) link.reconnect()
+    return used.length
   }
 
   async stop(): Promise<void> {
