@@ -35,8 +35,9 @@ async function take(request: Request, store: FileStore, owner: string): Promise<
     const { name, mimeType, content } = await firstFileOf(body, boundary)
     return store.put(content, { name, mimeType }, owner)
   }
-  const file = await store.put(body, { name: fileNameOf(headers), mimeType: type }, owner)
-  return file
+  // `curl --data-binary` calls every body a form: that says nothing about the file.
+  const mimeType = type.toLowerCase().startsWith('application/x-www-form-urlencoded') ? '' : type
+  return store.put(body, { name: fileNameOf(headers), mimeType }, owner)
 }
 
 /** A header holds plain letters only: other names come percent-encoded. */

@@ -77,6 +77,12 @@ describe('POST /api/files', () => {
     expect(await gateway.files.list('/home/clew/media')).toEqual([])
   })
 
+  it('goes by the name when curl calls a file a form', async () => {
+    const gateway = await openGateway()
+    const headers = { 'content-type': 'application/x-www-form-urlencoded', 'x-filename': 'a.csv' }
+    expect((await put(gateway, 'a,b', headers)).body).toMatchObject({ name: 'a.csv', mimeType: 'text/csv' })
+  })
+
   it('refuses what is too large, and keeps nothing', async () => {
     const gateway = await openGateway({ config: { limits: { file_bytes: 2_000 } } })
     const answer = await put(gateway, Buffer.alloc(2_001), { 'content-type': 'application/pdf' })

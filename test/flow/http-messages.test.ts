@@ -65,6 +65,19 @@ describe('POST /api/messages', () => {
     })
   })
 
+  it('tells a request without a body from one without a type', async () => {
+    const gateway = await openGateway()
+    expect(await callHttp(gateway, '/api/messages', { method: 'POST' })).toMatchObject({
+      status: 400,
+      body: { code: 'FRAME_MALFORMED' },
+    })
+    const untyped = { method: 'POST', body: Buffer.from('{"content":"x"}') }
+    expect(await callHttp(gateway, '/api/messages', untyped)).toMatchObject({
+      status: 415,
+      body: { code: 'CONTENT_TYPE_UNSUPPORTED' },
+    })
+  })
+
   it('names the methods that there are', async () => {
     const gateway = await openGateway()
     const answer = await callHttp(gateway, '/api/messages')

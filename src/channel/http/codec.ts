@@ -44,14 +44,20 @@ function decodeCallback(value: unknown, privateHosts: readonly string[]): Callba
 /** `curl -d` calls every body a form; what people send with it is JSON. */
 const JSON_TYPES = ['application/json', 'application/x-www-form-urlencoded']
 
-export type BodyKind = 'json' | 'text'
+/** `untyped`: no type was sent, as with a request without a body. */
+export type BodyKind = 'json' | 'text' | 'untyped'
 
 /** Decided before the body is read. */
 export function bodyKindOf(contentType: string | null): BodyKind {
-  const essence = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  if (contentType === null) return 'untyped'
+  const essence = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   if (JSON_TYPES.includes(essence)) return 'json'
   if (essence === 'text/plain') return 'text'
-  throw new GatewayError('CONTENT_TYPE_UNSUPPORTED', 'send application/json, or text/plain for the text alone', {
+  throw unsupportedType()
+}
+
+function unsupportedType(): GatewayError {
+  return new GatewayError('CONTENT_TYPE_UNSUPPORTED', 'send application/json, or text/plain for the text alone', {
     field: 'Content-Type',
   })
 }
@@ -69,6 +75,7 @@ export interface BodyLimits {
 
 export function decodeBody(kind: BodyKind, body: string, { maxBytes, callbackHosts }: BodyLimits): MessageRequest {
   if (body.trim() === '') throw new GatewayError('FRAME_MALFORMED', 'the body is empty')
+  if (kind === 'untyped') throw unsupportedType()
   const frame = decodeFrame(kind === 'text' ? JSON.stringify({ content: body }) : body, maxBytes)
   if (frame.kind === 'message') {
     const { callback } = frame.fields
