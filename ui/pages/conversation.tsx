@@ -7,6 +7,7 @@ import { entryInAddress } from '../lib/router.ts'
 import { rowOf } from '../lib/sessions.ts'
 import { outgoing } from '../lib/sender.ts'
 import { Empty, Failure, Loading } from '../components/basics.tsx'
+import { Approvals } from '../components/approvals.tsx'
 import { Composer } from '../components/composer.tsx'
 import { ConversationHeader } from '../components/conversation-header.tsx'
 import { ConversationList, newConversation } from '../components/conversation-list.tsx'
@@ -74,6 +75,7 @@ function OpenConversation({ conversation }: { readonly conversation: Conversatio
         <div class="middle">
           <Scroll conversation={conversation} />
           <Announcer conversation={conversation} />
+          <Approvals session={conversation.key} />
           <Composer sessionKey={conversation.key} isRunning={isRunning} />
         </div>
         <Side conversation={conversation} />

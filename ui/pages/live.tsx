@@ -7,6 +7,7 @@ import { paths } from '../lib/router.ts'
 import { rowOf, sessions, status } from '../lib/sessions.ts'
 import type { LinkStatus, RunningTurn } from '../lib/types.ts'
 import { Empty, Link, Loading } from '../components/basics.tsx'
+import { Approvals } from '../components/approvals.tsx'
 import { newConversation } from '../components/conversation-list.tsx'
 import { Icon } from '../components/icons.tsx'
 
@@ -113,42 +114,6 @@ function Running(): JSX.Element {
           </tbody>
         </table>
       )}
-    </section>
-  )
-}
-
-interface Approval {
-  readonly id: string
-  readonly session: string
-  readonly tool: string
-}
-
-/** Tool calls that wait for a person, where the configuration asks for approval. */
-function Approvals(): JSX.Element | null {
-  const words = texts.value.live
-  const waiting = (status.value?.['approvals'] ?? []) as readonly Approval[]
-  if (!Array.isArray(waiting) || waiting.length === 0) return null
-  const decide = (id: string, approve: boolean) =>
-    void api.post(`/api/approvals/${encodeURIComponent(id)}`, { approve }).catch(() => undefined)
-  return (
-    <section class="panel">
-      <h2>{words.approvals}</h2>
-      <ul class="plain-list">
-        {waiting.map((one) => (
-          <li key={one.id}>
-            <Link to={paths.conversation(one.session)}>{rowOf(one.session)?.title ?? one.session}</Link>{' '}
-            <code>{one.tool}</code>
-            <span class="answers">
-              <button type="button" class="button small primary" onClick={() => decide(one.id, true)}>
-                {words.approve}
-              </button>
-              <button type="button" class="button small" onClick={() => decide(one.id, false)}>
-                {words.deny}
-              </button>
-            </span>
-          </li>
-        ))}
-      </ul>
     </section>
   )
 }
