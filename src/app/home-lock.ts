@@ -20,6 +20,8 @@ const RENEW_MS = 15_000
 const FOREIGN_STALE_MS = 60_000
 
 export interface HomeLock {
+  /** The gateway before us ended without stopping in order. */
+  readonly wasAbandoned: boolean
   /** A look at the lock file, for a fence: the error when another process owns the home by now. */
   lost(): GatewayError | undefined
   release(): Promise<void>
@@ -41,16 +43,16 @@ export async function lockHome(
   let found: LockHolder | undefined
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const created = await createLockFile(path, deps)
-    if (created !== undefined) return new RenewedHomeLock(created, home, deps, onLost)
+    if (created !== undefined) return new RenewedHomeLock(created, home, deps, onLost, false)
     const holder = await readLockHolder(path, deps)
     if (holder === undefined) continue
     found = holder
     if (!isAbandoned(holder, isStale, deps)) throw inUse(home, holder)
     const taken = await takeOver(path, holder, isStale, deps)
     if (taken === undefined) continue
-    deps.log.info('took over the home of a gateway that ended without saying so')
+    deps.log.info('recovered a home folder whose gateway did not shut down cleanly')
     await sweepClaims(path, isStale, deps)
-    return new RenewedHomeLock(taken, home, deps, onLost)
+    return new RenewedHomeLock(taken, home, deps, onLost, true)
   }
   if (found !== undefined) throw inUse(home, undefined)
   throw new GatewayError(
@@ -61,13 +63,21 @@ export async function lockHome(
 }
 
 class RenewedHomeLock implements HomeLock {
+  readonly wasAbandoned: boolean
   readonly #file: OwnedLockFile
   readonly #home: string
   readonly #deps: LockDeps
   readonly #onLost: (error: GatewayError) => void
   #timer: Timer | undefined
 
-  constructor(file: OwnedLockFile, home: string, deps: LockDeps, onLost: (error: GatewayError) => void) {
+  constructor(
+    file: OwnedLockFile,
+    home: string,
+    deps: LockDeps,
+    onLost: (error: GatewayError) => void,
+    wasAbandoned: boolean,
+  ) {
+    this.wasAbandoned = wasAbandoned
     this.#file = file
     this.#home = home
     this.#deps = deps

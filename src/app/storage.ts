@@ -1,4 +1,4 @@
-import { makeDurableDirectory } from '../base/files.ts'
+import { makeDurableDirectory, type Files } from '../base/files.ts'
 import { openJournal, type Journal, type JournalFailed, type JournalRecovery } from '../base/journal.ts'
 import { XiaoyiState } from '../channel/xiaoyi/state.ts'
 import type { Config } from '../config/config.ts'
@@ -126,6 +126,8 @@ async function openLocked(
     send: (reply) => options.send(reply),
   })
   const recorded = await readJournalHead(files, paths.journalHead)
+  // A gateway that was killed had its journal open, so there is at least one file of it.
+  const isJournalGone = lock.wasAbandoned && !(await hasJournal(files, paths.journal))
   const journal = await openJournal({
     files,
     log,
@@ -161,7 +163,7 @@ async function openLocked(
     maxArchivedPerSession: MAX_ARCHIVED_PER_SESSION,
     onLeaving: (key, sessionId, reason) => tellLeaving(options.hooks, { session: key, sessionId }, reason),
   })
-  const losses = await findLosses(platform, paths, { recorded, journal, topic })
+  const losses = await findLosses(platform, paths, { recorded, journal, topic, isJournalGone })
   const head = new JournalHead({ files, clock }, paths.journalHead, journal, recorded)
   const unwrittenEntries = (): Iterable<unknown> => topic.unwritten()
   return {
@@ -181,14 +183,24 @@ async function openLocked(
   }
 }
 
+async function hasJournal(files: Files, directory: string): Promise<boolean> {
+  const names = await files.list(directory).catch(() => [])
+  return names.some((name) => /\.(?:log|snap)$/u.test(name))
+}
+
 /** A loss that nobody can undo is said all the same: a backup may have what is gone. */
 async function findLosses(
   { files, log }: Platform,
   paths: HomePaths,
-  found: { readonly recorded: number; readonly journal: Journal; readonly topic: TranscriptTopic },
+  found: {
+    readonly recorded: number
+    readonly journal: Journal
+    readonly topic: TranscriptTopic
+    readonly isJournalGone: boolean
+  },
 ): Promise<StorageLosses> {
   const { records: _, ...recovery } = found.journal.recovery
-  const lostBatches = JournalHead.lostBatches(found.recorded, found.journal)
+  const lostBatches = Math.max(JournalHead.lostBatches(found.recorded, found.journal), found.isJournalGone ? 1 : 0)
   if (lostBatches > 0) log.error('the end of the journal is gone; what it held is lost', { lostBatches })
   const lost = await lostTranscripts(files, paths.transcripts, found.topic)
   if (lost.length > 0)

@@ -72,6 +72,17 @@ describe('what was lost while no gateway ran is noticed and said at the next sta
     expect(errors).toContain('the end of the journal is gone; what it held is lost')
   })
 
+  it('the whole journal of a gateway that was killed right after its start', async () => {
+    const gateway = await gateways.open()
+    const client = await gateway.connect('?uid=u')
+    await client.ask({ id: '1', content: 'hello', session: 's' })
+    const { losses, errors } = await reopened(gateway, async (files) => {
+      for (const name of await files.list(JOURNAL)) await files.remove(`${JOURNAL}/${name}`)
+    })
+    expect(losses).toMatchObject({ lostBatches: 1 })
+    expect(errors).toContain('the end of the journal is gone; what it held is lost')
+  })
+
   it('a journal file that was cut', async () => {
     const { losses } = await reopened(await used(), async (files) => {
       const handle = await files.open(`${JOURNAL}/1.log`, 'update')
