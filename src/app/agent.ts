@@ -56,15 +56,8 @@ export async function openAgent(
   platform: Platform,
   { config, paths, locale, hooks: ownHooks = [], plugins = [] }: AgentOptions,
 ): Promise<Agent> {
-  const { clock, ids, http, log } = platform
-  const demo = { provider: createDemoProvider({ clock }), models: { demo: DEMO_INFO } }
-  const providers = createProviders(mapValues(config.providers, toProviderSettings), {
-    http,
-    clock,
-    ids,
-    extra: [demo, ...providersOf(plugins)],
-    asked: config.model,
-  })
+  const { clock, log } = platform
+  const providers = openProviders(platform, config, plugins)
   const configured = config.model.map((name) => toTurnModel(providers.resolve(name), config))
   const hooks = await openHooks(platform, config, paths, [...ownHooks, ...hooksOf(plugins)])
   const toolbox = await openTools(platform, { config, paths, own: toolsOf(plugins) })
@@ -104,6 +97,22 @@ export async function openAgent(
     pictures: createPictures(platform, paths),
     close: () => toolbox.close(),
   }
+}
+
+/** The configured ones, those of plugins, and the demo model. */
+export function openProviders(
+  { clock, ids, http }: Pick<Platform, 'clock' | 'ids' | 'http'>,
+  config: Pick<Config, 'providers' | 'model'>,
+  plugins: readonly PluginSource[],
+): Providers {
+  const demo = { provider: createDemoProvider({ clock }), models: { demo: DEMO_INFO } }
+  return createProviders(mapValues(config.providers, toProviderSettings), {
+    http,
+    clock,
+    ids,
+    extra: [demo, ...providersOf(plugins)],
+    asked: config.model,
+  })
 }
 
 async function openHooks(

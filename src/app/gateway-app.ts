@@ -28,9 +28,9 @@ import { createDashboard, type Dashboard } from './dashboard.ts'
 import { createHttpChannel } from './http-channel.ts'
 import type { HomePaths } from './home.ts'
 import { createMediaReferences } from './media-references.ts'
-import { loadPlugins } from './load-plugins.ts'
 import type { Platform } from './platform.ts'
 import { channelsOf, type PluginSource } from './plugin.ts'
+import { examineStart, refuseStart } from './start-check.ts'
 import { createStatus } from './status.ts'
 import { createStorageWatch } from './storage-watch.ts'
 import { describeToolbox } from './tools.ts'
@@ -71,7 +71,8 @@ export async function openGatewayApp(
   outside: Platform,
   { config, paths, hooks = [], plugins: own = [], env = {} }: GatewayAppOptions,
 ): Promise<GatewayApp> {
-  checkStorageKind(config)
+  const { plugins, problems } = await examineStart(outside, { config, paths, hooks, plugins: own })
+  refuseStart(problems)
   const locale = languageOfLocale(env)
   const logs = new LogLines(outside.clock)
   const platform: Platform = { ...outside, log: logs.around(outside.log) }
@@ -86,8 +87,6 @@ export async function openGatewayApp(
     [webhook.name, webhook],
     [http.name, http],
   ])
-  // First what can be wrong in the configuration: then nothing was opened that has to be closed again.
-  const plugins = [...own, ...(await loadPlugins(config.plugins, { modules: platform.modules, directory: paths.home }))]
   const agent = await openAgent(platform, { config, paths, locale, hooks, plugins })
   const storage = await openStorage(platform, {
     config,
@@ -173,11 +172,6 @@ function addChannel(channels: Map<string, Channel>, channel: Channel): void {
   if (channels.has(channel.name))
     throw new GatewayError('PLUGIN_INVALID', `two channels are called "${channel.name}"`, { channel: channel.name })
   channels.set(channel.name, channel)
-}
-
-function checkStorageKind({ storage: { kind } }: Config): void {
-  if (kind === 'files') return
-  throw new GatewayError('CONFIG_INVALID', `storage.kind "${kind}" is not available in this version; use "files"`)
 }
 
 interface GatewayDeps {

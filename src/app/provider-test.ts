@@ -1,6 +1,7 @@
 import { isRecord, type JsonObject } from '../base/json.ts'
+import type { ProviderConfig } from '../config/config.ts'
 import { checkProviderEntry } from '../config/values.ts'
-import { GatewayError, toGatewayError } from '../core/errors.ts'
+import { GatewayError, toGatewayError, type ErrorCode } from '../core/errors.ts'
 import { createProviders } from '../provider/registry.ts'
 import { toProviderSettings } from './agent.ts'
 import type { Platform } from './platform.ts'
@@ -10,16 +11,38 @@ const MAX_TEXT_CHARS = 200
 /** One small question to a model that is not configured yet. The entry, its key included, lives for this call only. */
 export async function testProvider(
   { name, entry, model }: Readonly<Record<string, unknown>>,
-  { http, clock, ids }: Platform,
+  platform: Platform,
   signal: AbortSignal,
 ): Promise<JsonObject> {
   if (typeof name !== 'string' || typeof model !== 'string' || !isRecord(entry))
     throw new GatewayError('FIELD_INVALID', 'name, entry and model are needed', { field: 'entry' })
   const checked = checkProviderEntry(name, entry as JsonObject)
   if (typeof checked === 'string') return { ok: false, code: 'CONFIG_INVALID', error: checked }
+  const outcome = await tryModel({ name, settings: checked, model }, platform, signal)
+  return { ...outcome }
+}
+
+export interface ModelToTry {
+  /** The provider's name in the configuration. */
+  readonly name: string
+  readonly settings: ProviderConfig
+  /** As the provider knows it. */
+  readonly model: string
+}
+
+export type TryOutcome =
+  | { readonly ok: true; readonly firstByteMs: number; readonly text: string }
+  | { readonly ok: false; readonly code: ErrorCode; readonly error: string }
+
+/** One small question, asked once: what is wrong is to be seen now, not after retries. */
+export async function tryModel(
+  { name, settings, model }: ModelToTry,
+  { http, clock, ids }: Pick<Platform, 'http' | 'clock' | 'ids'>,
+  signal: AbortSignal,
+): Promise<TryOutcome> {
   try {
-    const providers = createProviders({ [name]: toProviderSettings(checked) }, { http, clock, ids })
-    const { provider } = providers.resolve(`${name}/${model}`)
+    const once = toProviderSettings({ ...settings, maxRetries: 0 })
+    const { provider } = createProviders({ [name]: once }, { http, clock, ids }).resolve(`${name}/${model}`)
     const request = provider.encode({
       model,
       system: 'You are being tested. Answer with one short sentence.',

@@ -52,7 +52,7 @@ export function mcpStatus(mcp: McpServers | undefined): readonly JsonObject[] {
   return (mcp?.status() ?? []).map((server) => ({ ...server, skipped: server.skipped.map((tool) => ({ ...tool })) }))
 }
 
-function builtInTools(platform: Platform, { agent }: Config, { workspace, memory }: HomePaths): readonly Tool[] {
+export function builtInTools(platform: Platform, { agent }: Config, { workspace, memory }: HomePaths): readonly Tool[] {
   // The allow-list is the switch of `exec`: naming it among the tools does nothing without one.
   const names = [...agent.tools.filter((name) => name !== 'exec'), ...(agent.exec.allow.length > 0 ? ['exec'] : [])]
   const { clock, ids, files, http, commands } = platform

@@ -1,7 +1,9 @@
 #!/usr/bin/env node
-import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { Command, CommanderError, Option } from 'commander'
 import type { ProviderOptions, XiaoyiOptions } from './commands/simulate.ts'
 import { EXIT_USAGE } from './exit-codes.ts'
+import { examples, homeOption, wholeNumber } from './options.ts'
+import { addSetup } from './setup-commands.ts'
 
 /** Each command's code is loaded when it runs: `clew --help` must not pay for the gateway. */
 function createProgram(): Command {
@@ -90,6 +92,7 @@ function createProgram(): Command {
       (await import('./commands/gateway.ts')).stop(command.optsWithGlobals()),
     )
 
+  addSetup(program)
   addSessions(program)
   addMemory(program)
   addConfig(program)
@@ -381,25 +384,6 @@ function addSimulate(program: Command): void {
     .option('--key <key>', 'the only API key to accept (default: any)')
     .addHelpText('after', examples('clew simulate provider anthropic --port 9100'))
     .action(async (name: string, options: ProviderOptions) => (await load()).simulateProvider(name, options))
-}
-
-function homeOption(): Option {
-  return new Option(
-    '--home <dir>',
-    'where everything is kept (default: $CLEW_HOME, else ~/.openclaw where a bridge.json is, else ~/.clew)',
-  )
-}
-
-function wholeNumber(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text)
-    if (Number.isInteger(value) && value >= least && value <= most) return value
-    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
-  }
-}
-
-function examples(...lines: readonly string[]): string {
-  return `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}\n`
 }
 
 /** `clew … | head` closes the pipe: there is nobody to write for, and that is no failure. */

@@ -4,7 +4,7 @@ import type { Config } from './config.ts'
 import { expandEnvironment, type Environment } from './environment.ts'
 import { formatProblem, keyOf, type ConfigProblem, type KeyPath } from './problem.ts'
 import { toConfig, withWellKnownProviders } from './resolve.ts'
-import { breaches } from './rules.ts'
+import { breaches, type RuleBreach } from './rules.ts'
 import { parseSource, type ConfigSource } from './source.ts'
 import { validate, withValue } from './validate.ts'
 
@@ -49,8 +49,15 @@ export async function loadConfig(options: LoadConfigOptions): Promise<LoadedConf
  * Every problem there is, in the order of the file; here an unknown key is an error too. No error means that `start` would
  * accept it without a warning; advice is no error.
  */
-export async function checkConfig(options: LoadConfigOptions): Promise<readonly ConfigProblem[]> {
-  return asErrors((await examine(options)).problems)
+export async function checkConfig(options: CheckConfigOptions): Promise<readonly ConfigProblem[]> {
+  const { config, problems, locate } = await examine(options)
+  const found = config === undefined ? [] : ((await options.further?.(config)) ?? [])
+  return asErrors(inOrder([...problems, ...found.map((breach) => toProblem(breach, locate))]))
+}
+
+export interface CheckConfigOptions extends LoadConfigOptions {
+  /** What only the rest of the program can tell of a configuration: whether its tools, plugins and hooks exist. */
+  readonly further?: (config: Config) => Promise<readonly RuleBreach[]>
 }
 
 function asErrors(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
@@ -64,6 +71,7 @@ function isAdvice({ severity }: ConfigProblem): boolean {
 interface Examined {
   readonly config: Config | undefined
   readonly problems: readonly ConfigProblem[]
+  readonly locate: Locate
 }
 
 /** The same for a text that is in no file yet. */
@@ -82,7 +90,7 @@ function examineSource(
   const overrides = options.overrides ?? []
   const locate = placing(source, overrides)
   if (source.problems.some((problem) => problem.severity === 'error'))
-    return { config: undefined, problems: source.problems }
+    return { config: undefined, problems: source.problems, locate }
 
   const overridden = overrides.reduce(
     (value, { key, path, value: given }) => withValue(value, path ?? key.split('.'), given),
@@ -96,15 +104,18 @@ function examineSource(
   const { config: file, findings } = validate(expanded)
   for (const { kind, path, message } of findings) {
     // A text that stands for a missing variable may break a rule for texts; that is the same problem once more.
-    if (expanded.missing.some((missing) => keyOf(missing.path) === keyOf(path))) continue
+    if (kind === 'invalid' && expanded.missing.some((missing) => keyOf(missing.path) === keyOf(path))) continue
     problems.push(locate(path, kind === 'unknown-key' ? 'warning' : 'error', message))
   }
-  if (file === undefined) return { config: undefined, problems: inOrder(problems) }
+  if (file === undefined) return { config: undefined, problems: inOrder(problems), locate }
 
   const complete = withWellKnownProviders(file, options.env)
-  for (const { path, message, code, severity = 'error' } of breaches(complete, options.ownProviders))
-    problems.push({ ...locate(path, severity, message), ...(code && { code }) })
-  return { config: toConfig(complete), problems: inOrder(problems) }
+  for (const breach of breaches(complete, options.ownProviders)) problems.push(toProblem(breach, locate))
+  return { config: toConfig(complete), problems: inOrder(problems), locate }
+}
+
+function toProblem({ path, message, code, severity = 'error' }: RuleBreach, locate: Locate): ConfigProblem {
+  return { ...locate(path, severity, message), ...(code && { code }) }
 }
 
 /** The text of the file; an empty object when there is none. */

@@ -5,7 +5,7 @@ export type KeyPath = readonly (string | number)[]
 export interface ConfigProblem {
   /** Advice is about what works and could be better. */
   readonly severity: 'error' | 'warning' | 'advice'
-  readonly code: Extract<ErrorCode, 'CONFIG_INVALID' | 'TOKEN_REQUIRED'>
+  readonly code: ErrorCode
   /** The file, or the flag that brought the value. */
   readonly source: string
   /** Both from 1; absent when the problem is about something that is not in the file. */

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
+import { GatewayError } from '../core/errors.ts'
 import type { CallTraits, Tool } from './tool.ts'
 import { compileArguments, type CheckArguments } from './validate.ts'
 
@@ -30,8 +31,8 @@ export type ToolSource = () => readonly RegisteredTool[]
 export function createToolRegistry(tools: readonly Tool[], sources: readonly ToolSource[] = []): ToolRegistry {
   const own = new Map<string, RegisteredTool>()
   for (const tool of tools) {
-    if (!TOOL_NAME.test(tool.name)) throw new Error(`"${tool.name}" is not a usable tool name`)
-    if (own.has(tool.name)) throw new Error(`two tools are called "${tool.name}"`)
+    if (!TOOL_NAME.test(tool.name)) throw invalid(tool, `"${tool.name}" is not a usable tool name`)
+    if (own.has(tool.name)) throw invalid(tool, `two tools are called "${tool.name}"`)
     own.set(tool.name, { tool, check: compileArguments(tool.parameters, { late: tool.source === 'built-in' }) })
   }
   /** Ours win: a server cannot replace a built-in tool by using its name. */
@@ -52,4 +53,8 @@ export function createToolRegistry(tools: readonly Tool[], sources: readonly Too
 
 export function traitsOf(tool: Tool, callArguments: JsonObject): CallTraits {
   return tool.traitsOf?.(callArguments) ?? { parallel: tool.parallel, repeatable: tool.repeatable }
+}
+
+function invalid({ name, source }: Tool, problem: string): GatewayError {
+  return new GatewayError('PLUGIN_INVALID', problem, { name, source })
 }

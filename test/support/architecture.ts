@@ -101,6 +101,7 @@ const WALL_TIME: Readonly<Record<string, string>> = {
   'app/serve.ts': 'the end of a report, unless a request says it',
   'cli/commands/usage.ts': 'the days of a report',
   'cli/commands/sessions.ts': 'the age of a session for people',
+  'app/doctor/clock-check.ts': 'whether the wall clock itself is right',
   'app/home-lock.ts': 'the age of a lock file',
   'dashboard/log-lines.ts': 'the stamp of a log line',
   'dashboard/sign-in.ts': 'when a cookie ends, for people',
