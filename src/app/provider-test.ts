@@ -1,9 +1,8 @@
 import { isRecord, type JsonObject } from '../base/json.ts'
-import type { ProviderConfig } from '../config/config.ts'
+import type { Config, ProviderConfig } from '../config/config.ts'
 import { checkProviderEntry } from '../config/values.ts'
 import { GatewayError, toGatewayError, type ErrorCode } from '../core/errors.ts'
-import { createProviders } from '../provider/registry.ts'
-import { toProviderSettings } from './agent.ts'
+import { openProviders } from './agent.ts'
 import type { Platform } from './platform.ts'
 
 const MAX_TEXT_CHARS = 200
@@ -35,14 +34,26 @@ export type TryOutcome =
   | { readonly ok: false; readonly code: ErrorCode; readonly error: string }
 
 /** One small question, asked once: what is wrong is to be seen now, not after retries. */
-export async function tryModel(
+export function tryModel(
   { name, settings, model }: ModelToTry,
-  { http, clock, ids }: Pick<Platform, 'http' | 'clock' | 'ids'>,
+  platform: Pick<Platform, 'http' | 'clock' | 'ids'>,
   signal: AbortSignal,
 ): Promise<TryOutcome> {
+  return tryConfiguredModel({ model: [`${name}/${model}`], providers: { [name]: settings } }, platform, signal)
+}
+
+/** The same for the first model of a configuration. */
+export async function tryConfiguredModel(
+  { model: [ref], providers }: Pick<Config, 'model' | 'providers'>,
+  platform: Pick<Platform, 'http' | 'clock' | 'ids'>,
+  signal: AbortSignal,
+): Promise<TryOutcome> {
+  const { clock } = platform
   try {
-    const once = toProviderSettings({ ...settings, maxRetries: 0 })
-    const { provider } = createProviders({ [name]: once }, { http, clock, ids }).resolve(`${name}/${model}`)
+    const once = Object.fromEntries(
+      Object.entries(providers).map(([name, entry]) => [name, { ...entry, maxRetries: 0 }]),
+    )
+    const { provider, model } = openProviders(platform, { model: [ref], providers: once }, []).resolve(ref)
     const request = provider.encode({
       model,
       system: 'You are being tested. Answer with one short sentence.',

@@ -79,6 +79,14 @@ export function checkConfigText(name: string, text: string, env: Environment): r
   return asErrors(examineSource(parseSource(name, text), { env }).problems)
 }
 
+/** The configuration that a text would give. Throws as `loadConfig` does. */
+export function readConfigText(name: string, text: string, env: Environment): Config {
+  const { config, problems } = examineSource(parseSource(name, text), { env })
+  const errors = problems.filter((problem) => problem.severity === 'error')
+  if (config !== undefined && errors.length === 0) return config
+  throw toError(errors[0], errors.length)
+}
+
 async function examine(options: LoadConfigOptions): Promise<Examined> {
   return examineSource(parseSource(options.path, await readText(options)), options)
 }

@@ -1,0 +1,31 @@
+import { makeDurableDirectory, readWhole, writeAtomically, type Files } from '../../base/files.ts'
+
+const MAX_BYTES = 1024 * 1024
+const MAX_BACKUPS = 1_000
+const OWNER_ONLY = 0o600
+
+/** The text of the file that is there; undefined when there is none. */
+export async function readBridge(files: Files, path: string): Promise<string | undefined> {
+  const bytes = await readWhole(files, path, MAX_BYTES)
+  return bytes === undefined ? undefined : new TextDecoder().decode(bytes)
+}
+
+/** Writes the file for its owner only; one that was there is kept, and its new path returned. */
+export async function writeBridge(
+  files: Files,
+  { home, path, text }: { readonly home: string; readonly path: string; readonly text: string },
+): Promise<string | undefined> {
+  await makeDurableDirectory(files, home)
+  const backup = (await files.stat(path)) === undefined ? undefined : await freeName(files, path)
+  if (backup !== undefined) await files.link(path, backup)
+  await writeAtomically(files, path, text, { temporary: `${path}.tmp`, permissions: OWNER_ONLY })
+  return backup
+}
+
+async function freeName(files: Files, path: string): Promise<string> {
+  for (let number = 1; number <= MAX_BACKUPS; number++) {
+    const name = `${path}.bak-${number}`
+    if ((await files.stat(name)) === undefined) return name
+  }
+  throw new Error(`${path} has ${MAX_BACKUPS} backups; remove some`)
+}

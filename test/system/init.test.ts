@@ -1,0 +1,60 @@
+import { mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { runClew } from '../support/run-clew.ts'
+import { serveSimulator } from '../support/served-simulator.ts'
+
+let home: string
+let bridge: string
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'clew-init-'))
+  bridge = join(home, 'bridge.json')
+})
+afterEach(() => rm(home, { recursive: true, force: true }))
+
+it('writes a file that was tried, and ends with the first answer', async () => {
+  const { code, stdout } = await runClew(['init', '--home', home, '--model', 'demo', '--token', 'auto', '--yes'])
+  expect(code).toBe(0)
+  expect(stdout).toContain('demo says:')
+  expect(await readFile(bridge, 'utf8')).toMatch(/"listen": \{ "token": "[0-9a-f]{64}" \}/u)
+  expect((await stat(bridge)).mode & 0o777).toBe(0o600)
+  expect(await runClew(['config', 'check', '--home', home])).toMatchObject({ code: 0 })
+})
+
+it('refuses a wrong key with the reason of the provider, and takes the right one by its name', async () => {
+  const provider = await serveSimulator({ api: 'anthropic-messages', apiKey: 'right-key' })
+  try {
+    const flags = ['init', '--home', home, '--model', 'anthropic/claude-sonnet-4-5', '--base-url', provider.baseUrl]
+    const wrong = await runClew([...flags, '--key', 'wrong-key', '--yes'])
+    expect(wrong).toMatchObject({ code: 1, stdout: '' })
+    expect(wrong.stderr).toContain('MODEL_AUTH')
+    expect(await readdir(home)).toEqual([])
+    const right = await runClew([...flags, '--key', '$MY_KEY', '--yes'], { MY_KEY: 'right-key' })
+    expect(right).toMatchObject({ code: 0 })
+    expect(right.stderr).not.toContain('warning')
+    expect(await readFile(bridge, 'utf8')).toContain('"apiKey": "$MY_KEY"')
+  } finally {
+    await provider.close()
+  }
+})
+
+it('shows what would change in an existing file, and with --force keeps the old one', async () => {
+  await writeFile(bridge, '{\n  "model": "demo", "listen": { "token": "a-secret-of-mine" }\n}\n')
+  const shown = await runClew(['init', '--home', home, '--model', 'demo', '--yes'])
+  expect(shown.code).toBe(1)
+  expect(shown.stdout).toContain('+   "model": "demo",')
+  expect(shown.stdout).not.toContain('a-secret-of-mine')
+  expect(await readFile(bridge, 'utf8')).toContain('a-secret-of-mine')
+  const forced = await runClew(['init', '--home', home, '--model', 'demo', '--yes', '--force'])
+  expect(forced.code).toBe(0)
+  expect(await readFile(`${bridge}.bak-1`, 'utf8')).toContain('a-secret-of-mine')
+})
+
+it('an unknown provider needs an address, and a known one a key', async () => {
+  const unknown = await runClew(['init', '--home', home, '--model', 'mine/model', '--yes'])
+  expect(unknown).toMatchObject({ code: 1 })
+  expect(unknown.stderr).toContain('--base-url')
+  const keyless = await runClew(['init', '--home', home, '--model', 'anthropic/claude-sonnet-4-5', '--yes'])
+  expect(keyless.stderr).toContain("--key '$ANTHROPIC_API_KEY'")
+})
