@@ -37,7 +37,7 @@ function createProgram(): Command {
     .description('talk to a running gateway in this terminal')
     .addOption(homeOption())
     .option('--session <key>', 'continue this conversation (default: terminal)')
-    .option('--verbose', 'show how much context each cleanup saved')
+    .option('--verbose', 'show the numbers of each cleanup as a tree')
     .addHelpText('after', examples('clew chat', 'clew chat --session holiday-plans') + CHAT_KEYS)
     .action(async (_options, command: Command) => (await import('./commands/chat.ts')).chat(command.optsWithGlobals()))
 
@@ -115,7 +115,8 @@ declare const CLEW_VERSION: string | undefined
 const VERSION = typeof CLEW_VERSION === 'string' ? CLEW_VERSION : '0.1.0'
 
 const CHAT_KEYS = `
-Keys: Enter sends · Ctrl-C stops the current answer · Ctrl-D quits
+Keys: Enter sends · Alt-Enter begins a new line · Tab completes · Ctrl-C stops the current answer or empties the line ·
+Ctrl-D quits. /session KEY changes the conversation.
 `
 
 function addSessions(program: Command): void {

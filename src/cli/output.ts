@@ -26,7 +26,8 @@ export function table(cells: readonly (readonly string[])[]): string[] {
   )
 }
 
-function displayWidth(text: string): number {
+/** In columns of a terminal; wide characters take two. */
+export function displayWidth(text: string): number {
   let width = 0
   for (const character of text)
     width += /[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6]/u.test(

@@ -16,10 +16,15 @@ export async function writeBridge(
   { home, path, text }: { readonly home: string; readonly path: string; readonly text: string },
 ): Promise<string | undefined> {
   await makeDurableDirectory(files, home)
-  const backup = (await files.stat(path)) === undefined ? undefined : await freeName(files, path)
-  if (backup !== undefined) await files.link(path, backup)
-  await writeAtomically(files, path, text, { temporary: `${path}.tmp`, permissions: OWNER_ONLY })
+  const before = await readBridge(files, path)
+  const backup = before === undefined ? undefined : await freeName(files, path)
+  if (before !== undefined && backup !== undefined) await writePrivately(files, backup, before)
+  await writePrivately(files, path, text)
   return backup
+}
+
+function writePrivately(files: Files, path: string, text: string): Promise<void> {
+  return writeAtomically(files, path, text, { temporary: `${path}.tmp`, permissions: OWNER_ONLY })
 }
 
 async function freeName(files: Files, path: string): Promise<string> {

@@ -7,6 +7,8 @@ import { chatWords, type ChatWords } from './words.ts'
 export interface ScreenOptions {
   write(text: string): void
   readonly colors: boolean
+  /** Show the numbers of a cleanup as a tree; otherwise it is one line. */
+  readonly verbose?: boolean
 }
 
 const DIM = '\u001B[2m'
@@ -57,6 +59,12 @@ export class Screen {
     this.#shown = ''
   }
 
+  /** What the user sent, in the place where its answer begins. */
+  typed(content: string): void {
+    this.#endLine()
+    this.#write(`› ${visibleText(content)}\n`)
+  }
+
   line(text: string, style = DIM): void {
     this.#endLine()
     const shown = visibleText(text)
@@ -73,7 +81,12 @@ export class Screen {
       )
     else if (name === 'model_retry') this.line(`· ${this.#words.tryingAgain(String(data['code']))}`)
     else if (name === 'step_cleanup_completed' && Number(data['cleaned_messages']) > 0)
-      this.line(cleanupTree(data, this.#language))
+      this.line(this.#cleanupText(data))
+  }
+
+  #cleanupText(data: Readonly<Record<string, unknown>>): string {
+    if (this.#options.verbose === true) return cleanupTree(data, this.#language)
+    return this.#words.cleaned(Number(data['cleaned_messages']), Number(data['tokens_saved'] ?? 0))
   }
 
   #showText(text: string): void {

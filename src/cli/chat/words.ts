@@ -1,3 +1,4 @@
+import type { FrameUsage } from '../../client/frames.ts'
 import type { Language } from '../../core/language.ts'
 
 /** What the terminal says around an answer. */
@@ -5,6 +6,12 @@ export interface ChatWords {
   welcome(session: string): string
   readonly leave: string
   readonly disconnected: string
+  readonly connected: string
+  /** Until the first words come. */
+  readonly thinking: string
+  /** What the answer took. */
+  spent(model: string, usage: FrameUsage): string
+  cleaned(messages: number, tokens: number): string
   readonly stopped: string
   readonly failed: string
   tryingAgain(code: string): string
@@ -14,18 +21,29 @@ export interface ChatWords {
 
 const WORDS: Readonly<Record<Language, ChatWords>> = {
   en: {
-    welcome: (session) => `conversation "${session}" · Ctrl-C stops an answer · Ctrl-D quits · /help`,
+    welcome: (session) =>
+      `conversation "${session}" · Ctrl-C stops an answer · Alt-Enter new line · Ctrl-D quits · /help`,
     leave: 'Press Ctrl-D to quit',
-    disconnected: 'the connection is gone; trying again',
+    disconnected: 'the connection is lost; trying again',
+    connected: 'connected again',
+    thinking: 'thinking',
+    spent: (model, usage) =>
+      [model, `${contextOf(usage)} tokens of context`, `${usage.output} out`, costOf(usage)].join(' · '),
+    cleaned: (messages, tokens) => `· context cleaned: ${messages} messages, ${tokens} tokens saved`,
     stopped: 'stopped',
     failed: 'failed',
     tryingAgain: (code) => `the model did not answer (${code}), trying again`,
     waitsForYou: (call, id) => `${call} waits for you: /approve ${id} or /deny ${id}`,
   },
   zh: {
-    welcome: (session) => `对话“${session}” · Ctrl-C 停止回答 · Ctrl-D 退出 · /help`,
+    welcome: (session) => `对话“${session}” · Ctrl-C 停止回答 · Alt-Enter 换行 · Ctrl-D 退出 · /help`,
     leave: '按 Ctrl-D 退出',
     disconnected: '连接已断开，正在重试',
+    connected: '已重新连接',
+    thinking: '思考中',
+    spent: (model, usage) =>
+      [model, `上下文 ${contextOf(usage)} token`, `输出 ${usage.output}`, costOf(usage)].join(' · '),
+    cleaned: (messages, tokens) => `· 已清理上下文：${messages} 条消息，节省 ${tokens} 个 token`,
     stopped: '已停止',
     failed: '失败',
     tryingAgain: (code) => `模型没有回答（${code}），正在重试`,
@@ -34,3 +52,11 @@ const WORDS: Readonly<Record<Language, ChatWords>> = {
 }
 
 export const chatWords = (language: Language): ChatWords => WORDS[language]
+
+function contextOf({ input, cacheRead, cacheWrite }: FrameUsage): number {
+  return input + cacheRead + cacheWrite
+}
+
+function costOf({ usd }: FrameUsage): string {
+  return usd === null ? '$?' : `$${usd.toFixed(4)}`
+}

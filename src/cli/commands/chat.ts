@@ -1,100 +1,148 @@
-import { createInterface, type Interface } from 'node:readline'
-import { ClewClient, ClewError, type Answer } from '../../client/index.ts'
-import { WebSocket } from '../../platform/web.ts'
-import { chooseLanguage, type LanguageChoice } from '../../core/language.ts'
-import { Screen } from '../chat/screen.ts'
-import { chatWords, type ChatWords } from '../chat/words.ts'
-import { requireContact, type CommonOptions } from '../connect.ts'
-import { languageOf } from '../language.ts'
 import { contactUrl } from '../../app/contact.ts'
+import { ClewClient, ClewError, type Answer } from '../../client/index.ts'
+import { chooseLanguage, type LanguageChoice } from '../../core/language.ts'
+import { systemClock } from '../../platform/system-clock.ts'
+import { WebSocket } from '../../platform/web.ts'
+import { SWITCH_COMMAND } from '../chat/complete.ts'
+import { openInput, type ChatInput } from '../chat/input.ts'
+import { recentTurns } from '../chat/recent-turns.ts'
+import { Screen } from '../chat/screen.ts'
+import { Spinner } from '../chat/spinner.ts'
+import { chatWords, type ChatWords } from '../chat/words.ts'
+import { apiOf, requireContact, type CommonOptions, type RunningGateway } from '../connect.ts'
+import { languageOf } from '../language.ts'
+import { sessionPath } from '../remote-api.ts'
 
 export interface ChatOptions extends CommonOptions {
   readonly session?: string
 }
 
-const PROMPT = '› '
+/** A message typed while the gateway is away goes out soon after it is back. */
+const RECONNECT = { firstMs: 300, maxMs: 2_000 }
+const SHOWN_TURNS = 4
 
 /** A conversation in the terminal. Ctrl-C stops the running answer, Ctrl-D leaves; piped input is answered line by line. */
 export async function chat(options: ChatOptions): Promise<void> {
   const running = await requireContact(options)
-  const { contact } = running
   const language = await languageOf(running)
-  const session = options.session ?? 'terminal'
-  const screen = new Screen({ write: (text) => process.stdout.write(text), colors: useColors() })
-  const client = new ClewClient({
-    url: `${contactUrl(contact, 'ws')}/ws`,
-    ...(contact.token === undefined ? {} : { token: contact.token }),
-    WebSocket,
-    onStateChange: (state) => {
-      if (state === 'waiting') screen.line(chatWords(chooseLanguage(language)).disconnected)
-    },
+  const input = await openInput(running)
+  const screen = new Screen({
+    write: (text) => input.write(text),
+    colors: process.stdout.isTTY && (process.env['NO_COLOR'] ?? '') === '',
+    verbose: options.verbose === true,
   })
-  const lines = createInterface({
-    input: process.stdin,
-    output: process.stdout,
-    prompt: PROMPT,
-    terminal: process.stdin.isTTY,
-  })
+  const client = connect(running, screen, language)
   try {
-    await converse({ client, lines, screen, session, language })
+    await new Conversation({ client, input, screen, language, running }, options.session ?? 'terminal').run()
   } finally {
-    lines.close()
+    input.close()
     client.close()
   }
 }
 
-interface Conversation {
-  readonly client: ClewClient
-  readonly lines: Interface
-  readonly screen: Screen
-  readonly session: string
-  readonly language: LanguageChoice
-}
-
-async function converse({ client, lines, screen, session, language }: Conversation): Promise<void> {
-  let words = chatWords(chooseLanguage(language))
-  let running: Answer | undefined
-  /** The latest message that was no command. */
-  let said: string | undefined
-  const isTerminal = process.stdin.isTTY
-  if (isTerminal) screen.line(words.welcome(session))
-  lines.on('SIGINT', () => {
-    if (running === undefined) {
-      screen.line(words.leave)
-      lines.prompt()
-    } else {
-      void client.cancel(session).catch(() => undefined)
-    }
+/** One line when the connection is lost, one when it is back, however many attempts lie between. */
+function connect({ contact }: RunningGateway, screen: Screen, language: LanguageChoice): ClewClient {
+  let isLost = false
+  const words = chatWords(chooseLanguage(language))
+  return new ClewClient({
+    url: `${contactUrl(contact, 'ws')}/ws`,
+    ...(contact.token === undefined ? {} : { token: contact.token }),
+    WebSocket,
+    reconnect: RECONNECT,
+    onStateChange: (state) => {
+      if (state === 'waiting' && !isLost) screen.line(words.disconnected)
+      if (state === 'open' && isLost) screen.line(words.connected)
+      isLost = state === 'waiting' || (isLost && state === 'connecting')
+    },
   })
-  const waiting: string[] = []
-  if (isTerminal) lines.prompt()
-  for await (const line of lines) {
-    waiting.push(line)
-    for (let content = waiting.shift(); content !== undefined; content = waiting.shift()) {
+}
+
+interface ConversationDeps {
+  readonly client: ClewClient
+  readonly input: ChatInput
+  readonly screen: Screen
+  readonly language: LanguageChoice
+  readonly running: RunningGateway
+}
+
+class Conversation {
+  readonly #deps: ConversationDeps
+  readonly #spinner: Spinner
+  #session: string
+  #words: ChatWords
+  #answer: Answer | undefined
+  /** The latest message that was no command. */
+  #said: string | undefined
+
+  constructor(deps: ConversationDeps, session: string) {
+    this.#deps = deps
+    this.#session = session
+    this.#words = chatWords(chooseLanguage(deps.language))
+    this.#spinner = new Spinner(systemClock, (text) => deps.input.status(text))
+  }
+
+  async run(): Promise<void> {
+    const { input, screen } = this.#deps
+    if (input.isTerminal) await this.#welcome()
+    input.onInterrupt(() => {
+      if (this.#answer !== undefined) void this.#deps.client.cancel(this.#session).catch(() => undefined)
+      else if (!input.clear()) screen.line(this.#words.leave)
+    })
+    for await (const content of input.messages()) {
       if (content.trim() === '') continue
-      const spoken = chooseLanguage(language, content.replace(/^\/\S+/u, ''), said)
-      if (!content.startsWith('/')) said = content
-      words = chatWords(spoken)
-      screen.speak(spoken)
-      running = client.ask(content, { session })
-      await showAnswer(running, screen, words)
-      running = undefined
+      if (input.isTerminal) screen.typed(content)
+      const key = switchedTo(content)
+      if (key === undefined) await this.#ask(content)
+      else {
+        this.#session = key
+        await this.#welcome()
+      }
     }
-    if (isTerminal) lines.prompt()
   }
-  if (isTerminal) process.stdout.write('\n')
+
+  async #welcome(): Promise<void> {
+    const { screen, running } = this.#deps
+    screen.line(this.#words.welcome(this.#session))
+    // A conversation that does not exist yet has nothing to show.
+    const shown = await apiOf(running)
+      .get(sessionPath(this.#session), { limit: SHOWN_TURNS * 3 })
+      .catch(() => ({}))
+    for (const { role, text } of recentTurns(shown, SHOWN_TURNS)) screen.line(role === 'user' ? `› ${text}` : text)
+  }
+
+  async #ask(content: string): Promise<void> {
+    const { client, screen, language } = this.#deps
+    const spoken = chooseLanguage(language, content.replace(/^\/\S+/u, ''), this.#said)
+    if (!content.startsWith('/')) this.#said = content
+    this.#words = chatWords(spoken)
+    screen.speak(spoken)
+    this.#spinner.start(this.#words.thinking)
+    this.#answer = client.ask(content, { session: this.#session })
+    await this.#show(this.#answer)
+    this.#answer = undefined
+    this.#spinner.stop()
+  }
+
+  async #show(answer: Answer): Promise<void> {
+    const { screen, input } = this.#deps
+    try {
+      for await (const event of answer) {
+        if (event.type === 'progress' || event.type === 'complete') this.#spinner.stop()
+        screen.show(event)
+        if (event.type === 'event' && event.event === 'tool_start') this.#spinner.start(this.#words.thinking)
+        if (event.type === 'complete' && event.usage !== undefined && input.isTerminal)
+          screen.line(this.#words.spent(event.model ?? '', event.usage))
+      }
+    } catch (error) {
+      if (!(error instanceof ClewError)) throw error
+      this.#spinner.stop()
+      screen.failed(error.code === 'TURN_CANCELLED' ? this.#words.stopped : `${error.message} (${error.code})`)
+      if (error.code !== 'TURN_CANCELLED' && !input.isTerminal) process.exitCode = 1
+    }
+  }
 }
 
-async function showAnswer(answer: Answer, screen: Screen, { stopped }: ChatWords): Promise<void> {
-  try {
-    for await (const event of answer) screen.show(event)
-  } catch (error) {
-    if (!(error instanceof ClewError)) throw error
-    screen.failed(error.code === 'TURN_CANCELLED' ? stopped : `${error.message} (${error.code})`)
-    if (error.code !== 'TURN_CANCELLED' && !process.stdin.isTTY) process.exitCode = 1
-  }
-}
-
-function useColors(): boolean {
-  return process.stdout.isTTY && (process.env['NO_COLOR'] ?? '') === ''
+function switchedTo(content: string): string | undefined {
+  const [command, key, ...more] = content.trim().split(/\s+/u)
+  return command === `/${SWITCH_COMMAND}` && key !== undefined && more.length === 0 ? key : undefined
 }
