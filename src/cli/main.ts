@@ -2,6 +2,7 @@
 import { Command, CommanderError, Option } from 'commander'
 import type { ProviderOptions, XiaoyiOptions } from './commands/simulate.ts'
 import { EXIT_USAGE } from './exit-codes.ts'
+import { addHelp } from './help.ts'
 import { examples, homeOption, wholeNumber } from './options.ts'
 import { addSetup } from './setup-commands.ts'
 
@@ -100,6 +101,7 @@ function createProgram(): Command {
   addLists(program)
   addSimulate(program)
   addVerbose(program)
+  addHelp(program)
   return program
 }
 

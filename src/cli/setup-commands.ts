@@ -1,4 +1,5 @@
-import type { Command } from 'commander'
+import { Argument, type Command } from 'commander'
+import { completionScript, SHELLS, type Shell } from './completion-scripts.ts'
 import { examples, homeOption, wholeNumber } from './options.ts'
 
 /** Commands for setting up a gateway and finding out what is wrong with one. */
@@ -33,4 +34,46 @@ export function addSetup(program: Command): void {
     .action(async (_options, command: Command) =>
       (await import('./commands/doctor.ts')).doctor(command.optsWithGlobals()),
     )
+  program
+    .command('completion')
+    .addArgument(new Argument('<shell>', 'the shell to complete in').choices(SHELLS))
+    .description('print a script that completes commands and options')
+    .addHelpText('after', examples('source <(clew completion bash)', 'clew completion fish | source'))
+    .action((shell: Shell) => void process.stdout.write(completionScript(shell, program)))
+  addService(program)
+}
+
+function addService(program: Command): void {
+  const load = () => import('./commands/service.ts')
+  const service = program.command('service').description('run the gateway as a service of this user or machine')
+  service
+    .command('install')
+    .description('write a systemd unit (launchd on macOS), enable and start it')
+    .addOption(homeOption())
+    .option('--system', 'for the whole machine; needs root')
+    .option('--print', 'print the file and change nothing')
+    .addHelpText('after', examples('clew service install', 'clew service install --system --home /var/lib/clew'))
+    .action(async (_options, command: Command) => (await load()).installService(command.optsWithGlobals()))
+  service
+    .command('remove')
+    .description('stop the service and remove its file; the home stays')
+    .addOption(homeOption())
+    .option('--system', 'the one of the whole machine; needs root')
+    .addHelpText('after', examples('clew service remove'))
+    .action(async (_options, command: Command) => (await load()).removeService(command.optsWithGlobals()))
+  service
+    .command('status')
+    .description('whether it is installed and runs; exit code 1 when it does not')
+    .addOption(homeOption())
+    .option('--system', 'the one of the whole machine')
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew service status --json'))
+    .action(async (_options, command: Command) => (await load()).serviceStatus(command.optsWithGlobals()))
+  program
+    .command('restart')
+    .description('restart the service; a gateway in a terminal can only be stopped')
+    .addOption(homeOption())
+    .option('--system', 'the service of the whole machine; needs root')
+    .addHelpText('after', examples('clew restart'))
+    .action(async (_options, command: Command) => (await load()).restartService(command.optsWithGlobals()))
 }

@@ -1,0 +1,143 @@
+import { dirname } from 'node:path'
+import { homePaths } from '../../app/home.ts'
+import { launchdAgent, systemdUnit, type ServiceSettings } from '../../app/service/service-text.ts'
+import { makeDurableDirectory, writeAtomically } from '../../base/files.ts'
+import { GatewayError } from '../../core/errors.ts'
+import { nodeCommands } from '../../platform/node-commands.ts'
+import { nodeFiles } from '../../platform/node-files.ts'
+import { commandLine, type CommonOptions } from '../connect.ts'
+import { EXIT_FAILURE } from '../exit-codes.ts'
+import { printJson, printLines } from '../output.ts'
+import { serviceWords } from '../service-words.ts'
+
+export interface ServiceOptions extends CommonOptions {
+  /** For the whole machine; needs root. */
+  readonly system?: boolean
+  /** Print the file and change nothing. */
+  readonly print?: boolean
+}
+
+const UNIT = 'clew.service'
+const LABEL = 'dev.clew.gateway'
+/** The default drain time and three seconds for the rest, with some to spare. */
+const STOP_SECONDS = 20
+
+/** A service file and the program that manages it. */
+interface Manager {
+  readonly path: string
+  readonly text: string
+  readonly start: readonly (readonly string[])[]
+  readonly stop: readonly (readonly string[])[]
+  readonly restart: readonly string[]
+  readonly isActive: readonly string[]
+}
+
+export async function installService(options: ServiceOptions): Promise<void> {
+  const { path, text, start } = managerOf(options)
+  if (options.print === true) {
+    process.stdout.write(text)
+    return
+  }
+  await makeDurableDirectory(nodeFiles, dirname(path))
+  await writeAtomically(nodeFiles, path, text, { temporary: `${path}.tmp`, permissions: 0o644 })
+  printLines([serviceWords().written(path)])
+  for (const command of start) await run(command)
+  printLines([serviceWords().started(commandLine('service status', options))])
+}
+
+export async function removeService(options: ServiceOptions): Promise<void> {
+  const { path, stop } = managerOf(options)
+  if ((await nodeFiles.stat(path)) === undefined) return printLines([serviceWords().none(path)])
+  for (const command of stop) await run(command)
+  await nodeFiles.remove(path)
+  printLines([serviceWords().removed(path)])
+}
+
+/** Exit code 1 when it does not run. */
+export async function serviceStatus(options: ServiceOptions): Promise<void> {
+  const { path, isActive } = managerOf(options)
+  const isInstalled = (await nodeFiles.stat(path)) !== undefined
+  const isRunning = isInstalled && (await exitCodeOf(isActive)).code === 0
+  if (!isRunning) process.exitCode = EXIT_FAILURE
+  if (options.json === true) return printJson({ file: path, installed: isInstalled, running: isRunning })
+  const words = serviceWords()
+  printLines([isInstalled ? words.installed(path, isRunning) : words.none(path)])
+}
+
+/** Through the manager of the service; a gateway in a terminal can only be stopped. */
+export async function restartService(options: ServiceOptions): Promise<void> {
+  const { path, restart } = managerOf(options)
+  if ((await nodeFiles.stat(path)) === undefined) {
+    const stop = commandLine('stop', options)
+    throw new GatewayError('GATEWAY_NOT_RUNNING', serviceWords().foreground(path, stop), { path })
+  }
+  await run(restart)
+  printLines([serviceWords().restarted])
+}
+
+function managerOf(options: ServiceOptions): Manager {
+  const { home, userHome } = homePaths(options.home, process.env)
+  const isSystem = options.system === true
+  const settings: ServiceSettings = {
+    command: [process.execPath, ...process.execArgv, process.argv[1] ?? 'clew', 'start'],
+    home,
+    environmentFile: isSystem ? '/etc/clew.env' : `${home}/clew.env`,
+    isSystem,
+    stopSeconds: STOP_SECONDS,
+  }
+  return process.platform === 'darwin' ? launchd(settings, userHome) : systemd(settings, userHome)
+}
+
+function systemd(settings: ServiceSettings, userHome: string): Manager {
+  const control = settings.isSystem ? ['systemctl'] : ['systemctl', '--user']
+  const folder = settings.isSystem ? '/etc/systemd/system' : `${userHome}/.config/systemd/user`
+  return {
+    path: `${folder}/${UNIT}`,
+    text: systemdUnit(settings),
+    start: [
+      [...control, 'daemon-reload'],
+      [...control, 'enable', '--now', UNIT],
+    ],
+    stop: [[...control, 'disable', '--now', UNIT]],
+    restart: [...control, 'restart', UNIT],
+    isActive: [...control, 'is-active', '--quiet', UNIT],
+  }
+}
+
+function launchd(settings: ServiceSettings, userHome: string): Manager {
+  const folder = settings.isSystem ? '/Library/LaunchDaemons' : `${userHome}/Library/LaunchAgents`
+  const path = `${folder}/${LABEL}.plist`
+  return {
+    path,
+    text: launchdAgent(settings, LABEL),
+    start: [['launchctl', 'load', '-w', path]],
+    stop: [['launchctl', 'unload', '-w', path]],
+    restart: ['launchctl', 'kickstart', '-k', `gui/${process.getuid?.() ?? 0}/${LABEL}`],
+    isActive: ['launchctl', 'list', LABEL],
+  }
+}
+
+async function run(command: readonly string[]): Promise<void> {
+  const { code, said } = await exitCodeOf(command)
+  if (code !== 0) throw new GatewayError('INTERNAL', serviceWords().failed(command.join(' '), said), { code })
+}
+
+const MAX_SAID_CHARS = 2_000
+
+async function exitCodeOf([program = '', ...rest]: readonly string[]): Promise<{ code: number; said: string }> {
+  let said = ''
+  const decoder = new TextDecoder()
+  const take = (bytes: Uint8Array): void => {
+    if (said.length < MAX_SAID_CHARS) said += decoder.decode(bytes, { stream: true })
+  }
+  // The manager of a user's services is found through these.
+  const bus = ['XDG_RUNTIME_DIR', 'DBUS_SESSION_BUS_ADDRESS'].flatMap((name) => {
+    const value = process.env[name]
+    return value === undefined ? [] : [[name, value]]
+  })
+  const environment = { ...nodeCommands.baseEnvironment(), ...(Object.fromEntries(bus) as Record<string, string>) }
+  const command = { program, arguments: rest, directory: '/', environment }
+  const end = await nodeCommands.start(command, { onStdout: take, onStderr: take }).ended
+  if (end.kind === 'exited') return { code: end.code, said: said.trim() }
+  return { code: EXIT_FAILURE, said: end.kind === 'failed' ? end.errno : end.signal }
+}

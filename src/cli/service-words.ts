@@ -1,0 +1,39 @@
+import { languageOfLocale, type Language } from '../core/language.ts'
+
+/** What the commands about services say. */
+interface ServiceWords {
+  written(path: string): string
+  started(command: string): string
+  removed(path: string): string
+  none(path: string): string
+  installed(path: string, isRunning: boolean): string
+  foreground(path: string, stop: string): string
+  readonly restarted: string
+  failed(command: string, said: string): string
+}
+
+const WORDS: Readonly<Record<Language, ServiceWords>> = {
+  en: {
+    written: (path) => `wrote ${path}`,
+    started: (command) => `the service is enabled and started; see: ${command}`,
+    removed: (path) => `the service is stopped and ${path} removed`,
+    none: (path) => `no service is installed (${path})`,
+    installed: (path, isRunning) => `${path}: ${isRunning ? 'running' : 'not running'}`,
+    foreground: (path, stop) =>
+      `no service is installed (${path}); a gateway in a terminal can only be stopped: ${stop}`,
+    restarted: 'the service was restarted',
+    failed: (command, said) => `"${command}" failed: ${said}`,
+  },
+  zh: {
+    written: (path) => `已写入 ${path}`,
+    started: (command) => `服务已启用并启动；查看：${command}`,
+    removed: (path) => `服务已停止，${path} 已删除`,
+    none: (path) => `没有安装服务（${path}）`,
+    installed: (path, isRunning) => `${path}：${isRunning ? '正在运行' : '没有运行'}`,
+    foreground: (path, stop) => `没有安装服务（${path}）；终端里的网关只能停止：${stop}`,
+    restarted: '服务已重启',
+    failed: (command, said) => `“${command}”失败：${said}`,
+  },
+}
+
+export const serviceWords = (): ServiceWords => WORDS[languageOfLocale(process.env)]
