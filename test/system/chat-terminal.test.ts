@@ -46,19 +46,30 @@ async function until(words: string): Promise<string> {
   return seen
 }
 
+it('a gateway that is restarted is found again, with one line for its loss and one for its return', async () => {
+  await gateway.kill()
+  await until('the connection is lost; trying again')
+  gateway = await BuiltGateway.start(home)
+  const between = await until('connected again')
+  expect(between).not.toContain('is lost')
+  terminal.stdin.write('after the restart\r')
+  await until('“after the restart”')
+  await until(' out · ')
+})
+
 it('a pasted text is one message, Ctrl-C empties the line, the history is kept, Ctrl-D quits', async () => {
   terminal.stdin.write('\u001B[200~first\nsecond\u001B[201~\r')
-  await until('This is message 1')
+  await until('This is message 2')
   await until(' out · ')
   terminal.stdin.write('thrown away')
   await until('thrown away')
   terminal.stdin.write('\u0003')
   terminal.stdin.write('kept\r')
-  const answer = await until('This is message 2')
+  const answer = await until('This is message 3')
   expect(answer).toContain('“kept”')
   await until(' out · ')
   const closed = new Promise((resolve) => terminal.on('close', resolve))
   terminal.stdin.write('\u0004')
   await closed
-  expect(await readFile(join(home, 'chat-history'), 'utf8')).toBe('first⏎second\nkept\n')
+  expect(await readFile(join(home, 'chat-history'), 'utf8')).toBe('after the restart\nfirst⏎second\nkept\n')
 })

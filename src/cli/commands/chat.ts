@@ -9,7 +9,7 @@ import { recentTurns } from '../chat/recent-turns.ts'
 import { Screen } from '../chat/screen.ts'
 import { Spinner } from '../chat/spinner.ts'
 import { chatWords, type ChatWords } from '../chat/words.ts'
-import { apiOf, requireContact, type CommonOptions, type RunningGateway } from '../connect.ts'
+import { apiOf, findGateway, requireContact, type CommonOptions, type RunningGateway } from '../connect.ts'
 import { languageOf } from '../language.ts'
 import { sessionPath } from '../remote-api.ts'
 
@@ -31,7 +31,7 @@ export async function chat(options: ChatOptions): Promise<void> {
     colors: process.stdout.isTTY && (process.env['NO_COLOR'] ?? '') === '',
     verbose: options.verbose === true,
   })
-  const client = connect(running, screen, language)
+  const client = connect(running, screen, { language, options })
   try {
     await new Conversation({ client, input, screen, language, running }, options.session ?? 'terminal').run()
   } finally {
@@ -40,16 +40,33 @@ export async function chat(options: ChatOptions): Promise<void> {
   }
 }
 
-/** One line when the connection is lost, one when it is back, however many attempts lie between. */
-function connect({ contact }: RunningGateway, screen: Screen, language: LanguageChoice): ClewClient {
+/**
+ * One line when the connection is lost, one when it is back, however many attempts lie between. A gateway that was
+ * restarted has another token and perhaps another port: each attempt uses what its home says by then.
+ */
+function connect(
+  running: RunningGateway,
+  screen: Screen,
+  { language, options }: { readonly language: LanguageChoice; readonly options: ChatOptions },
+): ClewClient {
+  let { contact } = running
   let isLost = false
   const words = chatWords(chooseLanguage(language))
+  const lookAgain = async (): Promise<void> => {
+    const found = await findGateway(options)
+    if (found !== undefined) ({ contact } = found)
+  }
   return new ClewClient({
-    url: `${contactUrl(contact, 'ws')}/ws`,
-    ...(contact.token === undefined ? {} : { token: contact.token }),
+    get url() {
+      return `${contactUrl(contact, 'ws')}/ws`
+    },
+    get token() {
+      return contact.token ?? ''
+    },
     WebSocket,
     reconnect: RECONNECT,
     onStateChange: (state) => {
+      if (state === 'waiting') void lookAgain()
       if (state === 'waiting' && !isLost) screen.line(words.disconnected)
       if (state === 'open' && isLost) screen.line(words.connected)
       isLost = state === 'waiting' || (isLost && state === 'connecting')
