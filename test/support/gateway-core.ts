@@ -4,9 +4,9 @@ import { openJournal, type Journal } from '../../src/base/journal.ts'
 import { silentLog } from '../../src/base/log.ts'
 import type { Channel, Intake } from '../../src/channel/channel.ts'
 import { WebhookChannel, type ConnectQuery } from '../../src/channel/webhook/channel.ts'
-import type { AcceptedMessage } from '../../src/core/inbound.ts'
+import type { AcceptedMessage, ReplyContent } from '../../src/core/inbound.ts'
 import { Delivery } from '../../src/gateway/delivery.ts'
-import type { QueueMode } from '../../src/gateway/conversations.ts'
+import type { ConverseContext, QueueMode } from '../../src/gateway/conversations.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
 import type { DeliveryLimits } from '../../src/gateway/run-table.ts'
 import { SessionControl } from '../../src/session/control.ts'
@@ -32,6 +32,8 @@ export interface CoreOptions {
     readonly sessions: number
     readonly messageAttempts: number
   }
+  /** Works on a message instead of the agent that only waits. */
+  readonly converse?: (message: AcceptedMessage, context: ConverseContext) => Promise<ReplyContent>
   /** How long a message is worked on. */
   readonly workMs?: (message: AcceptedMessage) => number
   /** As a channel that takes messages before all the others are up. */
@@ -131,10 +133,11 @@ export class GatewayCore {
         happened: () => undefined,
         spent: () => undefined,
       },
-      async converse(message, { signal }) {
+      async converse(message, context) {
         onTurn?.(message, 'start')
         try {
-          await sleep(clock, workMs(message), signal)
+          if (options.converse !== undefined) return await options.converse(message, context)
+          await sleep(clock, workMs(message), context.signal)
           return { kind: 'complete', text: `answer to ${message.text}` }
         } finally {
           onTurn?.(message, 'end')

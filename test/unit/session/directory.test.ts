@@ -100,6 +100,17 @@ describe('the time of a change', () => {
     expect(house.directory.list({ limit: 2 }).sessions.map(({ key }) => key)).toEqual(['b', 'a'])
     expect(house.directory.now()).toBeGreaterThan(house.clock.now())
   })
+
+  it('does not fall after a restart with a clock that is behind: the list stays in the order of the changes', async () => {
+    const house = await openHouse(new MemoryFiles())
+    await house.clock.advance(3_600_000)
+    for (const key of ['a', 'b']) await put(house, key, row(key, house.directory.now()))
+    const again = await openHouse(house.files.kill())
+    expect(again.clock.now()).toBeLessThan(house.clock.now())
+    for (const key of ['c', 'a']) await put(again, key, row(key, again.directory.now()))
+    const { sessions } = again.directory.list({ limit: 9 })
+    expect(sessions.map(({ key }) => key)).toEqual(['a', 'c', 'b'])
+  })
 })
 
 describe('sessions.json', () => {
