@@ -11,6 +11,7 @@ import type { SessionId, SessionKey } from '../core/ids.ts'
 import type { Caller } from '../core/inbound.ts'
 import { LiveEvents } from '../dashboard/live-events.ts'
 import type { LogLines } from '../dashboard/log-lines.ts'
+import { createPhoneRoutes, type PhoneControls } from '../dashboard/phone-routes.ts'
 import type { EncodeRequest } from '../dashboard/request-views.ts'
 import { createDashboardRoutes, type DashboardDeps, type OpenedBranch } from '../dashboard/routes.ts'
 import { exportText, type ExportFormat } from '../dashboard/export.ts'
@@ -50,6 +51,8 @@ export interface DashboardOptions {
   readonly api: GatewayApi
   readonly logs: LogLines
   readonly env: Environment
+  /** While XiaoYi is simulated. */
+  readonly phone?: PhoneControls
   /** What changes often in the status; the page has the rest. */
   status(): JsonObject
 }
@@ -100,7 +103,7 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
     },
   }
   return {
-    routes: createDashboardRoutes(deps),
+    routes: [...createDashboardRoutes(deps), ...(options.phone === undefined ? [] : createPhoneRoutes(options.phone))],
     watch,
     signIn,
     search: (query) => deps.search(query, OPERATOR),

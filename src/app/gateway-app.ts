@@ -11,6 +11,7 @@ import type { Environment } from '../config/environment.ts'
 import type { SessionKey } from '../core/ids.ts'
 import { languageOfLocale, type Language } from '../core/language.ts'
 import { LogLines } from '../dashboard/log-lines.ts'
+import type { PhoneControls } from '../dashboard/phone-routes.ts'
 import { Gateway, type GatewayWatch } from '../gateway/gateway.ts'
 import { createGatewayApi } from '../gateway/gateway-api.ts'
 import { createGatewayMetrics } from '../gateway/gateway-metrics.ts'
@@ -65,11 +66,13 @@ export interface GatewayAppOptions {
   readonly plugins?: readonly PluginSource[]
   /** For checking a configuration on the dashboard, and for the locale. */
   readonly env?: Environment
+  /** The phone of a simulated XiaoYi service; its settings are in `config` already. */
+  readonly phone?: PhoneControls
 }
 
 export async function openGatewayApp(
   outside: Platform,
-  { config, paths, hooks = [], plugins: own = [], env = {} }: GatewayAppOptions,
+  { config, paths, hooks = [], plugins: own = [], env = {}, phone }: GatewayAppOptions,
 ): Promise<GatewayApp> {
   const { plugins, problems } = await examineStart(outside, { config, paths, hooks, plugins: own })
   refuseStart(problems)
@@ -116,7 +119,8 @@ export async function openGatewayApp(
   })
   const media = createMediaExpiry(platform, { config, paths, storage })
   const describe = createStatus({ clock: platform.clock, config, paths, storage, agent, gateway, channels })
-  const status = (): JsonObject => ({ ...describe(), turns: dashboard?.watch.running() ?? [] })
+  const simulates = phone === undefined ? {} : { simulatesXiaoyi: true }
+  const status = (): JsonObject => ({ ...describe(), ...simulates, turns: dashboard?.watch.running() ?? [] })
   const api = createGatewayApi({
     storage,
     providers: agent.providers,
@@ -137,6 +141,7 @@ export async function openGatewayApp(
     api,
     logs,
     env,
+    ...(phone === undefined ? {} : { phone }),
     status: () => ({ activity: { ...gateway.activity() }, replies: storage.delivery.counts() }),
   })
   dashboard = pages

@@ -27,8 +27,19 @@ function createProgram(): Command {
     .option('--host <host>', 'address to listen on')
     .option('--port <n>', 'port to listen on; 0 picks a free one', wholeNumber(0, 65_535))
     .option('--model <model>', '"demo" or "<provider>/<model id>"')
+    .option(
+      '--simulate-xiaoyi',
+      'bring a virtual XiaoYi phone instead of the configured account; it is on the dashboard',
+    )
     .option('--verbose', 'log more detail; message text is never logged')
-    .addHelpText('after', examples('clew start', 'clew start --port 9000 --model anthropic/claude-sonnet-4-5'))
+    .addHelpText(
+      'after',
+      examples(
+        'clew start',
+        'clew start --simulate-xiaoyi',
+        'clew start --port 9000 --model anthropic/claude-sonnet-4-5',
+      ),
+    )
     .action(async (_options, command: Command) =>
       (await import('./commands/start.ts')).start(command.optsWithGlobals()),
     )

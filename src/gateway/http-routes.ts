@@ -99,6 +99,7 @@ const STATUS_OF: { readonly [code in ErrorCode]?: number } = {
   FIELD_INVALID: 400,
   FORBIDDEN: 403,
   SHUTTING_DOWN: 503,
+  XIAOYI_LINK_DOWN: 503,
   QUEUE_FULL: 503,
   SESSION_LIMIT: 503,
   RATE_LIMITED: 429,

@@ -3,6 +3,7 @@ import { homePaths } from '../../src/app/home.ts'
 import { openGatewayApp, type GatewayApp } from '../../src/app/gateway-app.ts'
 import type { Platform } from '../../src/app/platform.ts'
 import { serve, type Serving } from '../../src/app/serve.ts'
+import type { SimulatedPhone } from '../../src/app/simulated-phone.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { HookSource } from '../../src/hook/register.ts'
 import type { Socket } from '../../src/base/sockets.ts'
@@ -27,6 +28,8 @@ export interface GatewayOptions {
   /** Ports to use instead of the inert ones: programs, hook modules, an image resizer. */
   readonly ports?: Partial<Platform>
   readonly hooks?: readonly HookSource[]
+  /** A simulated phone, as `clew start --simulate-xiaoyi` brings one. */
+  readonly phone?: SimulatedPhone
 }
 
 const HOME = '/home/clew'
@@ -72,7 +75,9 @@ export class MemoryGateway {
     const network = options.network ?? new MemoryNetwork(clock)
     const paths = homePaths(HOME, {})
     if (options.config !== undefined) files.plant(paths.config, JSON.stringify(options.config))
-    const { config } = await loadConfig({ files, path: paths.config, env: options.env ?? {} })
+    const { phone } = options
+    const overrides = phone === undefined ? [] : [phone.override]
+    const { config } = await loadConfig({ files, path: paths.config, env: options.env ?? {}, overrides })
     const ids = new SeededIds(options.seed ?? 1)
     const processes = options.processes ?? new ScriptedProcesses({ pid: 1 })
     const platform: Platform = {
@@ -87,7 +92,8 @@ export class MemoryGateway {
       log: silentLog,
       ...options.ports,
     }
-    const house = await openGatewayApp(platform, { config, paths, hooks: options.hooks ?? [] })
+    const screen = phone === undefined ? {} : { phone: phone.screen }
+    const house = await openGatewayApp(platform, { config, paths, hooks: options.hooks ?? [], ...screen })
     return new MemoryGateway({
       files,
       clock,

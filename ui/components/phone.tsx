@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { api } from '../lib/api.ts'
-import { texts } from '../lib/language.ts'
+import { texts, type Texts } from '../lib/language.ts'
 import { Failure } from './basics.tsx'
 import { Icon } from './icons.tsx'
 
@@ -9,7 +9,7 @@ interface PhoneBubble {
   readonly from: 'user' | 'agent'
   readonly text: string
   readonly thinking?: string
-  readonly state: string
+  readonly state: keyof Texts['xiaoyi']['phoneStates']
 }
 
 interface PhoneScreen {
@@ -56,11 +56,13 @@ export function Phone(): JSX.Element {
           <div key={at} class={`phone-bubble ${bubble.from}`}>
             {bubble.thinking !== undefined && bubble.thinking !== '' && <p class="quiet">{bubble.thinking}</p>}
             <p class="as-written">{bubble.text}</p>
-            {bubble.from === 'agent' && bubble.state !== '' && <small>{bubble.state}</small>}
+            {words.phoneStates[bubble.state] !== '' && <small>{words.phoneStates[bubble.state]}</small>}
           </div>
         ))}
         <div ref={end} />
       </div>
+      {screen?.connected === false && <p class="quiet">{words.phoneOffline}</p>}
+      {screen !== undefined && screen.violations > 0 && <p class="bad">{words.phoneViolations(screen.violations)}</p>}
       {error !== undefined && <Failure error={error} />}
       <form class="phone-form" onSubmit={submit}>
         <label>

@@ -156,15 +156,16 @@ export class XiaoyiChannel implements Channel {
   async start(intake: Intake): Promise<void> {
     this.#intake = intake
     // The phone may cancel what only waits, by its task id, and is kept from giving up on it.
-    for (const message of intake.unanswered(XIAOYI)) this.#openTask(message)
+    for (const message of intake.unanswered(XIAOYI)) if (this.#isOurs(message)) this.#openTask(message)
     this.#links.start()
   }
 
   observe(event: SessionEvent, message: AcceptedMessage): void {
-    this.#openTask(message)?.observe(event.event)
+    if (this.#isOurs(message)) this.#openTask(message)?.observe(event.event)
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {
+    if (!this.#isOurs(reply)) return 'waiting'
     if (this.#late.isLate(reply.run)) return this.#late.deliver(reply, this.#closing.signal)
     const task = this.#tasks.open(reply.run, reply.replyTo)
     // Nothing can follow a terminal frame; without an address there is nobody to tell.
@@ -313,6 +314,11 @@ export class XiaoyiChannel implements Channel {
       route: routeOf(request.sessionId),
       replyTo: toReplyTo(addressOf(request), url),
     }
+  }
+
+  /** What came to another agent id waits for it: the phones of this one have no such task. */
+  #isOurs({ account }: { readonly account: string }): boolean {
+    return account === this.#settings.agentId
   }
 
   /** Acknowledged once, whoever hears of the run first. */

@@ -5,8 +5,11 @@ import { formatProblem } from '../../config/problem.ts'
 import { nodeFiles } from '../../platform/node-files.ts'
 import { watchLoop } from '../../platform/loop-watch.ts'
 import { LogFiles } from '../../platform/log-files.ts'
+import { nodeHttpServers } from '../../platform/node-http-server.ts'
 import { openPinoLog } from '../../platform/pino-log.ts'
 import { observeRuntime } from '../../platform/runtime-stats.ts'
+import { systemClock } from '../../platform/system-clock.ts'
+import { systemIds } from '../../platform/system-ids.ts'
 import { deadline } from '../../platform/web.ts'
 import { commandLine, type CommonOptions } from '../connect.ts'
 import { EXIT_FAILURE } from '../exit-codes.ts'
@@ -15,23 +18,42 @@ import { homePaths } from '../../app/home.ts'
 import { openGatewayApp, type GatewayApp } from '../../app/gateway-app.ts'
 import { createNodePlatform } from '../../app/node-platform.ts'
 import { serve, type Serving } from '../../app/serve.ts'
+import type { SimulatedPhone } from '../../app/simulated-phone.ts'
 
 export interface StartOptions extends CommonOptions {
   readonly host?: string
   readonly port?: number
   readonly model?: string
+  readonly simulateXiaoyi?: boolean
 }
 
 /** After the drain time, this much for replies and files; then the process ends in any case. */
 const CLOSE_GRACE_MS = 3_000
 
 export async function start(options: StartOptions): Promise<void> {
+  const phone = options.simulateXiaoyi === true ? await openPhone() : undefined
+  try {
+    await run(options, phone)
+  } finally {
+    await phone?.close()
+  }
+  process.exit(process.exitCode ?? 0)
+}
+
+/** Loaded only when it is asked for. */
+async function openPhone(): Promise<SimulatedPhone> {
+  const { openSimulatedPhone } = await import('../../app/simulated-phone.ts')
+  return openSimulatedPhone({ clock: systemClock, ids: systemIds, servers: nodeHttpServers })
+}
+
+/** Resolves when the gateway was stopped and everything is closed. */
+async function run(options: StartOptions, phone: SimulatedPhone | undefined): Promise<void> {
   const paths = homePaths(options.home, process.env)
   const { config, warnings } = await loadConfig({
     files: nodeFiles,
     path: paths.config,
     env: process.env,
-    overrides: overridesOf(options),
+    overrides: [...overridesOf(options), ...(phone === undefined ? [] : [phone.override])],
   })
   const isTerminal = process.stderr.isTTY
   const logFiles = new LogFiles(paths.logs)
@@ -45,7 +67,12 @@ export async function start(options: StartOptions): Promise<void> {
   })
   for (const warning of warnings) log.warn(formatProblem(warning))
   const platform = createNodePlatform(log)
-  const app = await openGatewayApp(platform, { config, paths, env: process.env })
+  const app = await openGatewayApp(platform, {
+    config,
+    paths,
+    env: process.env,
+    ...(phone === undefined ? {} : { phone: phone.screen }),
+  })
   const stopRuntime = observeRuntime(app.metrics)
   const stopWatch = watchLoop(app.metrics, log)
   let serving: Serving
@@ -56,13 +83,12 @@ export async function start(options: StartOptions): Promise<void> {
     flush()
     throw error
   }
-  announce(app, serving)
+  announce(app, serving, phone !== undefined)
   await stopped(app, serving, config.shutdown.drain_ms)
   stopRuntime()
   stopWatch()
   await platform.close()
   flush()
-  process.exit(process.exitCode ?? 0)
 }
 
 function overridesOf({ host, port, model }: StartOptions): readonly ConfigOverride[] {
@@ -73,12 +99,13 @@ function overridesOf({ host, port, model }: StartOptions): readonly ConfigOverri
   ]
 }
 
-function announce({ config, paths }: GatewayApp, { url, signInUrl = url }: Serving): void {
+function announce({ config, paths }: GatewayApp, { url, signInUrl = url }: Serving, hasPhone: boolean): void {
   const isDefaultHome = paths.home === homePaths(undefined, process.env).home
   const lines = [
     `${pc.bold('clew')} is ready`,
     `  open      ${signInUrl}`,
     `  webhook   ${url.replace('http', 'ws')}/ws`,
+    ...(hasPhone ? [`  phone     ${url}/xiaoyi (simulated)`] : []),
     `  model     ${config.model.join(', ')}`,
     `  home      ${paths.home}`,
     `  chat      ${commandLine('chat', isDefaultHome ? {} : { home: paths.home })}`,

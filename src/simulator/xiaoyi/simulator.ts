@@ -12,7 +12,7 @@ import type { AgentCredentials } from './handshake.ts'
 import { refusalOf } from './handshake.ts'
 import type { PhoneControl, PhoneLimits } from './phone.ts'
 import { VirtualPhone } from './phone.ts'
-import type { PhoneTask } from './phone-task.ts'
+import { keepLast, type PhoneTask } from './phone-task.ts'
 import { PUSH_PATH, PushEndpoint } from './push-endpoint.ts'
 import { renderPhone } from './render.ts'
 import type { CancelShape, ClearShape, RequestIds } from './requests.ts'
@@ -43,6 +43,7 @@ export interface SayOptions {
 }
 
 const WS_PATH = '/openclaw/v1/ws/link'
+const MAX_HANDSHAKES = 10_000
 
 /** Huawei's side of the protocol on this machine, with one phone. */
 export class XiaoyiSimulator {
@@ -51,7 +52,7 @@ export class XiaoyiSimulator {
   readonly connections: Connections
   readonly files: FileServer
   readonly push: PushEndpoint
-  /** Every handshake and how it was answered. */
+  /** The last handshakes and how each was answered. */
   readonly handshakes: { readonly endpoint: number; readonly status: number; readonly at: number }[] = []
   readonly #options: XiaoyiSimulatorOptions
   readonly #listeners: HttpListener[] = []
@@ -261,7 +262,7 @@ export class XiaoyiSimulator {
       request.url.pathname === WS_PATH
         ? refusalOf(request, agent, this.switches, clock.now())
         : { status: 404, reason: `the path is not ${WS_PATH}` }
-    this.handshakes.push({ endpoint, status: refusal?.status ?? 101, at: clock.now() })
+    keepLast(this.handshakes, { endpoint, status: refusal?.status ?? 101, at: clock.now() }, MAX_HANDSHAKES)
     if (refusal !== undefined) {
       const { status, reason } = refusal
       this.phone.events.onAgent?.(`link ${endpoint}: an agent was refused with ${status}: ${reason}`)
