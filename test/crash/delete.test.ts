@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Fault } from '../../src/testing/memory-files.ts'
+import { ENDS_BY_COUNT } from '../support/ends-by-count.ts'
 import type { Frame } from '../support/gateway.ts'
 import { ModelWorld, say } from '../support/model-world.ts'
 
@@ -53,7 +54,7 @@ async function isListed(world: ModelWorld): Promise<boolean> {
 
 it(
   'a delete that a crash interrupts has happened, or is finished by the next one, wherever it was',
-  { timeout: 600_000 },
+  ENDS_BY_COUNT,
   async () => {
     const whole = await openWorld()
     const before = whole.files.operations

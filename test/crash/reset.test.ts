@@ -2,6 +2,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { SessionKey } from '../../src/core/ids.ts'
 import type { PhoneTask } from '../../src/simulator/xiaoyi/phone-task.ts'
 import type { Fault } from '../../src/testing/memory-files.ts'
+import { ENDS_BY_COUNT } from '../support/ends-by-count.ts'
 import { closeAll, type Inside, kill, openInside, openOutside, type Outside, warmUp } from '../support/xiaoyi-house.ts'
 
 beforeAll(warmUp)
@@ -31,7 +32,7 @@ const sessionIdOf = ({ house }: Inside, key: SessionKey): string | undefined =>
   house.storage.directory.get(key)?.sessionId
 
 describe('a clear that a crash interrupts', () => {
-  it('has happened whole or not at all, wherever it was', { timeout: 60_000 }, async () => {
+  it('has happened whole or not at all, wherever it was', ENDS_BY_COUNT, async () => {
     const whole = await openScene()
     const before = whole.inside.files.operations
     whole.outside.simulator.clear()

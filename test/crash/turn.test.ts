@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { SeenRequest, ScriptedReply } from '../../src/simulator/index.ts'
 import type { Fault } from '../../src/testing/memory-files.ts'
+import { ENDS_BY_COUNT } from '../support/ends-by-count.ts'
 import type { Frame } from '../support/gateway.ts'
 import { messagesOf, ModelWorld, openCalls } from '../support/model-world.ts'
 
@@ -67,7 +68,7 @@ async function crashAt(at: number, fault: Fault, kill: boolean): Promise<Life> {
 }
 
 describe('a step that a crash interrupts', () => {
-  it('goes on or closes cleanly wherever it was, with a kill and with a power cut', { timeout: 60_000 }, async () => {
+  it('goes on or closes cleanly wherever it was, with a kill and with a power cut', ENDS_BY_COUNT, async () => {
     const whole = await openWorld()
     const before = whole.files.operations
     await ask(whole)

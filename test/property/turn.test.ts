@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { ENDS_BY_COUNT } from '../support/ends-by-count.ts'
 import { playRandomTurns } from '../support/turn-fuzz/run.ts'
 
 const SEED = 20_251_115
@@ -7,7 +8,7 @@ const RUNS = 14
 describe('turns in any order of failures, stops, crashes, cleanups, restores, compactions and resets', () => {
   it(
     'answer every accepted message once, lose nothing, and send only requests the providers take',
-    { timeout: 120_000 },
+    ENDS_BY_COUNT,
     async () => {
       const { actions, cleanups, compactions, undoneCompactions } = await playRandomTurns({ seed: SEED, numRuns: RUNS })
       console.info(
