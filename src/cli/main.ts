@@ -400,14 +400,16 @@ function addSimulate(program: Command): void {
     .action(async (name: string, options: ProviderOptions) => (await load()).simulateProvider(name, options))
 }
 
+function endOnClosedPipe(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE') process.exit(process.exitCode ?? 0)
+  throw error
+}
+
 /** `clew … | head` closes the pipe: there is nobody to write for, and that is no failure. */
 function endQuietlyOnClosedPipe(): void {
   for (const stream of [process.stdout, process.stderr]) {
-    if (stream.listenerCount('error') > 0) continue
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EPIPE') process.exit(process.exitCode ?? 0)
-      throw error
-    })
+    if (stream.listeners('error').includes(endOnClosedPipe)) continue
+    stream.on('error', endOnClosedPipe)
   }
 }
 

@@ -36,10 +36,7 @@ function describe(report: JsonObject): string[][] {
     ],
     ...Object.entries(recordOf(report['providers'])).map(([name, value]) => [`provider ${name}`, circuitText(value)]),
     ...Object.entries(recordOf(report['channels'])).flatMap(([name, value]) => channelRows(name, recordOf(value))),
-    ...Object.entries(recordOf(recordOf(report['mcp'])['servers'])).map(([name, value]) => [
-      `MCP ${name}`,
-      mcpText(recordOf(value)),
-    ]),
+    ...serversOf(report['mcp']).map((server) => [`MCP ${textOf(server['server'])}`, mcpText(server)]),
   ]
 }
 
@@ -73,6 +70,11 @@ function linkText(link: Record<string, unknown>): string {
     ...(typeof link['lastError'] === 'string' ? [link['lastError']] : []),
     textOf(link['url']),
   ].join(', ')
+}
+
+function serversOf(mcp: unknown): readonly Record<string, unknown>[] {
+  const servers = recordOf(mcp)['servers']
+  return Array.isArray(servers) ? servers.filter(isRecord) : []
 }
 
 function mcpText(server: Record<string, unknown>): string {
