@@ -1,10 +1,11 @@
+import { join } from 'node:path'
 import { defineConfig } from 'vite'
 
 /** The dashboard: static files that the gateway serves from `dist/ui`. */
 export default defineConfig({
   root: import.meta.dirname,
   base: '/',
-  resolve: { alias: { 'clew/client': new URL('../src/client/index.ts', import.meta.url).pathname } },
+  resolve: { alias: { 'clew/client': join(import.meta.dirname, '../src/client/index.ts') } },
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   build: {
     outDir: '../dist/ui',
