@@ -38,7 +38,7 @@ function TurnParts({ conversation }: { readonly conversation: Conversation }): J
       <ul class="waterfall-small">
         {parts.slice(-8).map((part, at) => (
           <li key={at}>
-            <span>{part.kind === 'tool' ? part.name : words.model}</span>
+            <span>{part.kind === 'tool' ? part.name : words.parts[part.kind]}</span>
             <span class="track">
               <span
                 class={`part ${part.kind}`}

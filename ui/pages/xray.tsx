@@ -270,6 +270,11 @@ function MessageTable({
   return (
     <section class="panel table-panel" aria-label={words.what}>
       <table class="messages">
+        <colgroup>
+          <col span={3} />
+          <col class="bar-column" />
+          <col />
+        </colgroup>
         <thead>
           <tr>
             <th scope="col">
@@ -293,7 +298,7 @@ function MessageTable({
           {rows.map((row, at) => (
             <>
               {row.kind === 'ghost' ? (
-                <GhostRow key={row.id} row={row} conversation={conversation} onChoose={onChoose} />
+                <GhostRow key={row.id} row={row} most={most} conversation={conversation} onChoose={onChoose} />
               ) : (
                 <SentRow key={row.id} row={row} most={most} isChosen={row.id === chosen} onChoose={onChoose} />
               )}
@@ -351,10 +356,13 @@ function SentRow({
 
 function GhostRow({
   row,
+  most,
   conversation,
   onChoose,
 }: {
   readonly row: TableRow
+  /** Tokens of the longest bar; a longer one ends torn. */
+  readonly most: number
   readonly conversation: Conversation
   readonly onChoose: (id: string) => void
 }): JSX.Element {
@@ -397,7 +405,10 @@ function GhostRow({
           </div>
         </td>
         <td class="bar-cell" aria-hidden="true">
-          <span class="token-bar ghost" />
+          <span
+            class={`token-bar ghost ${row.tokens > most ? 'torn' : ''}`}
+            style={{ width: `${Math.min(100, Math.max(2, (row.tokens / most) * 100))}%` }}
+          />
         </td>
         <td class="number">{count(row.tokens)}</td>
       </tr>

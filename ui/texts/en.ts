@@ -142,7 +142,7 @@ export const en = {
   side: {
     turn: 'This turn',
     lastTurn: 'Last turn',
-    model: 'model',
+    parts: { queue: 'queue', wait: 'wait', text: 'model', cleanup: 'cleanup' },
     context: 'Context now',
     of: (n: string) => `of ${n} tokens`,
     window: (share: string) => `${share} of the window, estimated.`,

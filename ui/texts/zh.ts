@@ -143,7 +143,7 @@ export const zh: Texts = {
   side: {
     turn: '本轮',
     lastTurn: '上一轮',
-    model: '模型',
+    parts: { queue: '排队', wait: '等待', text: '模型', cleanup: '清理' },
     context: '当前上下文',
     of: (n) => `/ ${n} 词元`,
     window: (share) => `占窗口的 ${share}（估算）。`,
