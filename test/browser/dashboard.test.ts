@@ -191,7 +191,7 @@ describe('every page', () => {
     await page.keyboard.press('Control+k')
     await page.keyboard.type('Tokens')
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'Tokens' }).waitFor(PATIENCE)
+    await page.getByRole('heading', { name: 'Tokens', exact: true }).waitFor(PATIENCE)
     await page.keyboard.press('/')
     await page.getByRole('heading', { name: 'Search' }).waitFor(PATIENCE)
   })
