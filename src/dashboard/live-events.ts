@@ -82,7 +82,12 @@ export class LiveEvents {
     const event: LiveEvent = { id: ++this.#lastId, name, data }
     this.#remembered.push(event)
     if (this.#remembered.length > this.#limits.remembered) this.#remembered.shift()
-    for (const reader of this.#readers) if (isFor(reader, name, key)) this.#send(reader, event)
+    for (const reader of this.#readers) {
+      if (!isFor(reader, name, key)) continue
+      // A delta that came after the end of its turn would look like the beginning of another.
+      if (name === 'turn') this.#sendDelta(reader)
+      this.#send(reader, event)
+    }
   }
 
   /** A piece of a growing answer: not remembered, at most one per beat, `merge` joins what waits with what is new. */
@@ -158,12 +163,14 @@ export class LiveEvents {
 
   #flushDeltas(): void {
     this.#beat = undefined
-    for (const reader of this.#readers) {
-      const { pending } = reader
-      reader.pending = undefined
-      // Half full: deltas are the first to go, the stored answer is whole.
-      if (pending !== undefined && reader.unread() < this.#limits.bufferedBytes / 2) this.#send(reader, pending)
-    }
+    for (const reader of this.#readers) this.#sendDelta(reader)
+  }
+
+  #sendDelta(reader: Reader): void {
+    const { pending } = reader
+    reader.pending = undefined
+    // Half full: deltas are the first to go, the stored answer is whole.
+    if (pending !== undefined && reader.unread() < this.#limits.bufferedBytes / 2) this.#send(reader, pending)
   }
 
   #beatHeart(): void {
