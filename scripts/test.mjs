@@ -60,8 +60,9 @@ async function runTests() {
   )
   const { numPassedTests, numFailedTests, testResults } = JSON.parse(readFileSync(report, 'utf8'))
   if (testResults.length === 0) throw new ScriptError('no test files were found')
-  // A file that could not even be loaded has no tests to count.
-  const broken = testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0).length
+  // A file that could not be loaded or set up has no failed test to count.
+  const isCounted = (file) => file.assertionResults.some((one) => one.status === 'failed')
+  const broken = testResults.filter((file) => file.status === 'failed' && !isCounted(file)).length
   counts.passed += numPassedTests
   counts.failed += numFailedTests + broken
   // An error outside every test (an unhandled rejection, a leak) must not pass unseen.

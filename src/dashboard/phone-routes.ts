@@ -21,10 +21,9 @@ const MAX_FILES = 16
 const MAX_TEXT_CHARS = 100_000
 
 export function createPhoneRoutes(phone: PhoneControls): readonly Route[] {
-  const at = (path: string): RegExp => new RegExp(`^/api/phone${path}$`, 'u')
-  const press = (path: string, action: () => void): Route => ({
+  const press = (path: RegExp, action: () => void): Route => ({
     method: 'POST',
-    path: at(path),
+    path,
     needs: 'admin',
     answer: async () => {
       action()
@@ -32,10 +31,10 @@ export function createPhoneRoutes(phone: PhoneControls): readonly Route[] {
     },
   })
   return [
-    { method: 'GET', path: at(''), needs: 'admin', answer: async () => json(phone.view()) },
+    { method: 'GET', path: /^\/api\/phone$/u, needs: 'admin', answer: async () => json(phone.view()) },
     {
       method: 'POST',
-      path: at('/messages'),
+      path: /^\/api\/phone\/messages$/u,
       needs: 'admin',
       answer: async ({ request }) => {
         const { text = '', files = [] } = await jsonBody(request)
@@ -43,8 +42,8 @@ export function createPhoneRoutes(phone: PhoneControls): readonly Route[] {
         return json({ success: true, task })
       },
     },
-    press('/cancel', () => phone.cancel()),
-    press('/clear', () => phone.clear()),
+    press(/^\/api\/phone\/cancel$/u, () => phone.cancel()),
+    press(/^\/api\/phone\/clear$/u, () => phone.clear()),
   ]
 }
 

@@ -16,6 +16,8 @@ export class LazyBody {
   readonly #options: BodyOptions
   #stopListening: (() => void) | undefined
   #bytes = 0
+  /** The client was asked to send it. */
+  isStarted = false
 
   constructor(incoming: IncomingMessage, options: BodyOptions) {
     this.#incoming = incoming
@@ -37,6 +39,7 @@ export class LazyBody {
     if (this.#stopListening !== undefined) return void this.#incoming.resume()
     const { maxBytes, onStart } = this.#options
     if (Number(this.#incoming.headers['content-length'] ?? 0) > maxBytes) return controller.error(tooLarge(maxBytes))
+    this.isStarted = true
     onStart()
     this.#listen(controller)
   }

@@ -108,11 +108,11 @@ class NodeHttpListener implements HttpListener {
     try {
       const request = toRequest(incoming, url, body?.stream, gone.signal)
       const response = await this.#options.handle(request, peerOf(incoming))
-      if (!incoming.complete) this.#discardRest(incoming, outgoing)
+      await this.#discardRest(incoming, outgoing, expectsContinue && body?.isStarted !== true)
       await writeResponse(outgoing, response)
     } catch (error) {
       if (outgoing.headersSent) return void outgoing.destroy()
-      if (!incoming.complete) this.#discardRest(incoming, outgoing)
+      await this.#discardRest(incoming, outgoing, expectsContinue && body?.isStarted !== true)
       if (error instanceof BodyRefused) endResponse(outgoing, error.status, error.message)
       else endResponse(outgoing, 500, 'internal error')
     } finally {
@@ -135,20 +135,16 @@ class NodeHttpListener implements HttpListener {
   }
 
   /**
-   * What the handler did not want of the body is read and thrown away for a while: closing at once would reset the
-   * connection, and a client that is still sending would never see the answer.
+   * What the handler did not want of the body is read and thrown away, for a while, before the answer is written:
+   * answering and closing at once would reset the connection, and a client that is still sending would never see the
+   * answer. One that waits for leave to send gets its answer at once.
    */
-  #discardRest(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    const { maxBodyBytes, closeGraceMs = DEFAULT_CLOSE_GRACE_MS } = this.#options
+  async #discardRest(incoming: IncomingMessage, outgoing: ServerResponse, isWaiting: boolean): Promise<void> {
+    if (incoming.complete) return
     outgoing.setHeader('connection', 'close')
-    let discarded = 0
-    incoming.on('data', (chunk: Buffer) => {
-      discarded += chunk.length
-      if (discarded > 8 * Math.max(maxBodyBytes, 64 * 1024)) incoming.socket.destroy()
-    })
-    incoming.resume()
-    const timer = setTimeout(() => incoming.socket.destroy(), closeGraceMs)
-    incoming.once('close', () => clearTimeout(timer))
+    const { maxBodyBytes, closeGraceMs = DEFAULT_CLOSE_GRACE_MS } = this.#options
+    if (!isWaiting) await discard(incoming, { maxBytes: 8 * Math.max(maxBodyBytes, 64 * 1024), maxMs: closeGraceMs })
+    outgoing.once('finish', () => incoming.socket.destroySoon())
   }
 
   #upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -182,6 +178,28 @@ class NodeHttpListener implements HttpListener {
       return { accept: false, status: 500, body: 'internal error' }
     }
   }
+}
+
+/** Resolves when the body has ended, or was too much or too slow to wait for. */
+function discard(
+  incoming: IncomingMessage,
+  limits: { readonly maxBytes: number; readonly maxMs: number },
+): Promise<void> {
+  return new Promise((resolve) => {
+    let discarded = 0
+    const timer = setTimeout(resolve, limits.maxMs)
+    const done = (): void => {
+      clearTimeout(timer)
+      resolve()
+    }
+    incoming.on('data', (chunk: Buffer) => {
+      discarded += chunk.length
+      if (discarded > limits.maxBytes) done()
+    })
+    incoming.once('end', done)
+    incoming.once('close', done)
+    incoming.resume()
+  })
 }
 
 /**

@@ -14,7 +14,7 @@ beforeAll(async () => {
   await build()
   home = await newHome({})
   gateway = await BuiltGateway.start(home)
-  const command = `stty rows 24 cols 100; ${process.execPath} ${join(ROOT, 'dist', 'cli', 'main.js')} chat --home ${home}`
+  const command = `stty rows 24 cols 100; '${process.execPath}' '${join(ROOT, 'dist', 'cli', 'main.js')}' chat --home '${home}'`
   // `script` gives the program a terminal of its own.
   terminal = spawn('script', ['-qfec', command, '/dev/null'], {
     env: { ...process.env, TERM: 'xterm', LANG: 'C.UTF-8' },
