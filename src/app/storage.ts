@@ -188,7 +188,7 @@ async function hasJournal(files: Files, directory: string): Promise<boolean> {
   return names.some((name) => /\.(?:log|snap)$/u.test(name))
 }
 
-/** A loss that nobody can undo is said all the same: a backup may have what is gone. */
+/** A loss is reported although the gateway cannot undo it: the operator's backup may have what is gone. */
 async function findLosses(
   { files, log }: Platform,
   paths: HomePaths,

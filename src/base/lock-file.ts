@@ -184,7 +184,7 @@ export async function sweepClaims(path: string, isStale: IsStale, deps: LockFile
 
 /** Equal for two looks at the same lock. Its text holds a random token; one without text is told by its place and time. */
 function fingerprintOf({ text, stat }: LockHolder): string {
-  // Whoever asks for a lock adds blanks to it.
+  // A process that asks for a lock adds blanks to it.
   const said = text.trim()
   const told = said === '' ? `${stat.identity} ${stat.modifiedAt}` : said
   return createHash('sha256').update(told).digest('hex').slice(0, 16)

@@ -405,7 +405,7 @@ function endOnClosedPipe(error: NodeJS.ErrnoException): void {
   throw error
 }
 
-/** `clew … | head` closes the pipe: there is nobody to write for, and that is no failure. */
+/** `clew … | head` closes the pipe when it has read enough: that is no failure. */
 function endQuietlyOnClosedPipe(): void {
   for (const stream of [process.stdout, process.stderr]) {
     if (stream.listeners('error').includes(endOnClosedPipe)) continue
