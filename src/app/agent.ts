@@ -50,17 +50,19 @@ export interface AgentOptions {
   /** Hooks of a program that uses us as a library, before those of the configuration. */
   readonly hooks?: readonly HookSource[]
   readonly plugins?: readonly PluginSource[]
+  /** Of the agent that this one follows, when it can go on with its tools. */
+  readonly toolbox?: Toolbox | undefined
 }
 
 export async function openAgent(
   platform: Platform,
-  { config, paths, locale, hooks: ownHooks = [], plugins = [] }: AgentOptions,
+  { config, paths, locale, hooks: ownHooks = [], plugins = [], toolbox: opened }: AgentOptions,
 ): Promise<Agent> {
   const { clock, log } = platform
   const providers = openProviders(platform, config, plugins)
   const configured = config.model.map((name) => toTurnModel(providers.resolve(name), config))
   const hooks = await openHooks(platform, config, paths, [...ownHooks, ...hooksOf(plugins)])
-  const toolbox = await openTools(platform, { config, paths, own: toolsOf(plugins) })
+  const toolbox = opened ?? (await openTools(platform, { config, paths, own: toolsOf(plugins) }))
   const tools = createToolRunner({
     registry: toolbox.registry,
     clock,

@@ -44,7 +44,7 @@ export interface Dashboard {
 const OPERATOR: Caller = { owner: '', sees: 'all' }
 
 export interface DashboardOptions {
-  readonly config: Config
+  config(): Config
   readonly paths: HomePaths
   readonly storage: Storage
   readonly agent: Agent
@@ -95,7 +95,7 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
         branch: async (sessionId) => (await branchOf(options, sessionId).catch(() => undefined))?.entries,
         pause: () => new Promise((resolve) => clock.after(0, resolve)),
       }),
-    config: () => describeValues(platform.files, options.paths.config, options.config, options.env),
+    config: () => describeValues(platform.files, options.paths.config, options.config(), options.env),
     checkConfig: async (text) => checkText(text, options.env),
     maySee: (key, caller) => {
       const row = directory.resolve(key)

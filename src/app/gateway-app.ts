@@ -24,13 +24,17 @@ import { converse } from '../session/converse.ts'
 import type { TurnLimits } from '../session/turn-slots.ts'
 import type { TurnModel } from '../turn/parts.ts'
 import { recordPoisoned } from '../session/poisoned.ts'
-import { openAgent, type Agent } from './agent.ts'
+import type { LoadedConfig } from '../config/load.ts'
+import { loadConfig } from '../config/load.ts'
+import { openAgent, type Agent, type AgentOptions } from './agent.ts'
 import { createDashboard, type Dashboard } from './dashboard.ts'
 import { createHttpChannel } from './http-channel.ts'
 import type { HomePaths } from './home.ts'
+import { LiveAgent } from './live-agent.ts'
 import { createMediaReferences } from './media-references.ts'
 import type { Platform } from './platform.ts'
 import { channelsOf, type PluginSource } from './plugin.ts'
+import { LiveConfig } from './reload.ts'
 import { examineStart, refuseStart } from './start-check.ts'
 import { createStatus } from './status.ts'
 import { createStorageWatch } from './storage-watch.ts'
@@ -40,7 +44,10 @@ import { createWebhookChannel } from './webhook-channel.ts'
 
 /** The whole gateway of one home, without its listeners: everything is built here and passed down. */
 export interface GatewayApp {
+  /** What is in force: a reload changes it. */
   readonly config: Config
+  /** Reads `bridge.json` again. */
+  readonly live: LiveConfig
   readonly paths: HomePaths
   readonly storage: Storage
   readonly agent: Agent
@@ -66,15 +73,17 @@ export interface GatewayAppOptions {
   readonly plugins?: readonly PluginSource[]
   /** For checking a configuration on the dashboard, and for the locale. */
   readonly env?: Environment
+  /** The configuration as a start would read it now; without it, `bridge.json` alone. */
+  load?(): Promise<LoadedConfig>
   /** The phone of a simulated XiaoYi service; its settings are in `config` already. */
   readonly phone?: PhoneControls
 }
 
 export async function openGatewayApp(
   outside: Platform,
-  { config, paths, hooks = [], plugins: own = [], env = {}, phone }: GatewayAppOptions,
+  { config: first, paths, hooks = [], plugins: own = [], env = {}, phone, load }: GatewayAppOptions,
 ): Promise<GatewayApp> {
-  const { plugins, problems } = await examineStart(outside, { config, paths, hooks, plugins: own })
+  const { plugins, problems } = await examineStart(outside, { config: first, paths, hooks, plugins: own })
   refuseStart(problems)
   const locale = languageOfLocale(env)
   const logs = new LogLines(outside.clock)
@@ -82,17 +91,27 @@ export async function openGatewayApp(
   let dashboard: Dashboard | undefined
   const metrics = createMetrics()
   const watch = createStorageWatch(platform.log)
-  const files = createFileStore(platform, config, paths)
-  const messageFiles = limitedFiles(files, config.limits.files_per_message)
-  const webhook = createWebhookChannel(platform, config, messageFiles)
-  const http = createHttpChannel(platform, config, messageFiles)
+  const files = createFileStore(platform, first, paths)
+  const messageFiles = limitedFiles(files, first.limits.files_per_message)
+  const webhook = createWebhookChannel(platform, first, messageFiles)
+  const http = createHttpChannel(platform, first, messageFiles)
   const channels = new Map<string, Channel>([
     [webhook.name, webhook],
     [http.name, http],
   ])
-  const agent = await openAgent(platform, { config, paths, locale, hooks, plugins })
+  const openNext = (config: Config, toolbox?: AgentOptions['toolbox']): Promise<Agent> =>
+    openAgent(platform, { config, paths, locale, hooks, plugins, toolbox })
+  const agent = new LiveAgent(await openNext(first))
+  const live = new LiveConfig(first, {
+    log: platform.log,
+    agent,
+    load: load ?? (() => loadConfig({ files: platform.files, path: paths.config, env })),
+    check: async (next) =>
+      refuseStart((await examineStart(platform, { config: next, paths, hooks, plugins: own })).problems),
+    openAgent: openNext,
+  })
   const storage = await openStorage(platform, {
-    config,
+    config: first,
     paths,
     hooks: agent.hooks,
     send: async (reply) => {
@@ -104,7 +123,7 @@ export async function openGatewayApp(
   })
   const approvals = new Approvals(platform.clock)
   const gateway = createGateway(platform, {
-    config,
+    live,
     approvals,
     agent,
     storage,
@@ -117,8 +136,16 @@ export async function openGatewayApp(
       changed: (key) => dashboard?.watch.changed(key),
     },
   })
-  const media = createMediaExpiry(platform, { config, paths, storage })
-  const describe = createStatus({ clock: platform.clock, config, paths, storage, agent, gateway, channels })
+  const media = createMediaExpiry(platform, { config: first, paths, storage })
+  const describe = createStatus({
+    clock: platform.clock,
+    config: () => live.current,
+    paths,
+    storage,
+    agent,
+    gateway,
+    channels,
+  })
   const simulates = phone === undefined ? {} : { simulatesXiaoyi: true }
   const status = (): JsonObject => ({ ...describe(), ...simulates, turns: dashboard?.watch.running() ?? [] })
   const api = createGatewayApi({
@@ -127,14 +154,15 @@ export async function openGatewayApp(
     agent,
     gateway,
     approvals,
-    maxList: config.limits.list,
+    maxList: first.limits.list,
     clock: platform.clock,
     status,
+    reload: async () => ({ ...(await live.reload()) }),
     tools: () => describeToolbox(agent.toolbox),
     channel: (name) => channels.get(name),
   })
   const pages = createDashboard(platform, {
-    config,
+    config: () => live.current,
     paths,
     storage,
     agent,
@@ -146,7 +174,10 @@ export async function openGatewayApp(
   })
   dashboard = pages
   return {
-    config,
+    get config() {
+      return live.current
+    },
+    live,
     paths,
     storage,
     agent,
@@ -180,8 +211,8 @@ function addChannel(channels: Map<string, Channel>, channel: Channel): void {
 }
 
 interface GatewayDeps {
-  readonly config: Config
-  readonly agent: Agent
+  readonly live: LiveConfig
+  readonly agent: LiveAgent
   readonly storage: Storage
   readonly approvals: Approvals
   readonly metrics: Metrics
@@ -193,13 +224,14 @@ interface GatewayDeps {
 
 function createGateway(
   { clock, ids, log }: Platform,
-  { config, agent, storage, approvals, metrics, locale, ownChannels, watch }: GatewayDeps,
+  { live, agent, storage, approvals, metrics, locale, ownChannels, watch }: GatewayDeps,
 ): Gateway {
+  const config = live.current
   const { journal, directory, delivery, control, sessionsFile, transcripts, usage, cleanups, windows } = storage
   const firstModel = (key: SessionKey): TurnModel => agent.modelsFor(directory.settingsOf(key))[0]
   const gatewayMetrics = createGatewayMetrics(
     metrics,
-    { channels: ['webhook', 'http', 'xiaoyi', ...ownChannels], providers: [...agent.providers.names()] },
+    { channels: ['webhook', 'http', 'xiaoyi', ...ownChannels], providers: () => agent.providers.names() },
     {
       sessions: () => directory.size,
       activity: () => gateway.activity(),
@@ -225,22 +257,24 @@ function createGateway(
       sessions: config.limits.sessions,
       messageAttempts: config.limits.message_attempts,
     },
-    queueMode: config.queue.mode,
+    queueMode: () => live.current.queue.mode,
     metrics: gatewayMetrics,
     converse: (message, context) =>
-      converse(message, context, {
-        clock,
-        log,
-        directory,
-        transcripts,
-        agent,
-        usage,
-        cleanups,
-        windows,
-        spending: config.budget,
-        onSpent: (model, spent) => gatewayMetrics.spent(model, spent),
-        approvals,
-      }),
+      agent.use((current) =>
+        converse(message, context, {
+          clock,
+          log,
+          directory,
+          transcripts,
+          agent: current,
+          usage,
+          cleanups,
+          windows,
+          spending: live.current.budget,
+          onSpent: (model, spent) => gatewayMetrics.spent(model, spent),
+          approvals,
+        }),
+      ),
     providerOf: (key) => firstModel(key).provider.name,
     modelOf: (key) => firstModel(key).name,
     recordPoisoned: (message, reason) => recordPoisoned(message, reason, { clock, directory, transcripts }),
@@ -255,8 +289,8 @@ function createGateway(
       transcripts,
       cleanups,
       gateway: () => gateway,
-      queueMode: config.queue.mode,
-      language: { setting: config.language, locale },
+      queueMode: () => live.current.queue.mode,
+      language: () => ({ setting: live.current.language, locale }),
     }),
     onIndexChanged: () => sessionsFile.changed(),
     watch,

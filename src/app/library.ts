@@ -1,13 +1,14 @@
 import type { JsonObject, JsonValue } from '../base/json.ts'
 import { isRecord } from '../base/json.ts'
 import { silentLog, type Log } from '../base/log.ts'
-import { loadConfig, type ConfigOverride } from '../config/load.ts'
+import { loadConfig, type ConfigOverride, type LoadedConfig } from '../config/load.ts'
 import { deadline } from '../platform/web.ts'
 import { nodeFiles } from '../platform/node-files.ts'
 import { homePaths } from './home.ts'
 import { openGatewayApp } from './gateway-app.ts'
 import { createNodePlatform } from './node-platform.ts'
 import { providersOf, type Plugin } from './plugin.ts'
+import type { ReloadReport } from './reload.ts'
 import { serve } from './serve.ts'
 
 /** What `startGateway` takes: a home, a configuration, and what `bridge.json` cannot express. */
@@ -30,6 +31,8 @@ export interface RunningGateway {
   status(): JsonObject
   /** Rejects when the disk can no longer make anything durable: stop then. */
   readonly failed: Promise<never>
+  /** Reads `bridge.json` again without dropping connections. A file that a start would refuse changes nothing and rejects. */
+  reload(): Promise<ReloadReport>
   /** Lets running turns finish for `shutdown.drain_ms`, then ends everything. What is unfinished goes on at the next start. */
   stop(): Promise<void>
 }
@@ -39,15 +42,17 @@ export async function startGateway(options: StartGatewayOptions = {}): Promise<R
   const { home, config: given = {}, log = silentLog, env = process.env, ...plugin } = options
   const plugins = [{ source: 'startGateway', plugin }]
   const paths = homePaths(home, env)
-  const { config } = await loadConfig({
-    files: nodeFiles,
-    path: paths.config,
-    env,
-    overrides: overridesOf(given),
-    ownProviders: providersOf(plugins).map(({ provider }) => provider.name),
-  })
+  const load = (): Promise<LoadedConfig> =>
+    loadConfig({
+      files: nodeFiles,
+      path: paths.config,
+      env,
+      overrides: overridesOf(given),
+      ownProviders: providersOf(plugins).map(({ provider }) => provider.name),
+    })
+  const { config } = await load()
   const platform = createNodePlatform(log)
-  const app = await openGatewayApp(platform, { config, paths, plugins, env }).catch(async (error: unknown) => {
+  const app = await openGatewayApp(platform, { config, paths, plugins, env, load }).catch(async (error: unknown) => {
     await platform.close()
     throw error
   })
@@ -58,8 +63,9 @@ export async function startGateway(options: StartGatewayOptions = {}): Promise<R
       port: serving.port,
       status: () => app.api.status(),
       failed: app.failed,
+      reload: () => app.live.reload(),
       async stop() {
-        await serving.stop(deadline(config.shutdown.drain_ms))
+        await serving.stop(deadline(app.config.shutdown.drain_ms))
         await platform.close()
       },
     }

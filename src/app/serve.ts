@@ -6,7 +6,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { Config } from '../config/config.ts'
 import { PageFiles } from '../dashboard/page-files.ts'
 import { answerSignIn } from '../dashboard/routes.ts'
-import { Access, type Principal, type TokenRule } from '../gateway/access.ts'
+import { Access, type AccessRules, type Principal, type TokenRule } from '../gateway/access.ts'
 import { showHeldBytes } from '../gateway/gateway-metrics.ts'
 import { createFileRoutes } from '../gateway/file-routes.ts'
 import { createHttpHandlers } from '../gateway/http.ts'
@@ -53,13 +53,16 @@ function principalOf(access: Access, token: string, request: Request, peer: Peer
 /** Opens the address first: a port in use must not cost a recovery. Then intake, then the contact file for the CLI. */
 export async function serve(app: GatewayApp, platform: Platform): Promise<Serving> {
   const { config, paths, api, webhook, http, files, metrics, gateway } = app
-  const { host, port, allowed_origins } = config.listen
+  const { host, port } = config.listen
   const localToken = platform.ids.hex(LOCAL_TOKEN_DIGITS)
-  const rules = { tokens: tokensOf(config), localToken, allowedOrigins: allowed_origins, host }
+  const rulesOf = (now: Config): AccessRules => {
+    return { tokens: tokensOf(now), localToken, allowedOrigins: now.listen.allowed_origins, host }
+  }
   const { dashboard } = app
   const { signIn } = dashboard
   const signedIn = (headers: Headers): Principal | undefined => signIn.holderOf(headers)?.principal
-  const access = new Access(rules, { clock: platform.clock, signedIn })
+  const access = new Access(rulesOf(config), { clock: platform.clock, signedIn })
+  app.live.onChange((now) => access.useRules(rulesOf(now)))
   const page = platform.page === undefined ? undefined : new PageFiles(platform.files, platform.page)
   const handlers = createHttpHandlers({
     access,
@@ -90,7 +93,7 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
   return {
     port: listener.port,
     url: contactUrl({ host, port: listener.port }, 'http'),
-    ...(rules.tokens.length === 0
+    ...(tokensOf(config).length === 0
       ? {}
       : {
           signInUrl: `${contactUrl({ host, port: listener.port }, 'http')}/#code=${signIn.createCode({ sees: 'all', admin: true })}`,

@@ -12,7 +12,7 @@ import { VERSION } from './version.ts'
 
 export interface StatusDeps {
   readonly clock: Clock
-  readonly config: Config
+  config(): Config
   readonly paths: HomePaths
   readonly storage: Storage
   readonly agent: Agent
@@ -22,26 +22,29 @@ export interface StatusDeps {
 
 /** What `clew status` and `GET /api/status` show; the time since the call counts as uptime. */
 export function createStatus(deps: StatusDeps): () => JsonObject {
-  const { clock, config, paths, storage, agent, gateway, channels } = deps
+  const { clock, paths, storage, agent, gateway, channels } = deps
   const startedAt = clock.monotonic()
-  return () => ({
-    version: VERSION,
-    home: paths.home,
-    uptimeSeconds: Math.round((clock.monotonic() - startedAt) / 1000),
-    state: gateway.isOpen ? 'open' : 'closed',
-    model: config.model.join(', '),
-    queueMode: config.queue.mode,
-    language: config.language,
-    sessions: storage.directory.size,
-    activity: { ...gateway.activity() },
-    replies: storage.delivery.counts(),
-    poisoned: storage.delivery.poisoned().map((one) => ({ ...one })),
-    storage: { ...storage.losses },
-    channels: Object.fromEntries([...channels].map(([name, channel]) => [name, channel.status()])),
-    providers: providerStatus(agent, gateway),
-    learnedWindows: storage.windows.list().map((learned) => ({ ...learned })),
-    mcp: { servers: mcpStatus(agent.toolbox.mcp) },
-  })
+  return () => {
+    const config = deps.config()
+    return {
+      version: VERSION,
+      home: paths.home,
+      uptimeSeconds: Math.round((clock.monotonic() - startedAt) / 1000),
+      state: gateway.isOpen ? 'open' : 'closed',
+      model: config.model.join(', '),
+      queueMode: config.queue.mode,
+      language: config.language,
+      sessions: storage.directory.size,
+      activity: { ...gateway.activity() },
+      replies: storage.delivery.counts(),
+      poisoned: storage.delivery.poisoned().map((one) => ({ ...one })),
+      storage: { ...storage.losses },
+      channels: Object.fromEntries([...channels].map(([name, channel]) => [name, channel.status()])),
+      providers: providerStatus(agent, gateway),
+      learnedWindows: storage.windows.list().map((learned) => ({ ...learned })),
+      mcp: { servers: mcpStatus(agent.toolbox.mcp) },
+    }
+  }
 }
 
 const IDLE: ProviderLoad = { running: 0, waiting: 0, slowestMs: 0 }

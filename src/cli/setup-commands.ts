@@ -40,6 +40,15 @@ export function addSetup(program: Command): void {
     .description('print a script that completes commands and options')
     .addHelpText('after', examples('source <(clew completion bash)', 'clew completion fish | source'))
     .action((shell: Shell) => void process.stdout.write(completionScript(shell, program)))
+  program
+    .command('reload')
+    .description('have the gateway read bridge.json again; connections stay, and what needs a restart is named')
+    .addOption(homeOption())
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew reload', 'clew reload --json'))
+    .action(async (_options, command: Command) =>
+      (await import('./commands/gateway.ts')).reload(command.optsWithGlobals()),
+    )
   addService(program)
 }
 

@@ -80,10 +80,10 @@ interface KnownToken {
  * loopback name: a foreign name that resolves to 127.0.0.1 is a page trying to get around its origin.
  */
 export class Access {
-  readonly #rules: AccessRules
+  #rules: AccessRules
   readonly #wrong: WrongTokens
-  readonly #known: readonly KnownToken[]
-  readonly #names: ReadonlySet<string>
+  #known: readonly KnownToken[] = []
+  #names: ReadonlySet<string> = new Set()
 
   readonly #signedIn: (headers: Headers) => Principal | undefined
 
@@ -91,6 +91,12 @@ export class Access {
     this.#rules = rules
     this.#signedIn = deps.signedIn ?? (() => undefined)
     this.#wrong = new WrongTokens(deps.clock)
+    this.useRules(rules)
+  }
+
+  /** From now on; connections that are open stay open. */
+  useRules(rules: AccessRules): void {
+    this.#rules = rules
     const local = rules.localToken === undefined ? [] : [{ token: rules.localToken, ...ANYBODY_HERE }]
     this.#known = [...local, ...rules.tokens].map(({ token, ...principal }) => ({
       digest: digest(token),

@@ -29,7 +29,7 @@ export interface ConversationsParts {
   readonly directory: SessionDirectory
   readonly delivery: Delivery
   readonly control: SessionControl
-  readonly queueMode: QueueMode
+  queueMode(): QueueMode
   readonly turnLimits: TurnLimits
   readonly metrics: GatewayMetrics
   readonly commands: CommandParts
@@ -116,7 +116,7 @@ export class Conversations {
     if (isImmediate(slash)) return this.own(this.#answerCommand(message))
     const session = this.#session(message.key)
     // Everything older goes, also what has not begun: which of them had begun is a matter of luck.
-    const replaced = this.#parts.queueMode === 'interrupt' ? session.cancel('newer-message') : undefined
+    const replaced = this.#parts.queueMode() === 'interrupt' ? session.cancel('newer-message') : undefined
     session.enqueue(message)
     if (replaced !== undefined) this.own(replaced.then(() => undefined))
   }
@@ -244,7 +244,7 @@ export class Conversations {
           if (delivery.isOpen(message.run)) show(event, message)
         },
         whileWaiting: (wait) => place.whileWaiting(() => this.#pausedFor(message.run, wait)),
-        takeQueued: () => (queueMode === 'steer' ? (this.#sessions.get(message.key)?.takeQueued(isPlain) ?? []) : []),
+        takeQueued: () => (queueMode() === 'steer' ? (this.#sessions.get(message.key)?.takeQueued(isPlain) ?? []) : []),
       })
     } catch (thrown) {
       content = this.#contentOfFailure(thrown, message, signal)

@@ -50,6 +50,7 @@ export interface ApiDeps {
   readonly maxList: number
   readonly clock: Clock
   status(): JsonObject
+  reload(): Promise<JsonObject>
   tools(): JsonObject
   channel(name: string): Channel | undefined
 }
@@ -70,6 +71,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
     isOpen: () => gateway.isOpen,
     isStuck: () => gateway.activity().longestWaitMs > STUCK_AFTER_MS,
     status,
+    reload: deps.reload,
     tools,
     async list(query, caller) {
       const limit = Math.min(query.limit ?? 50, maxList)

@@ -25,7 +25,8 @@ export interface GatewayGauges {
 
 export interface GatewayLabels {
   readonly channels: readonly string[]
-  readonly providers: readonly string[]
+  /** Those of the configuration now. */
+  providers(): Iterable<string>
 }
 
 /** What memory is held for clients, by kind. */
@@ -47,6 +48,8 @@ export function showHeldBytes(metrics: Metrics, held: () => HeldByKind): void {
 
 /** Models beyond these are counted together, as `other`. */
 const MODELS_SHOWN = 100
+
+const PROVIDERS_SHOWN = 100
 
 const OUTCOMES = ['complete', 'error', 'cancelled', 'interrupted'] as const
 
@@ -103,18 +106,20 @@ export function createGatewayMetrics(
   const ofProvider = metrics.gauge({
     name: 'clew_provider_turns',
     help: 'Turns by the provider that is to answer, running or waiting.',
-    labels: { provider: providers, state: ['running', 'waiting'] },
+    labels: { provider: { atMost: PROVIDERS_SHOWN }, state: ['running', 'waiting'] },
   })
   const slowest = metrics.gauge({
     name: 'clew_provider_slowest_turn_seconds',
     help: 'Age of the oldest running turn of a provider.',
-    labels: { provider: providers },
+    labels: { provider: { atMost: PROVIDERS_SHOWN } },
   })
   const replies = metrics.gauge({
     name: 'clew_replies',
     help: 'Remembered messages by the state of their reply; "unknown" was sent and not confirmed.',
     labels: { state: ['open', 'waiting', 'unknown', 'delivered'] },
   })
+  // A provider that a reload removed goes down to zero instead of standing still.
+  const shown = new Set<string>()
   metrics.onCollect(() => {
     sessions.set(gauges.sessions())
     netTokens.set(gauges.netTokensSaved())
@@ -122,7 +127,8 @@ export function createGatewayMetrics(
     running.set(activity.running)
     queued.set(activity.queued)
     const loads = gauges.providerLoad()
-    for (const provider of providers) {
+    for (const provider of providers()) shown.add(provider)
+    for (const provider of shown) {
       const load = loads.get(provider)
       ofProvider.set(load?.running ?? 0, { provider, state: 'running' })
       ofProvider.set(load?.waiting ?? 0, { provider, state: 'waiting' })

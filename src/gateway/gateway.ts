@@ -42,7 +42,7 @@ export interface GatewayParts {
   readonly control: SessionControl
   readonly route: RouteSettings
   readonly limits: GatewayLimits
-  readonly queueMode: QueueMode
+  queueMode(): QueueMode
   readonly metrics: GatewayMetrics
   readonly converse: ConversationsParts['converse']
   readonly providerOf: ConversationsParts['providerOf']

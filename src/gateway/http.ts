@@ -18,6 +18,8 @@ export interface GatewayApi {
   /** Messages have been waiting for a free turn for long: something behind the gateway hangs. */
   isStuck(): boolean
   status(): JsonObject
+  /** Reads the configuration again; says what took effect and what needs a restart. */
+  reload(): Promise<JsonObject>
   /** What the model is offered, and the servers some of it comes from. */
   tools(): JsonObject
   /** A caller gets to see what it may; without one it is the operator. */
@@ -129,6 +131,7 @@ function createRoutes({ api, metrics, now }: HttpParts): readonly Route[] {
       answer: async () => plain(metrics.expose(), METRICS_CONTENT_TYPE),
     },
     { method: 'GET', path: /^\/api\/status$/u, needs: 'admin', answer: async () => json(api.status()) },
+    { method: 'POST', path: /^\/api\/reload$/u, needs: 'admin', answer: async () => json(await api.reload()) },
     { method: 'GET', path: /^\/api\/tools$/u, needs: 'admin', answer: async () => json(api.tools()) },
     {
       method: 'GET',

@@ -33,8 +33,8 @@ export interface SessionCommandDeps {
   readonly cleanups: CleanupLedger
   /** Asked when a command runs: the gateway itself needs the commands to be made. */
   gateway(): Pick<Gateway, 'sessionActivity'>
-  readonly queueMode: string
-  readonly language: LanguageChoice
+  queueMode(): string
+  language(): LanguageChoice
 }
 
 /** The slash commands that read or change the record of their session. */
@@ -57,7 +57,7 @@ async function describeSession(message: AcceptedMessage, deps: SessionCommandDep
     phrases.statusSession(message.key),
     phrases.statusModel(model),
     phrases.statusRunning(running !== null),
-    phrases.statusQueue(queued, deps.queueMode),
+    phrases.statusQueue(queued, deps.queueMode()),
     ...(record === undefined ? [] : spentLines(deps.usage.ofSession(record.sessionId), phrases)),
     ...(record === undefined ? [] : await describeContext(record.sessionId, phrases, deps)),
   ].join('\n')
@@ -85,8 +85,9 @@ const TAKES_NAMES: readonly CommandName[] = ['model', 'approve', 'deny']
 /** By the words behind the command, then by what the user said last, then by the locale. */
 async function phrasesFor(
   { key, text }: AcceptedMessage,
-  { language, directory, transcripts }: SessionCommandDeps,
+  { language: languageNow, directory, transcripts }: SessionCommandDeps,
 ): Promise<Phrases> {
+  const language = languageNow()
   const slash = parseSlash(text)
   const rest = slash.kind === 'command' && !TAKES_NAMES.includes(slash.name) ? slash.rest : undefined
   if (language.setting !== 'auto' || (rest !== undefined && languageOfText(rest) !== undefined))

@@ -25,6 +25,8 @@ export interface PinoLogOptions {
 
 export interface PinoLog {
   readonly log: Log
+  /** Cuts these out too from now on. */
+  hide(secrets: readonly string[]): void
   /** Writes what is buffered; to be called last. */
   flush(): void
 }
@@ -46,8 +48,16 @@ export async function openPinoLog(options: PinoLogOptions): Promise<PinoLog> {
     },
     { write },
   )
-  const redact = createRedactor({ secrets: options.secrets ?? [] })
-  return { log: wrap(logger, (value) => redact(value)), flush: () => sink.flush() }
+  const known = new Set(options.secrets)
+  let redact = createRedactor({ secrets: [...known] })
+  return {
+    log: wrap(logger, (value) => redact(value)),
+    hide(secrets) {
+      for (const secret of secrets) known.add(secret)
+      redact = createRedactor({ secrets: [...known] })
+    },
+    flush: () => sink.flush(),
+  }
 }
 
 interface PinoLike {

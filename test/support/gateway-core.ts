@@ -126,7 +126,7 @@ export class GatewayCore {
         messageAttempts: 2,
         turns: { total: 4, perProvider: 4, perAccount: 4 },
       },
-      queueMode: options.queueMode ?? 'queue',
+      queueMode: () => options.queueMode ?? 'queue',
       metrics: {
         messageAccepted: () => undefined,
         turnEnded: () => undefined,

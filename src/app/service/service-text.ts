@@ -22,6 +22,7 @@ Wants=network-online.target
 Environment=${unitWord(`CLEW_HOME=${home}`)}
 EnvironmentFile=-${environmentFile.replaceAll('%', '%%')}
 ExecStart=${command.map(unitWord).join(' ')}
+ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 TimeoutStopSec=${stopSeconds}
 LimitNOFILE=65536

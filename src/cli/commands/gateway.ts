@@ -1,8 +1,9 @@
+import type { JsonValue } from '../../base/json.ts'
 import { homePaths } from '../../app/home.ts'
 import { nodeProcesses } from '../../platform/node-processes.ts'
 import { pause } from '../../platform/web.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { apiOf, findGateway, requireContact, type CommonOptions } from '../connect.ts'
+import { apiOf, commandLine, findGateway, requireContact, type CommonOptions } from '../connect.ts'
 import { printJson, printLines } from '../output.ts'
 import { contactUrl } from '../../app/contact.ts'
 
@@ -27,6 +28,27 @@ export async function stop(options: CommonOptions & { readonly timeout: number }
   }
   if (options.json === true) printJson({ stopped: true, pid })
   else printLines([`stopped the gateway (pid ${pid})`])
+}
+
+/** Has the gateway of this home read its configuration again. */
+export async function reload(options: CommonOptions): Promise<void> {
+  const running = await requireContact(options)
+  const report = await apiOf(running).post('/api/reload')
+  if (options.json === true) return printJson(report)
+  const [applied, restart, warnings] = [report['applied'], report['restart'], report['warnings']].map(textList)
+  const lines = [
+    ...(applied ?? []).map((key) => `applied        ${key}`),
+    ...(restart ?? []).map((key) => `needs restart  ${key}`),
+  ]
+  printLines([
+    ...(warnings ?? []).map((warning) => `warning: ${warning}`),
+    ...(lines.length === 0 ? ['nothing has changed'] : lines),
+    ...(restart === undefined || restart.length === 0 ? [] : [`restart with: ${commandLine('restart', options)}`]),
+  ])
+}
+
+function textList(value: JsonValue | undefined): readonly string[] {
+  return Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string') : []
 }
 
 /** A link that opens the dashboard once, without the token. */

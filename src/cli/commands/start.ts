@@ -1,8 +1,10 @@
 import pc from 'picocolors'
+import type { Log } from '../../base/log.ts'
 import { secretsOf } from '../../config/explain.ts'
-import { loadConfig, type ConfigOverride } from '../../config/load.ts'
+import { loadConfig, type ConfigOverride, type LoadedConfig } from '../../config/load.ts'
 import { formatProblem } from '../../config/problem.ts'
 import { nodeFiles } from '../../platform/node-files.ts'
+import { hasTerminal } from '../../platform/terminal.ts'
 import { watchLoop } from '../../platform/loop-watch.ts'
 import { LogFiles } from '../../platform/log-files.ts'
 import { nodeHttpServers } from '../../platform/node-http-server.ts'
@@ -10,6 +12,7 @@ import { openPinoLog } from '../../platform/pino-log.ts'
 import { observeRuntime } from '../../platform/runtime-stats.ts'
 import { systemClock } from '../../platform/system-clock.ts'
 import { systemIds } from '../../platform/system-ids.ts'
+import { toGatewayError } from '../../core/errors.ts'
 import { deadline } from '../../platform/web.ts'
 import { commandLine, type CommonOptions } from '../connect.ts'
 import { EXIT_FAILURE } from '../exit-codes.ts'
@@ -49,15 +52,13 @@ async function openPhone(): Promise<SimulatedPhone> {
 /** Resolves when the gateway was stopped and everything is closed. */
 async function run(options: StartOptions, phone: SimulatedPhone | undefined): Promise<void> {
   const paths = homePaths(options.home, process.env)
-  const { config, warnings } = await loadConfig({
-    files: nodeFiles,
-    path: paths.config,
-    env: process.env,
-    overrides: [...overridesOf(options), ...(phone === undefined ? [] : [phone.override])],
-  })
+  const overrides = [...overridesOf(options), ...(phone === undefined ? [] : [phone.override])]
+  const load = (): Promise<LoadedConfig> =>
+    loadConfig({ files: nodeFiles, path: paths.config, env: process.env, overrides })
+  const { config, warnings } = await load()
   const isTerminal = process.stderr.isTTY
   const logFiles = new LogFiles(paths.logs)
-  const { log, flush } = await openPinoLog({
+  const { log, hide, flush } = await openPinoLog({
     verbose: options.verbose === true,
     pretty: isTerminal,
     colors: isTerminal && pc.isColorSupported,
@@ -71,6 +72,11 @@ async function run(options: StartOptions, phone: SimulatedPhone | undefined): Pr
     config,
     paths,
     env: process.env,
+    load: async () => {
+      const loaded = await load()
+      hide(secretsOf(loaded.config))
+      return loaded
+    },
     ...(phone === undefined ? {} : { phone: phone.screen }),
   })
   const stopRuntime = observeRuntime(app.metrics)
@@ -84,7 +90,7 @@ async function run(options: StartOptions, phone: SimulatedPhone | undefined): Pr
     throw error
   }
   announce(app, serving, phone !== undefined)
-  await stopped(app, serving, config.shutdown.drain_ms)
+  await stopped(app, serving, log)
   stopRuntime()
   stopWatch()
   await platform.close()
@@ -113,8 +119,11 @@ function announce({ config, paths }: GatewayApp, { url, signInUrl = url }: Servi
   process.stdout.write(`${lines.join('\n')}\n`)
 }
 
-/** Resolves when everything is closed after SIGTERM or SIGINT, or after the disk failed. A second signal ends at once. */
-function stopped(app: GatewayApp, serving: Serving, drainMs: number): Promise<void> {
+/**
+ * Resolves when everything is closed after SIGTERM or SIGINT, or after the disk failed. A second signal ends at once. SIGHUP
+ * reads the configuration again, unless it came because the terminal was closed.
+ */
+function stopped(app: GatewayApp, serving: Serving, log: Log): Promise<void> {
   return new Promise((resolve) => {
     let stopping = false
     const stop = (waitMs: number): void => {
@@ -126,12 +135,28 @@ function stopped(app: GatewayApp, serving: Serving, drainMs: number): Promise<vo
         resolve()
       })
     }
-    process.on('SIGTERM', () => stop(drainMs))
-    process.on('SIGINT', () => stop(drainMs))
+    const drain = (): void => stop(app.config.shutdown.drain_ms)
+    process.on('SIGTERM', drain)
+    process.on('SIGINT', drain)
+    const hadTerminal = hasTerminal()
+    process.on('SIGHUP', () => {
+      if (hadTerminal && !hasTerminal()) drain()
+      else void reload(app, log)
+    })
     app.failed.catch((error: unknown) => {
       process.exitCode = reportFailure(error) || EXIT_FAILURE
       // No turn can store anything any more: nothing is worth waiting for.
       stop(0)
     })
   })
+}
+
+/** The report is in the log already; a refusal is only known here. */
+async function reload({ live }: GatewayApp, log: Log): Promise<void> {
+  try {
+    await live.reload()
+  } catch (thrown) {
+    const { code, message } = toGatewayError(thrown)
+    log.error(`bridge.json was not taken over: ${message}`, { code })
+  }
 }

@@ -1,0 +1,104 @@
+import type { ModelListing, ProviderHealth, Providers, ResolvedModel } from '../provider/registry.ts'
+import type { Agent } from './agent.ts'
+import type { Toolbox } from './tools.ts'
+
+/**
+ * The agent that answers now. A reload puts another one in its place; turns that run keep the one they began with, and
+ * its tools stay open until the last of them ends.
+ */
+export class LiveAgent implements Agent {
+  #current: Agent
+  readonly #turns = new Map<Toolbox, number>()
+  readonly #closing = new Set<Promise<void>>()
+  /** One object for all agents, so that it can be passed on. */
+  readonly providers: Providers
+
+  constructor(first: Agent) {
+    this.#current = first
+    this.providers = liveProviders(() => this.#current.providers)
+  }
+
+  get toolbox(): Agent['toolbox'] {
+    return this.#current.toolbox
+  }
+
+  get tools(): Agent['tools'] {
+    return this.#current.tools
+  }
+
+  /** Those of the first agent: hooks are loaded once. */
+  get hooks(): Agent['hooks'] {
+    return this.#current.hooks
+  }
+
+  get counter(): Agent['counter'] {
+    return this.#current.counter
+  }
+
+  get pictures(): Agent['pictures'] {
+    return this.#current.pictures
+  }
+
+  resolveModel(...args: Parameters<Agent['resolveModel']>): ReturnType<Agent['resolveModel']> {
+    return this.#current.resolveModel(...args)
+  }
+
+  workspaceText(...args: Parameters<Agent['workspaceText']>): ReturnType<Agent['workspaceText']> {
+    return this.#current.workspaceText(...args)
+  }
+
+  modelsFor(...args: Parameters<Agent['modelsFor']>): ReturnType<Agent['modelsFor']> {
+    return this.#current.modelsFor(...args)
+  }
+
+  settingsFor(...args: Parameters<Agent['settingsFor']>): ReturnType<Agent['settingsFor']> {
+    return this.#current.settingsFor(...args)
+  }
+
+  /** Runs a turn with the agent of this moment; its tools are not closed before the turn ends. */
+  async use<T>(turn: (agent: Agent) => Promise<T>): Promise<T> {
+    const agent = this.#current
+    this.#count(agent.toolbox, 1)
+    try {
+      return await turn(agent)
+    } finally {
+      this.#count(agent.toolbox, -1)
+      this.#closeIfUnused(agent.toolbox)
+    }
+  }
+
+  replace(next: Agent): void {
+    const { toolbox } = this.#current
+    this.#current = next
+    this.#closeIfUnused(toolbox)
+  }
+
+  async close(): Promise<void> {
+    const open = new Set([this.#current.toolbox, ...this.#turns.keys()])
+    await Promise.all([...this.#closing, ...[...open].map((toolbox) => toolbox.close())])
+  }
+
+  #count(toolbox: Toolbox, by: number): void {
+    const count = (this.#turns.get(toolbox) ?? 0) + by
+    if (count === 0) this.#turns.delete(toolbox)
+    else this.#turns.set(toolbox, count)
+  }
+
+  #closeIfUnused(toolbox: Toolbox): void {
+    if (toolbox === this.#current.toolbox || this.#turns.has(toolbox)) return
+    const closed = toolbox.close().finally(() => this.#closing.delete(closed))
+    this.#closing.add(closed)
+  }
+}
+
+function liveProviders(current: () => Providers): Providers {
+  return {
+    resolve: (ref): ResolvedModel => current().resolve(ref),
+    list: (): readonly ModelListing[] => current().list(),
+    get pricesDate(): string {
+      return current().pricesDate
+    },
+    names: (): Iterable<string> => current().names(),
+    health: (): ReadonlyMap<string, ProviderHealth> => current().health(),
+  }
+}
