@@ -12,13 +12,13 @@ import type { Caller } from '../core/inbound.ts'
 import { LiveEvents } from '../dashboard/live-events.ts'
 import type { LogLines } from '../dashboard/log-lines.ts'
 import { createPhoneRoutes, type PhoneControls } from '../dashboard/phone-routes.ts'
-import type { EncodeRequest } from '../dashboard/request-views.ts'
 import { createDashboardRoutes, type DashboardDeps, type OpenedBranch } from '../dashboard/routes.ts'
 import { exportText, type ExportFormat } from '../dashboard/export.ts'
 import { searchTranscripts, type SearchQuery } from '../dashboard/search.ts'
 import { SignIn } from '../dashboard/sign-in.ts'
 import { TurnWatch } from '../dashboard/turn-watch.ts'
 import type { Principal } from '../gateway/access.ts'
+import { encodeAgain } from '../gateway/describe-request.ts'
 import type { GatewayApi } from '../gateway/http.ts'
 import type { Route } from '../gateway/http-routes.ts'
 import { mayUse } from '../session/directory.ts'
@@ -82,7 +82,8 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
     signIn,
     logs,
     branch: (key, caller) => openBranch(key, caller, options),
-    encode: (sessionId) => encodeWith(options.agent, sessionId),
+    encode: (sessionId) => (record, setup, messages) =>
+      encodeAgain(record, setup, messages, { sessionId, providers: options.agent.providers }),
     lines: (key, caller) => storedLines(key, caller, options),
     rename: (key, title, caller) => rename(key, title, caller, options, watch),
     models: () => modelRows(options.agent),
@@ -150,22 +151,6 @@ async function branchOf({ storage }: DashboardOptions, sessionId: SessionId): Pr
     return { entries: await transcript.branch() }
   } finally {
     await transcript.close()
-  }
-}
-
-function encodeWith({ providers }: Agent, sessionId: string): EncodeRequest {
-  return (record, setup, messages) => {
-    const { provider } = providers.resolve(`${record.input.target.provider}/${record.model}`)
-    return provider.encode({
-      model: record.model,
-      system: setup.system,
-      messages,
-      tools: setup.tools,
-      plainTurns: record.input.projection === 'safest',
-      maxOutputTokens: setup.maxOutputTokens,
-      thinkingLevel: setup.thinkingLevel,
-      cacheKey: sessionId,
-    }).body
   }
 }
 

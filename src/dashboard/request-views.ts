@@ -20,8 +20,12 @@ import { activeEntries } from '../history/view.ts'
 import { latestSetup, type Setup } from '../turn/setup.ts'
 import { estimateStoredTokens } from './stored-tokens.ts'
 
-/** Builds a request's bytes again, as the provider that got it would. */
-export type EncodeRequest = (record: RequestRecord, setup: Setup, messages: readonly PreparedMessage[]) => string
+/** Builds a request's bytes again, as the provider that got it would; undefined when that is no longer configured. */
+export type EncodeRequest = (
+  record: RequestRecord,
+  setup: Setup,
+  messages: readonly PreparedMessage[],
+) => string | undefined
 
 const MAX_TEXT_CHARS = 20_000
 

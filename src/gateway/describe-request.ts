@@ -1,6 +1,7 @@
 import { isRecord, type JsonObject } from '../base/json.ts'
 import type { Entry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { PreparedMessage } from '../core/message.ts'
 import { prepareHistory } from '../history/prepare.ts'
 import { decodeReport, renderReport } from '../history/report.ts'
 import {
@@ -11,8 +12,9 @@ import {
   providerOfRecord,
   type RequestRecord,
 } from '../history/request-record.ts'
+import type { ModelProvider } from '../provider/provider.ts'
 import type { Providers } from '../provider/registry.ts'
-import { latestSetup } from '../turn/setup.ts'
+import { latestSetup, type Setup } from '../turn/setup.ts'
 
 /** A past request, built again from the transcript: the same bytes, proved by their hash, and why they are what they are. */
 export function describeRequest(
@@ -85,16 +87,34 @@ function rebuild(
   const setup = latestSetup(before)
   const input = inputOfRecord(record, before)
   if (setup === undefined || input === undefined) return undefined
-  const { provider } = providers.resolve(`${input.target.provider}/${record.model}`)
-  const { body } = provider.encode({
+  return encodeAgain(record, setup, prepareHistory(input).messages, { sessionId, providers })
+}
+
+/** The bytes of a past request; undefined when its provider or model is no longer configured. */
+export function encodeAgain(
+  record: RequestRecord,
+  setup: Setup,
+  messages: readonly PreparedMessage[],
+  deps: { readonly sessionId: string; readonly providers: Providers },
+): string | undefined {
+  const provider = providerFor(record, deps.providers)
+  return provider?.encode({
     model: record.model,
     system: setup.system,
-    messages: prepareHistory(input).messages,
+    messages,
     tools: setup.tools,
-    plainTurns: input.projection === 'safest',
+    plainTurns: record.input.projection === 'safest',
     maxOutputTokens: setup.maxOutputTokens,
     thinkingLevel: setup.thinkingLevel,
-    cacheKey: sessionId,
-  })
-  return body
+    cacheKey: deps.sessionId,
+  }).body
+}
+
+function providerFor(record: RequestRecord, providers: Providers): ModelProvider | undefined {
+  try {
+    return providers.resolve(`${providerOfRecord(record)}/${record.model}`).provider
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === 'MODEL_UNKNOWN') return undefined
+    throw error
+  }
 }

@@ -53,3 +53,18 @@ describe.each(['user', 'assistant', 'toolResult', 'human', undefined])('a file w
     if (isSaid) expect(JSON.stringify(world?.requests.map(({ body }) => body))).toContain('odd words')
   })
 })
+
+describe('a request to a provider that is no longer configured', () => {
+  it('is still shown, without its bytes', async () => {
+    const first = await ModelWorld.open({ models: ['anthropic'] })
+    await say(await first.connect(), 'hello')
+    await first.stop()
+    world = await ModelWorld.open({ models: ['mistral'], files: first.files.kill() })
+    for (const path of ['/api/sessions/s?request=1', '/api/sessions/s/requests/1?body=1']) {
+      const { status, text } = await world.gateway.request(path)
+      expect([path, status]).toEqual([path, 200])
+      expect(JSON.parse(text)).toMatchObject({ hashMatches: false })
+      expect(text).not.toContain('"body"')
+    }
+  })
+})
