@@ -1,29 +1,39 @@
 import { checkFile, FILE_TARGETS } from '../test/support/file-fuzz/check.ts'
-import { checkGateway } from '../test/support/file-fuzz/gateway.ts'
-import { checkSeeds } from './lib/check-seeds.ts'
+import { checkGateway, GATEWAY_EVERY } from '../test/support/file-fuzz/gateway.ts'
+import { longestTurn, MAX_TURN_MS, watchTurns } from '../test/support/loop-turns.ts'
+import { checkSeeds, type SeedFailure } from './lib/check-seeds.ts'
 
-const GATEWAY_EVERY = 100
-/** Of processor time. The largest file here has less than two megabytes and is prepared eight times. */
-const MAX_CASE_MS = 2_000
+/** Sessions of one gateway. */
+const SESSIONS = 20
 
 /**
- * `npm run fuzz:files [-- --cases N --seed S --workers W]`: transcript files with odd values in any field, and with
- * damaged bytes, lines and order, through the store, six encoders and their strict checkers, a repair and a second
- * message; every hundredth also through a whole gateway with commands. Fails on anything that throws, a request that a
- * provider would refuse, a word that is lost from view, and a case that keeps the processor busy.
+ * `npm run fuzz:files [-- --from S --count N --workers W --record FILE]`: transcript files with odd values in any field,
+ * and with damaged bytes, lines and order, through the store, six encoders and their strict checkers, a repair and a
+ * second message; every fiftieth also through a whole gateway with commands. Fails on anything that throws, a request that
+ * a provider would refuse, a word that is lost from view, and 50 ms of processor time between two turns of the event loop.
  */
 await checkSeeds({
   script: import.meta.filename,
   what: 'files',
   apis: FILE_TARGETS.length,
-  cases: 1_000_000,
-  async check(seed) {
-    const before = process.cpuUsage()
-    const failures = await checkFile(seed)
-    const { user, system } = process.cpuUsage(before)
-    const busyMs = (user + system) / 1_000
-    const stalls = busyMs > MAX_CASE_MS ? [{ api: 'all', problem: `busy for ${Math.round(busyMs)} ms` }] : []
-    const served = seed % GATEWAY_EVERY === 0 ? await checkGateway(seed) : []
-    return [...failures, ...stalls, ...served]
+  count: 1_000_000,
+  async check(from, to) {
+    const turns = watchTurns()
+    const failures: SeedFailure[] = []
+    for (let seed = from; seed < to; seed++) {
+      const { result, ms } = await longestTurn(turns, () => checkFile(seed))
+      failures.push(...result.map((failure) => ({ seed, ...failure })), ...stall(seed, ms))
+    }
+    const served = Array.from({ length: to - from }, (_, at) => from + at).filter((seed) => seed % GATEWAY_EVERY === 0)
+    for (let at = 0; at < served.length; at += SESSIONS) {
+      failures.push(...(await checkGateway(served.slice(at, at + SESSIONS), turns)))
+    }
+    turns.stop()
+    return failures
   },
 })
+
+function stall(seed: number, ms: number): readonly SeedFailure[] {
+  if (ms <= MAX_TURN_MS) return []
+  return [{ seed, api: 'any', problem: `held the event loop for ${Math.round(ms)} ms of processor time` }]
+}

@@ -1,8 +1,8 @@
 import { API_COUNT, checkSeed } from '../test/support/fuzz/check.ts'
-import { checkSeeds } from './lib/check-seeds.ts'
+import { checkSeeds, type SeedFailure } from './lib/check-seeds.ts'
 
 /**
- * `npm run fuzz:history [-- --cases N --seed S --workers W]`: generated and damaged histories, prepared and encoded for
+ * `npm run fuzz:history [-- --from S --count N --workers W --record FILE]`: generated and damaged histories, prepared and encoded for
  * every API and judged by the rule checkers, on frozen input; every fourth also by one of the properties of
  * `test/support/fuzz/properties.ts`, by turns.
  *
@@ -15,6 +15,10 @@ await checkSeeds({
   script: import.meta.filename,
   what: 'histories',
   apis: API_COUNT,
-  cases: 1_000_000,
-  check: checkSeed,
+  count: 1_000_000,
+  async check(from, to) {
+    const failures: SeedFailure[] = []
+    for (let seed = from; seed < to; seed++) failures.push(...checkSeed(seed).map((failure) => ({ seed, ...failure })))
+    return failures
+  },
 })

@@ -63,7 +63,7 @@ function judge(file = ''): 'rule tests' | 'unit tests' | 'golden files' | 'prope
   if (!passes([vitest, 'run', 'test/golden', '--bail', '1'])) return 'golden files'
   if (!passes([vitest, 'run', 'test/property/history.test.ts', '--bail', '1'])) return 'properties'
   const tsx = join(root, 'node_modules/tsx/dist/cli.mjs')
-  return passes([tsx, 'scripts/fuzz-history.ts', '--cases', '3000']) ? 'nothing' : 'fuzz'
+  return passes([tsx, 'scripts/fuzz-history.ts', '--count', '3000']) ? 'nothing' : 'fuzz'
 }
 
 function passes(command: readonly string[]): boolean {

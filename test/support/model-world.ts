@@ -24,7 +24,9 @@ export const MODELS = {
   anthropic: { api: 'anthropic-messages', type: 'anthropic', model: 'claude-sonnet-4-5' },
   google: { api: 'google-generative-ai', type: 'google', model: 'gemini-3-pro-preview' },
   mistral: { api: 'mistral-conversations', type: 'mistral', model: 'mistral-large-latest' },
-} as const satisfies Record<string, { api: SimulatedApi; type: string; model: string }>
+  // A server of which nothing but its address is known: every published chat template has to render its requests.
+  local: { api: 'openai-completions', type: 'openai-compatible', model: 'local', dialect: 'compatible' },
+} as const satisfies Record<string, { api: SimulatedApi; type: string; model: string; dialect?: 'compatible' }>
 export type ModelName = keyof typeof MODELS
 
 export interface WorldOptions {
@@ -40,6 +42,8 @@ export interface WorldOptions {
   readonly ports?: Partial<Platform>
   readonly models?: readonly ModelName[]
   readonly contextTokens?: number
+  /** False when the conversations hold signatures that these services never gave; true when absent. */
+  readonly verifySignatures?: boolean
   /** More of a provider's configuration. */
   readonly settings?: Partial<Record<ModelName, Record<string, unknown>>>
 }
@@ -142,8 +146,8 @@ export class ModelWorld {
   }
 
   async #serve(name: ModelName, network: MemoryNetwork, clock: ManualClock): Promise<Record<string, unknown>> {
-    const { api, type, model } = MODELS[name]
-    const { first, script, contextTokens, settings = {} } = this.#options
+    const { api, type, model, ...dialect } = MODELS[name]
+    const { first, script, contextTokens, verifySignatures = true, settings = {} } = this.#options
     const simulator = createProviderSimulator({
       api,
       clock,
@@ -151,12 +155,14 @@ export class ModelWorld {
       apiKey: KEY,
       models: [model],
       // A service that was restarted with us does not know what it signed before.
-      verifySignatures: this.#lives === 0,
+      verifySignatures: verifySignatures && this.#lives === 0,
       script: (seen) => {
         this.#keep(seen)
         return first?.(seen) ?? this.#queue.shift() ?? script?.(seen) ?? answerOf(seen.conversation)
       },
       onEnd: (seen) => this.#keep(seen),
+      ...dialect,
+      ...('dialect' in dialect ? { template: 'every' } : {}),
       ...(contextTokens === undefined ? {} : { contextTokens }),
     })
     const { baseUrl } = await simulator.serve(network)

@@ -1,22 +1,28 @@
 import { silentLog } from '../../../src/base/log.ts'
 import type { Entry } from '../../../src/core/entry.ts'
+import { calibrationFrom } from '../../../src/history/calibration.ts'
 import { createBudget } from '../../../src/history/budget.ts'
 import { planCleanup, uncleanedSteps } from '../../../src/history/cleanup.ts'
 import { planCompactionUndo } from '../../../src/history/compaction-undo.ts'
 import type { StepName } from '../../../src/history/item.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from '../../../src/history/prepare.ts'
 import { recallRounds } from '../../../src/history/recall-rounds.ts'
-import { requestRecords } from '../../../src/history/request-record.ts'
+import { decodeReport } from '../../../src/history/report.ts'
+import { inputOfRecord, requestRecords, sizeOfHistory } from '../../../src/history/request-record.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { ScriptedProcesses } from '../../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 import { checkTranscript, repairTranscript } from '../../../src/transcript/check.ts'
 import type { TranscriptContext } from '../../../src/transcript/store.ts'
+import { latestSetup } from '../../../src/turn/setup.ts'
 import { bodyOf, violationsIn } from '../fuzz/check.ts'
+import { WRITERS } from '../fuzz/generate.ts'
 import { createRandom } from '../fuzz/random.ts'
 import { id } from '../history.ts'
+import { nextTurn } from '../loop-turns.ts'
 import { RunningClock } from '../running-clock.ts'
 import { DIRECTORY, never, openHouse, sessionId, userDraft } from '../transcripts.ts'
+import { withTurns } from '../turned-files.ts'
 import { expectedOf, type Expected } from './expect.ts'
 import { generateLines } from './lines.ts'
 import { mutateFile } from './mutate.ts'
@@ -70,13 +76,18 @@ async function problemsOf(file: Buffer, seed: number): Promise<readonly FileFail
   const before = await contextOf(files)
   const lostPath = expected.path.find((own) => !before.entries.some((entry) => entry.id === own))
   if (lostPath !== undefined) return [{ api: 'all', problem: 'an entry of the path is not in the context' }]
-  const failures = FILE_TARGETS.flatMap((target) => problemsFor(target, before.entries, expected))
+  const failures: FileFailure[] = []
+  for (const target of FILE_TARGETS) {
+    await nextTurn()
+    failures.push(...problemsFor(target, before.entries, expected))
+  }
+  await nextTurn()
   tryRecords(before.entries, FILE_TARGETS[seed % FILE_TARGETS.length] ?? FILE_TARGETS[0])
   return seed % APPEND_EVERY === 0 ? [...failures, ...(await problemsAfterAppend(files, before, seed))] : failures
 }
 
 async function contextOf(files: MemoryFiles, append?: string): Promise<TranscriptContext> {
-  const house = await openHouse({ files, withJournal: false })
+  const house = await openHouse({ files: withTurns(files, nextTurn), withJournal: false })
   const transcript = await house.store.open(sessionId('sess_f'), never)
   try {
     if (append !== undefined) await transcript.append([userDraft(append)])
@@ -136,7 +147,19 @@ function tryRecords(entries: readonly Entry[], target: Target): void {
   }
   recallRounds(entries, { maxChars: 1_000 })
   planCompactionUndo(entries)
-  requestRecords(entries)
+  tryRequests(entries)
+}
+
+/** What is read from the records of requests: the size of the context, a calibration, and a past request built again. */
+function tryRequests(entries: readonly Entry[]): void {
+  sizeOfHistory(entries)
+  latestSetup(entries)
+  for (const target of WRITERS) calibrationFrom(entries, target)
+  for (const record of requestRecords(entries).slice(-2)) {
+    const past = inputOfRecord(record, entries)
+    if (past !== undefined) prepareHistory(past)
+    decodeReport(record.report)
+  }
 }
 
 async function problemsAfterAppend(

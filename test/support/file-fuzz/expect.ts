@@ -1,4 +1,5 @@
 import { isRecord, parseJson } from '../../../src/base/json.ts'
+import { REQUEST_ENTRY_TYPE } from '../../../src/history/request-record.ts'
 import { WORD, type Line } from './lines.ts'
 
 /** What a damaged file still says, read without any code of the store's. */
@@ -39,10 +40,12 @@ function uniqueIds(lines: readonly Line[]): ReadonlyMap<string, Line> {
   return byId
 }
 
-/** Ids that records of cleanups, edits and decisions speak of. */
+/** Ids that records of cleanups, edits and decisions speak of. Records of requests name entries too, and change none. */
 function idsNamed(lines: readonly Line[]): ReadonlySet<string> {
   const named = new Set<string>()
-  for (const { id: _id, parentId: _parentId, message: _message, ...rest } of lines) collectStrings(rest, named)
+  for (const { id: _id, parentId: _parentId, message: _message, ...rest } of lines) {
+    if (rest['customType'] !== REQUEST_ENTRY_TYPE) collectStrings(rest, named)
+  }
   return named
 }
 

@@ -1,6 +1,7 @@
 import { isRecord } from '../../../src/base/json.ts'
 import { generateEntries } from '../fuzz/generate.ts'
 import type { Random } from '../fuzz/random.ts'
+import { withRequests } from './requests.ts'
 
 /** A line of a transcript before it is text. */
 export type Line = Record<string, unknown>
@@ -13,7 +14,9 @@ export function generateLines(random: Random): Line[] {
   const header = { type: 'session', version, id: 'sess_f', timestamp: TIME, cwd: '/' }
   const idOf = random.chance(0.5) ? hexId : (number: number) => `e${number}`
   const words = new Words()
-  const entries = generateEntries(random).map((entry) => {
+  // Most faults need one turn; short files are four times as many in the same time.
+  const plain = generateEntries(random, random.chance(0.75) ? 1 : 4)
+  const entries = (random.chance(0.3) ? withRequests(plain, random) : plain).map((entry) => {
     const text = JSON.stringify(entry).replaceAll(/"e(\d+)"/g, (_, number) => `"${idOf(Number(number))}"`)
     return words.addTo(JSON.parse(text) as Line)
   })

@@ -53,9 +53,9 @@ const IMAGES: readonly UserBlock[] = [
 ]
 
 /** A conversation as programs write it, before anybody damages it. */
-export function generateEntries(random: Random): Entry[] {
+export function generateEntries(random: Random, maxTurns = 4): Entry[] {
   const build = createBuilder(random)
-  for (let turn = random.int(4); turn >= 0; turn--) build.turn()
+  for (let turn = random.int(maxTurns); turn >= 0; turn--) build.turn()
   if (random.chance(0.7)) build.user()
   return build.entries
 }
