@@ -1,4 +1,4 @@
-import { InvalidArgumentError, Option } from 'commander'
+import { InvalidArgumentError, Option, type Command } from 'commander'
 
 export function homeOption(): Option {
   return new Option(
@@ -15,6 +15,13 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
   }
 }
 
-export function examples(...lines: readonly string[]): string {
-  return `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}\n`
+/** Text after a command's help; its title is translated as those of commander are. */
+type HelpText = (about: { readonly command: Command }) => string
+
+export function examples(...lines: readonly string[]): HelpText {
+  return ({ command }) => `\n${titled(command, 'Examples:')}\n${lines.map((line) => `  ${line}`).join('\n')}\n`
+}
+
+export function titled(command: Command, title: string): string {
+  return command.createHelp().styleTitle(title)
 }

@@ -61,8 +61,19 @@ export type TurnEvent =
       readonly estimated: boolean
     }
   | StepCleanupCompleted
-  | { readonly type: 'step-completed'; readonly stepId: string; readonly rounds: number }
+  | StepCompleted
   | { readonly type: 'turn-end'; readonly outcome: Outcome }
+
+export interface StepCompleted {
+  readonly type: 'step-completed'
+  readonly stepId: string
+  readonly rounds: number
+  /** The first line of the instruction; absent when the instruction lies before what was read. */
+  readonly title?: string
+  /** Unix ms. */
+  readonly startTime?: number
+  readonly endTime?: number
+}
 
 export interface StepCleanupCompleted {
   readonly type: 'step-cleanup-completed'

@@ -39,6 +39,14 @@ export interface Round {
   readonly systemFeedback: readonly EntryId[]
 }
 
+/** One step, at the cost of its own entries. */
+export function deriveStep(entries: readonly Entry[], id: string): TranscriptStep | undefined {
+  const own = entries.filter((entry) => {
+    return entry.type === 'custom' ? stepEndOf(entry)?.stepId === id : entry.stepId === id
+  })
+  return deriveSteps(own).find((step) => step.id === id)
+}
+
 /** Written when a step ends in another way than with an answer: the messages alone do not tell how. */
 export function stepEndDraft(stepId: string, outcome: StepOutcome): EntryDraft {
   return { type: 'custom', customType: STEP_ENTRY_TYPE, data: { stepId, outcome } }

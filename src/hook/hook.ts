@@ -1,6 +1,6 @@
 import type { JsonObject } from '../base/json.ts'
 import type { CleanupStrategy } from '../core/cleanup-strategy.ts'
-import type { StepCleanupCompleted } from '../core/event.ts'
+import type { StepCleanupCompleted, StepCompleted } from '../core/event.ts'
 import type { RunId, SessionId, SessionKey } from '../core/ids.ts'
 import type { AssistantMessage, Message, ToolResultMessage, UserBlock } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
@@ -51,7 +51,7 @@ export interface HookEvents {
     readonly rounds: readonly CleanupRound[]
     readonly hide: readonly string[]
   }
-  step_completed: { readonly stepId: string; readonly rounds: number; readonly outcome: Outcome }
+  step_completed: Omit<StepCompleted, 'type'> & { readonly outcome: Outcome }
   step_cleanup_completed: Omit<StepCleanupCompleted, 'type'>
   before_compaction: { readonly tokensBefore: number; readonly messages: number; readonly reason: string }
   after_compaction: { readonly tokensBefore: number; readonly tokensAfter: number; readonly summary: string }

@@ -1,12 +1,13 @@
 import type { Clock, Timer } from '../base/clock.ts'
-import type { EntryDraft } from '../core/entry.ts'
+import type { Entry, EntryDraft } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { StepCompleted } from '../core/event.ts'
 import { textOf, toolCallsOf, type AssistantMessage, type Provenance } from '../core/message.ts'
 import type { RunId } from '../core/ids.ts'
 import type { AnsweredBy, Outcome } from '../core/outcome.ts'
 import { addSpent, NOTHING_SPENT, toTurnUsage, type Spent } from '../core/spent.ts'
 import { causeOf } from '../core/turn-stopped.ts'
-import { stepEndDraft } from '../history/derive-steps.ts'
+import { deriveStep, stepEndDraft } from '../history/derive-steps.ts'
 import { callModel, ModelFailure, type Round } from './call-model.ts'
 import { cleanDeferredSteps, cleanFinishedStep } from './cleanup.ts'
 import { hookContext } from './hook-context.ts'
@@ -197,13 +198,20 @@ async function finishStep({ run }: Instruction, outcome: Outcome, parts: TurnPar
     if (outcome.kind !== 'completed') await parts.transcript.append([stepEndDraft(run, outcome.kind)])
     await cleanFinishedStep(run, outcome, parts, patience.signal)
     const { entries } = await parts.transcript.context()
-    const rounds = stepRounds(entries, run)
-    await parts.emit({ type: 'step-completed', stepId: run, rounds })
-    const event = { stepId: run, rounds, outcome }
+    const facts = { stepId: run, rounds: stepRounds(entries, run), ...titleAndTimes(entries, run) }
+    await parts.emit({ type: 'step-completed', ...facts })
+    const event = { ...facts, outcome }
     await unlessStopped(parts.hooks.stepCompleted(event, hookContext(parts, run), patience.signal), patience.signal)
   } finally {
     patience.end()
   }
+}
+
+function titleAndTimes(entries: readonly Entry[], run: RunId): Pick<StepCompleted, 'title' | 'startTime' | 'endTime'> {
+  const step = deriveStep(entries, run)
+  if (step === undefined) return {}
+  const { title, startTime, endTime } = step
+  return { ...(title === undefined ? {} : { title }), startTime, ...(endTime === undefined ? {} : { endTime }) }
 }
 
 /** A signal that ends a little after the turn's own. */

@@ -90,6 +90,17 @@ describe('002: the event', () => {
     expect(names.indexOf('step_cleanup_completed')).toBeLessThan(names.indexOf('step_completed'))
   })
 
+  it('L162: the end of a step says its title and its times', async () => {
+    const { frames } = await fixedProgram()
+    const event = eventOf(frames, 'step_completed')
+    expect(event).toMatchObject({
+      rounds: 3,
+      title: expect.stringContaining('sales.py'),
+      startTime: expect.any(Number),
+    })
+    expect(Number(event?.['endTime'])).toBeGreaterThanOrEqual(Number(event?.['startTime']))
+  })
+
   it('L241: a step with nothing in its middle reports zero', async () => {
     const gateway = await gateways.open()
     const client = await gateway.connect('?stream=1')

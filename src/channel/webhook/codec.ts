@@ -407,7 +407,16 @@ function eventData(event: TurnEvent): { readonly event: string; readonly data: J
         },
       }
     case 'step-completed':
-      return { event: 'step_completed', data: { stepId: event.stepId, rounds: event.rounds } }
+      return {
+        event: 'step_completed',
+        data: {
+          stepId: event.stepId,
+          rounds: event.rounds,
+          ...(event.title === undefined ? {} : { title: event.title }),
+          ...(event.startTime === undefined ? {} : { startTime: event.startTime }),
+          ...(event.endTime === undefined ? {} : { endTime: event.endTime }),
+        },
+      }
     case 'thinking-delta':
       return { event: 'thinking_delta', data: { delta: event.delta, round: event.round } }
     case 'turn-start':

@@ -2,71 +2,69 @@ import { isRecord, type JsonObject } from '../../base/json.ts'
 import { homePaths } from '../../app/home.ts'
 import { apiOf, commandLine, findGateway, type CommonOptions } from '../connect.ts'
 import { EXIT_FAILURE } from '../exit-codes.ts'
+import { chooseLanguage } from '../../core/language.ts'
+import { languageOf } from '../language.ts'
 import { duration, printJson, printLines, table } from '../output.ts'
+import { STATUS_WORDS, type StatusWords } from '../status-words.ts'
 
 export async function status(options: CommonOptions): Promise<void> {
   const running = await findGateway(options)
+  const words = STATUS_WORDS[chooseLanguage(await languageOf(running))]
   if (running === undefined) {
     process.exitCode = EXIT_FAILURE
     if (options.json === true) return printJson({ running: false })
     const { home } = homePaths(options.home, process.env)
-    return printLines([`not running (home ${home}); start it with: ${commandLine('start', options)}`])
+    return printLines([words.notRunning(home, commandLine('start', options))])
   }
   const report: JsonObject = { running: true, ...(await apiOf(running).get('/api/status')) }
   if (options.json === true) printJson(report)
-  else printLines(table(describe(report)))
+  else printLines(table(describe(report, words)))
 }
 
 /** The report in words; `--json` has everything it holds. */
-function describe(report: JsonObject): string[][] {
+function describe(report: JsonObject, words: StatusWords): string[][] {
   const activity = recordOf(report['activity'])
   const replies = recordOf(report['replies'])
+  const uptime = duration(numberOf(report['uptimeSeconds']) * 1_000)
   return [
-    [
-      'gateway',
-      `version ${textOf(report['version'])}, ${textOf(report['state'])}, up for ${duration(numberOf(report['uptimeSeconds']) * 1_000)}`,
-    ],
-    ['home', textOf(report['home'])],
-    ['model', textOf(report['model'])],
-    ['answers', `${numberOf(activity['running'])} running, ${numberOf(activity['queued'])} queued`],
-    ['conversations', `${numberOf(report['sessions'])}`],
-    [
-      'replies',
-      `${numberOf(replies['waiting'])} waiting for their client, ${numberOf(replies['unknown'])} with unknown delivery`,
-    ],
-    ...Object.entries(recordOf(report['providers'])).map(([name, value]) => [`provider ${name}`, circuitText(value)]),
-    ...Object.entries(recordOf(report['channels'])).flatMap(([name, value]) => channelRows(name, recordOf(value))),
+    [words.gateway, words.gatewayState(textOf(report['version']), textOf(report['state']), uptime)],
+    [words.home, textOf(report['home'])],
+    [words.model, textOf(report['model'])],
+    [words.answers, words.answersNow(numberOf(activity['running']), numberOf(activity['queued']))],
+    [words.conversations, `${numberOf(report['sessions'])}`],
+    [words.replies, words.repliesNow(numberOf(replies['waiting']), numberOf(replies['unknown']))],
+    ...Object.entries(recordOf(report['providers'])).map(([name, value]) => [
+      words.provider(name),
+      circuitText(value, words),
+    ]),
+    ...Object.entries(recordOf(report['channels'])).flatMap(([name, value]) =>
+      channelRows(name, recordOf(value), words),
+    ),
     ...serversOf(report['mcp']).map((server) => [`MCP ${textOf(server['server'])}`, mcpText(server)]),
   ]
 }
 
-const CIRCUITS: Readonly<Record<string, string>> = {
-  closed: 'answers',
-  open: 'failing; paused for a while',
-  'half-open': 'failing; being tried again',
-}
-
-function circuitText(value: unknown): string {
+function circuitText(value: unknown, words: StatusWords): string {
   const state =
     typeof value === 'string' ? value : textOf(recordOf(value)['circuit']) || textOf(recordOf(value)['state'])
   const running = recordOf(value)['running']
-  const slow = recordOf(value)['slow'] === true ? '; slow' : ''
-  return `${CIRCUITS[state] ?? state}${typeof running === 'number' ? `, ${running} running` : ''}${slow}`
+  const slow = recordOf(value)['slow'] === true ? words.slow : ''
+  return `${words.circuits[state] ?? state}${typeof running === 'number' ? words.running(running) : ''}${slow}`
 }
 
-function channelRows(name: string, channel: Record<string, unknown>): string[][] {
+function channelRows(name: string, channel: Record<string, unknown>, words: StatusWords): string[][] {
   const links = Array.isArray(channel['links']) ? channel['links'].filter(isRecord) : []
-  if (links.length === 0) return [[`channel ${name}`, 'ready']]
-  return links.map((link, at) => [`channel ${name}, link ${at + 1}`, linkText(link)])
+  if (links.length === 0) return [[words.channel(name), words.ready]]
+  return links.map((link, at) => [words.link(name, at + 1), linkText(link, words)])
 }
 
-function linkText(link: Record<string, unknown>): string {
+function linkText(link: Record<string, unknown>, words: StatusWords): string {
   const since = numberOf(link['since'])
   const next = numberOf(link['nextInMs'])
   return [
     textOf(link['state']),
-    ...(since > 0 ? [`since ${new Date(since).toISOString().slice(0, 19).replace('T', ' ')} UTC`] : []),
-    ...(next > 0 ? [`next try in ${duration(next)}`] : []),
+    ...(since > 0 ? [words.since(new Date(since).toISOString().slice(0, 19).replace('T', ' '))] : []),
+    ...(next > 0 ? [words.nextTry(duration(next))] : []),
     ...(typeof link['lastError'] === 'string' ? [link['lastError']] : []),
     textOf(link['url']),
   ].join(', ')
