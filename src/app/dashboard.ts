@@ -14,14 +14,14 @@ import type { LogLines } from '../dashboard/log-lines.ts'
 import { createPhoneRoutes, type PhoneControls } from '../dashboard/phone-routes.ts'
 import { createDashboardRoutes, type DashboardDeps, type OpenedBranch } from '../dashboard/routes.ts'
 import { exportText, type ExportFormat } from '../dashboard/export.ts'
-import { searchTranscripts, type SearchQuery } from '../dashboard/search.ts'
+import { searchTranscripts, type SearchPage, type SearchQuery } from '../dashboard/search.ts'
 import { SignIn } from '../dashboard/sign-in.ts'
 import { TurnWatch } from '../dashboard/turn-watch.ts'
 import type { Principal } from '../gateway/access.ts'
 import { encodeAgain } from '../gateway/describe-request.ts'
 import type { GatewayApi } from '../gateway/http.ts'
 import type { Route } from '../gateway/http-routes.ts'
-import { mayUse } from '../session/directory.ts'
+import { mayUse, type SessionRow } from '../session/directory.ts'
 import type { Agent } from './agent.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
@@ -129,11 +129,12 @@ function frame(text: string | undefined): JsonObject | undefined {
   return rest
 }
 
-function findRow(
+async function findRow(
   { storage }: DashboardOptions,
   key: string,
   caller: Caller,
-): { key: SessionKey; sessionId: SessionId; title: string } {
+): Promise<{ key: SessionKey; sessionId: SessionId; title: string }> {
+  if (storage.archive.isWanted(key)) await storage.archive.bringBack(key)
   const row = storage.directory.byId(key) ?? storage.directory.resolve(key)
   if (row === undefined || !mayUse(caller, row.record))
     throw new GatewayError('SESSION_NOT_FOUND', 'no session has this key', { key: key.slice(0, 200) })
@@ -141,7 +142,7 @@ function findRow(
 }
 
 async function openBranch(key: string, caller: Caller, options: DashboardOptions): Promise<OpenedBranch> {
-  const row = findRow(options, key, caller)
+  const row = await findRow(options, key, caller)
   return { ...row, entries: (await branchOf(options, row.sessionId)).entries }
 }
 
@@ -160,7 +161,7 @@ async function storedLines(
   caller: Caller,
   options: DashboardOptions,
 ): Promise<ReadableStream<Uint8Array>> {
-  const { sessionId } = findRow(options, key, caller)
+  const { sessionId } = await findRow(options, key, caller)
   const transcript = await options.storage.transcripts.open(sessionId, NEVER)
   const encoder = new TextEncoder()
   const entries = transcript.entries()[Symbol.asyncIterator]()
@@ -192,7 +193,7 @@ async function rename(
   options: DashboardOptions,
   watch: TurnWatch,
 ): Promise<JsonObject> {
-  const row = findRow(options, key, caller)
+  const row = await findRow(options, key, caller)
   const { directory, transcripts, sessionsFile } = options.storage
   const transcript = await transcripts.open(row.sessionId, NEVER)
   try {
@@ -224,7 +225,7 @@ async function chooseModel(
   { storage, agent, ...rest }: DashboardOptions,
   watch: TurnWatch,
 ): Promise<JsonObject> {
-  const row = findRow({ storage, agent, ...rest }, key, caller)
+  const row = await findRow({ storage, agent, ...rest }, key, caller)
   const resolved = model === null ? undefined : agent.providers.resolve(model)
   const [provider = '', ...name] = resolved?.ref.split('/') ?? []
   await storage.directory.update(
@@ -240,11 +241,25 @@ async function chooseModel(
   return { success: true, key: row.key, model: resolved?.ref ?? null }
 }
 
-function searchRows(
+/** Conversations that left the index come last; what follows the word is the archive's own cursor. */
+const ARCHIVE_CURSOR = 'archive:'
+
+async function searchRows(
   { storage }: DashboardOptions,
   cursor: string | undefined,
   caller: Caller,
-): ReturnType<Parameters<typeof searchTranscripts>[1]['sessions']> {
-  const page = storage.directory.list({ limit: SEARCHED_AT_ONCE, caller, ...(cursor === undefined ? {} : { cursor }) })
-  return { rows: page.sessions.map(({ key, record }) => ({ key, sessionId: record.sessionId })), next: page.nextCursor }
+): Promise<SearchPage> {
+  const { directory, archive } = storage
+  if (cursor?.startsWith(ARCHIVE_CURSOR) === true) {
+    const page = await archive.list({ limit: SEARCHED_AT_ONCE, after: cursor.slice(ARCHIVE_CURSOR.length) })
+    const rows = page.rows.filter(({ key, record }) => directory.get(key) === undefined && mayUse(caller, record))
+    return { rows: rows.map(searchRow), next: page.next === undefined ? undefined : ARCHIVE_CURSOR + page.next }
+  }
+  const page = directory.list({ limit: SEARCHED_AT_ONCE, caller, ...(cursor === undefined ? {} : { cursor }) })
+  const next = page.nextCursor ?? (archive.isEmpty ? undefined : ARCHIVE_CURSOR)
+  return { rows: page.sessions.map(searchRow), next }
+}
+
+function searchRow({ key, record }: SessionRow): SearchPage['rows'][number] {
+  return { key, sessionId: record.sessionId }
 }

@@ -19,6 +19,7 @@ import type { GatewayApi } from '../gateway/http.ts'
 import { createSessionCommands } from '../gateway/session-commands.ts'
 import type { HookSource } from '../hook/register.ts'
 import { MediaExpiry } from '../media/expiry.ts'
+import { SessionRetention } from '../session/retention.ts'
 import { Approvals } from '../session/approvals.ts'
 import { converse } from '../session/converse.ts'
 import type { TurnLimits } from '../session/turn-slots.ts'
@@ -137,6 +138,7 @@ export async function openGatewayApp(
     },
   })
   const media = createMediaExpiry(platform, { config: first, paths, storage })
+  const retention = createRetention(platform, { config: first, storage, gateway, metrics })
   const describe = createStatus({
     clock: platform.clock,
     config: () => live.current,
@@ -193,10 +195,12 @@ export async function openGatewayApp(
       for (const channel of [...more, ...channelsOf(plugins)]) addChannel(channels, channel)
       await gateway.open([...channels.values()])
       media.start()
+      retention?.start()
     },
     async close() {
       pages.close()
       await media.close()
+      await retention?.close()
       await gateway.close()
       await agent.close()
       await storage.close()
@@ -227,7 +231,8 @@ function createGateway(
   { live, agent, storage, approvals, metrics, locale, ownChannels, watch }: GatewayDeps,
 ): Gateway {
   const config = live.current
-  const { journal, directory, delivery, control, sessionsFile, transcripts, usage, cleanups, windows } = storage
+  const { journal, directory, archive, delivery, control, sessionsFile, transcripts, usage, cleanups, windows } =
+    storage
   const firstModel = (key: SessionKey): TurnModel => agent.modelsFor(directory.settingsOf(key))[0]
   const gatewayMetrics = createGatewayMetrics(
     metrics,
@@ -246,6 +251,7 @@ function createGateway(
     log,
     journal,
     directory,
+    archive,
     delivery,
     control,
     route: { agent: config.agent_id, scope: config.session_scope, preserveCase: config.preserve_case },
@@ -327,6 +333,37 @@ function createMediaExpiry(platform: Platform, { config, paths, storage }: Media
     directory: paths.media,
     limits: { maxAgeMs: config.media.max_age_ms, maxBytes: config.media.max_bytes },
     stillNeeded: createMediaReferences(platform, paths, storage),
+  })
+}
+
+interface RetentionDeps {
+  readonly config: Config
+  readonly storage: Storage
+  readonly gateway: Gateway
+  readonly metrics: Metrics
+}
+
+const DAY_MS = 24 * 3_600_000
+
+/** Undefined when conversations are kept in the index whatever their age. */
+function createRetention(
+  { clock, log }: Platform,
+  { config, storage, gateway, metrics }: RetentionDeps,
+): SessionRetention | undefined {
+  const archived = metrics.counter({
+    name: 'clew_sessions_archived_total',
+    help: 'Conversations archived because of their age, since the start.',
+  })
+  const { archive_after_days: days, archived_per_hour: perPass } = config.retention
+  if (days === undefined) return undefined
+  return new SessionRetention({
+    clock,
+    log,
+    directory: storage.directory,
+    archive: storage.archive,
+    limits: { archiveAfterMs: days * DAY_MS, perPass },
+    isIdle: (key) => gateway.isIdle(key),
+    onArchived: (sessions) => archived.increase(sessions),
   })
 }
 

@@ -7,6 +7,8 @@ export interface HomePaths {
   readonly config: string
   readonly sessionsFile: string
   readonly transcripts: string
+  /** Rows of conversations that left the index. */
+  readonly archive: string
   readonly journal: string
   /** How far the journal has come. */
   readonly journalHead: string
@@ -32,6 +34,7 @@ export function homePaths(option: string | undefined, env: Readonly<Record<strin
     config: join(home, 'bridge.json'),
     sessionsFile: join(home, 'sessions.json'),
     transcripts: join(home, 'sessions'),
+    archive: join(home, 'archive'),
     journal: join(home, 'journal'),
     journalHead: join(home, 'journal-head.json'),
     workspace: join(home, 'workspace'),

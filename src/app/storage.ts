@@ -5,6 +5,8 @@ import type { Config } from '../config/config.ts'
 import type { GatewayError } from '../core/errors.ts'
 import type { DeliveryFate, Reply } from '../core/inbound.ts'
 import { Delivery } from '../gateway/delivery.ts'
+import { SessionArchive } from '../session/archive.ts'
+import { FileArchivedRows } from '../session/archived-rows.ts'
 import { SessionControl } from '../session/control.ts'
 import { SessionDirectory } from '../session/directory.ts'
 import { CleanupLedger } from '../session/cleanup-ledger.ts'
@@ -28,6 +30,7 @@ import type { Platform } from './platform.ts'
 export interface Storage {
   readonly journal: Journal
   readonly directory: SessionDirectory
+  readonly archive: SessionArchive
   readonly delivery: Delivery
   readonly usage: UsageLedger
   readonly cleanups: CleanupLedger
@@ -154,6 +157,12 @@ async function openLocked(
   const sessionsFile = new SessionsFile({ files, clock, log, path: paths.sessionsFile, journal, directory, history })
   const { adopted } = await sessionsFile.adopt()
   if (adopted > 0) log.info('took over sessions from sessions.json', { sessions: adopted })
+  const archive = new SessionArchive({
+    journal,
+    directory,
+    rows: await FileArchivedRows.open({ files, ids, directory: paths.archive }),
+    onIndexChanged: () => sessionsFile.changed(),
+  })
   const control = new SessionControl({
     journal,
     directory,
@@ -169,6 +178,7 @@ async function openLocked(
   return {
     journal,
     directory,
+    archive,
     delivery,
     usage,
     cleanups,

@@ -71,6 +71,7 @@ export const DEFAULTS = {
     unfinished_bytes: 64 * MIB,
     sessions: 100_000,
   },
+  retention: { archived_per_hour: 1_000 },
   media: { max_age_ms: 7 * 24 * 60 * 60 * 1000, max_bytes: 1024 * MIB },
   shutdown: { drain_ms: 10_000 },
 } as const

@@ -226,6 +226,17 @@ const limits = section('Upper bounds. Reaching one is answered with an error cod
   list: count('Rows of one list of sessions; more come with its cursor.', l.list),
 })
 
+const retention = section(
+  'Conversations that are not used any more. Their transcripts are kept whatever is set here.',
+  {
+    archive_after_days: whole(
+      'Days after which a conversation that was not used leaves the list and the memory. A message to it, or its name in a command, brings it back. Never when not set.',
+      { min: 1, max: 36_500 },
+    ).optional(),
+    archived_per_hour: count('Conversations archived in one hour at most.', DEFAULTS.retention.archived_per_hour),
+  },
+)
+
 const budget = section('Spending limits, checked before each request to a model. Not set is unlimited.', {
   session_tokens: whole('Tokens one session may use in total.', { min: 1 }).optional(),
   session_usd: z.number().min(0).optional().meta({ description: 'US dollars one session may cost in total.' }),
@@ -315,6 +326,7 @@ export const fileSchema = z
     compaction,
     contextPruning,
     limits,
+    retention,
     budget,
     media: section('Files that came in through a channel. What a message or transcript refers to is never removed.', {
       max_age_ms: milliseconds('Older files are removed.').default(DEFAULTS.media.max_age_ms),

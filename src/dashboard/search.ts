@@ -7,12 +7,17 @@ import { textOf, type Message } from '../core/message.ts'
 
 export interface SearchDeps {
   readonly clock: Clock
-  /** Conversations newest first, behind a cursor of the index. */
-  sessions(cursor: string | undefined): { readonly rows: readonly SearchRow[]; readonly next: string | undefined }
+  /** Conversations newest first, behind a cursor of the index; then those that are archived. */
+  sessions(cursor: string | undefined): Promise<SearchPage>
   /** The messages of one conversation, oldest first; undefined when it cannot be read. */
   branch(sessionId: SessionId): Promise<readonly Entry[] | undefined>
   /** Lets everything else have its turn. */
   pause(): Promise<void>
+}
+
+export interface SearchPage {
+  readonly rows: readonly SearchRow[]
+  readonly next: string | undefined
 }
 
 export interface SearchRow {
@@ -42,7 +47,7 @@ export async function searchTranscripts({ text, limit, cursor }: SearchQuery, de
   const hits: JsonObject[] = []
   let place: string | undefined = cursor
   for (;;) {
-    const { rows, next } = deps.sessions(place)
+    const { rows, next } = await deps.sessions(place)
     for (const row of rows) hits.push(...(await hitsIn(row, wanted, deps)))
     place = next
     if (place === undefined) return { hits }

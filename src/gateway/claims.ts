@@ -43,13 +43,19 @@ export class Claims {
    * too many.
    */
   claim(message: InboundMessage): Claim {
-    const key = this.#keyOf(message)
+    const key = this.keyOf(message)
     const begins = this.#deps.directory.get(key) === undefined && !isLocal(parseSlash(message.text))
-    if (begins) this.#checkRoom()
+    if (begins) this.checkRoom()
     return this.#hold(key, callerOf(message).owner, begins)
   }
 
-  #keyOf(message: InboundMessage): SessionKey {
+  /** Whether a message of this key is being made durable. */
+  isClaimed(key: SessionKey): boolean {
+    return this.#claimed.has(key)
+  }
+
+  /** The conversation a message joins, as far as the index knows. Throws as `claim` does. */
+  keyOf(message: InboundMessage): SessionKey {
     const { owner, sees } = callerOf(message)
     const routed = this.#routedKey(message)
     const isShared = !isAutomatic(message, this.#deps.route) || this.#deps.route.scope === 'global'
@@ -59,7 +65,8 @@ export class Claims {
     return routed
   }
 
-  #checkRoom(): void {
+  /** Throws `SESSION_LIMIT` when there is no room for another conversation. */
+  checkRoom(): void {
     const { directory, maxSessions } = this.#deps
     if (directory.size + this.#beginning < maxSessions) return
     throw new GatewayError(

@@ -91,6 +91,10 @@ export class Conversations {
     return this.#sessions.size
   }
 
+  has(key: SessionKey): boolean {
+    return this.#sessions.has(key)
+  }
+
   activity(): Activity {
     return {
       running: this.#runningTurns,

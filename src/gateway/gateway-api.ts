@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts'
+import type { Journal } from '../base/journal.ts'
 import type { JsonObject } from '../base/json.ts'
 import { NEVER } from '../base/never.ts'
 import type { Channel } from '../channel/channel.ts'
@@ -13,6 +14,7 @@ import { factsOf } from '../history/request-record.ts'
 import { activeEntries } from '../history/view.ts'
 import type { CountMessages } from '../history/view-tokens.ts'
 import type { Providers } from '../provider/registry.ts'
+import type { SessionArchive } from '../session/archive.ts'
 import type { CleanupLedger } from '../session/cleanup-ledger.ts'
 import type { Approvals } from '../session/approvals.ts'
 import type { SessionControl } from '../session/control.ts'
@@ -32,7 +34,9 @@ import type { GatewayApi, ListQuery } from './http.ts'
 
 /** What of the stored sessions the API reads and changes. */
 export interface ApiStorage {
+  readonly journal: Journal
   readonly directory: SessionDirectory
+  readonly archive: SessionArchive
   readonly control: SessionControl
   readonly transcripts: TranscriptStore
   readonly sessionsFile: SessionsFile
@@ -75,6 +79,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
     tools,
     async list(query, caller) {
       const limit = Math.min(query.limit ?? 50, maxList)
+      if (query.archived === true && isArchiveCursor(query.cursor)) return listArchive(storage, query, limit, caller)
       const { prefix, cursor } = query
       const { sessions, total, nextCursor } = directory.list({
         limit,
@@ -84,14 +89,15 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
         ...filterOf(query, gateway),
       })
       const rows = sessions.flatMap((row) => (query.archived === true ? archivedRows(row) : [listRow(row, deps)]))
-      return { sessions: rows, count: rows.length, total, ...(nextCursor === undefined ? {} : { nextCursor }) }
+      const next = nextCursor ?? (query.archived === true && !storage.archive.isEmpty ? ARCHIVE_CURSOR : undefined)
+      return { sessions: rows, count: rows.length, total, ...(next === undefined ? {} : { nextCursor: next }) }
     },
     row(key) {
       const record = directory.get(key)
       return record === undefined ? undefined : listRow({ key, record }, deps)
     },
     async show(key, query, caller) {
-      const row = findRow(storage, key, caller)
+      const row = await findRow(deps, key, caller)
       const transcript = await transcripts.open(row.record.sessionId, NEVER)
       try {
         const branch = await transcript.branch()
@@ -120,7 +126,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
       }
     },
     async steps(key, caller) {
-      const row = findRow(storage, key, caller)
+      const row = await findRow(deps, key, caller)
       const transcript = await transcripts.open(row.record.sessionId, NEVER)
       try {
         const steps = describeSteps(await transcript.branch())
@@ -130,7 +136,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
       }
     },
     async blob(key, id, caller) {
-      const row = findRow(storage, key, caller)
+      const row = await findRow(deps, key, caller)
       const transcript = await transcripts.open(row.record.sessionId, NEVER)
       try {
         const found = await findStoredResult(transcript, id)
@@ -160,15 +166,15 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
       return { success: true, id, session: key, approved: approve }
     },
     async reset(key, caller) {
-      const result = await gateway.control({ type: 'reset', key: findRow(storage, key, caller).key })
+      const result = await gateway.control({ type: 'reset', key: (await findRow(deps, key, caller)).key })
       return { success: true, key: result.type === 'reset' ? result.key : key }
     },
     async cancel(key, caller) {
-      const result = await gateway.control({ type: 'cancel', key: findRow(storage, key, caller).key })
+      const result = await gateway.control({ type: 'cancel', key: (await findRow(deps, key, caller)).key })
       return { success: true, key, cancelled: result.type === 'cancel' ? result.cancelled : 0 }
     },
     async delete(key, caller) {
-      const row = findRow(storage, key, caller)
+      const row = await findRow(deps, key, caller)
       await gateway.control({ type: 'delete', key: row.key })
       return { success: true, key: row.key }
     },
@@ -178,7 +184,10 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
     linkHistory: (name) => ({ history: (runningChannel(name).linkHistory?.() ?? []).map((row) => ({ ...row })) }),
     reconnect: (name) => ({ success: true, channel: name, links: runningChannel(name).reconnect?.() ?? 0 }),
     async restore(key, { archive, compaction = false, cleanup }, caller) {
-      const row = findRow(storage, key, caller)
+      const isNamed = archive !== undefined || compaction || cleanup !== undefined
+      const wasArchived = await gateway.bringBack(key)
+      const row = await findRow(deps, key, caller)
+      if (wasArchived && !isNamed) return keepRestored(storage, row)
       if (cleanup !== undefined) return restoreCleanup(storage, row, cleanup)
       if (archive === undefined) return restoreView(deps, row, compaction)
       await gateway.exclusively(row.key, () => control.restoreArchive(row.key, archive as SessionId))
@@ -240,8 +249,20 @@ interface SessionRow {
 }
 
 /** A key, or a session's id. */
-function findRow({ directory }: ApiStorage, key: string, caller: Caller | undefined): SessionRow {
+async function findRow({ storage, gateway }: ApiDeps, key: string, caller: Caller | undefined): Promise<SessionRow> {
+  await gateway.bringBack(key)
+  const { directory } = storage
   return directory.resolveOrThrow(directory.byId(key)?.key ?? key, caller)
+}
+
+/** An archived conversation counts as used now: the next pass does not archive it again. */
+async function keepRestored(
+  { directory, journal, sessionsFile }: ApiStorage,
+  { key }: SessionRow,
+): Promise<JsonObject> {
+  await directory.update(journal, key, (record) => record)
+  sessionsFile.changed()
+  return { success: true, key, message: `${key} is in the list again` }
 }
 
 /** A row of the list: the record, and what runs. No transcript is opened for it. */
@@ -264,23 +285,47 @@ function archivedRows({ key, record }: SessionRow): JsonObject[] {
     .toReversed()
 }
 
-/** What a page of the list is asked for besides its place: decided on the index alone. */
-function filterOf(
-  { state, channel, q, archived }: ListQuery,
-  gateway: Gateway,
-): { keep?: (key: SessionKey, record: SessionRecord) => boolean } {
+/** Conversations that left the index come behind those in it; what follows the word is the archive's own cursor. */
+const ARCHIVE_CURSOR = 'archive:'
+
+function isArchiveCursor(cursor: string | undefined): cursor is string {
+  return cursor?.startsWith(ARCHIVE_CURSOR) === true
+}
+
+async function listArchive(
+  { archive, directory }: ApiStorage,
+  query: ListQuery,
+  limit: number,
+  caller: Caller | undefined,
+): Promise<JsonObject> {
+  const after = query.cursor?.slice(ARCHIVE_CURSOR.length) ?? ''
+  const { rows, next } = await archive.list({ limit, after })
+  const isListed = ({ key, record }: SessionRow): boolean =>
+    directory.get(key) === undefined && mayUse(caller, record) && isMatch(key, record, query)
+  const sessions = rows
+    .filter(isListed)
+    .map(({ key, record }) => ({ ...rowOf(key, record), of: key, archived: true, state: 'archived' }))
+  const nextCursor = next === undefined ? {} : { nextCursor: `${ARCHIVE_CURSOR}${next}` }
+  return { sessions, count: sessions.length, total: directory.size, ...nextCursor }
+}
+
+function isMatch(key: SessionKey, record: SessionRecord, { channel, q, prefix }: ListQuery): boolean {
+  if (prefix !== undefined && !key.startsWith(prefix)) return false
+  if (channel !== undefined && record.lastChannel !== channel) return false
   const wanted = q?.toLowerCase()
-  if (state === undefined && channel === undefined && wanted === undefined && archived !== true) return {}
+  return (
+    wanted === undefined || [key, record.title, record.preview].some((text) => text?.toLowerCase().includes(wanted))
+  )
+}
+
+/** What a page of the list is asked for besides its place: decided on the index alone. */
+function filterOf(query: ListQuery, gateway: Gateway): { keep?: (key: SessionKey, record: SessionRecord) => boolean } {
+  const { state, channel, q, archived } = query
+  if (state === undefined && channel === undefined && q === undefined && archived !== true) return {}
   return {
     keep: (key, record) => {
       if (archived === true && (record.archived ?? []).length === 0) return false
-      if (channel !== undefined && record.lastChannel !== channel) return false
-      if (
-        wanted !== undefined &&
-        ![key, record.title, record.preview].some((text) => text?.toLowerCase().includes(wanted))
-      )
-        return false
-      return state === undefined || stateOf(gateway, key) === state
+      return isMatch(key, record, query) && (state === undefined || stateOf(gateway, key) === state)
     },
   }
 }

@@ -8,6 +8,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { SessionEvent } from '../core/event.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, Caller, ControlCommand, InboundMessage } from '../core/inbound.ts'
+import type { SessionArchive } from '../session/archive.ts'
 import { parseSlash } from '../session/commands.ts'
 import type { SessionControl } from '../session/control.ts'
 import { mergeForMessage, type SessionDirectory } from '../session/directory.ts'
@@ -38,6 +39,7 @@ export interface GatewayParts {
   readonly log: Log
   readonly journal: Journal
   readonly directory: SessionDirectory
+  readonly archive: SessionArchive
   readonly delivery: Delivery
   readonly control: SessionControl
   readonly route: RouteSettings
@@ -116,6 +118,8 @@ export class Gateway implements Intake {
 
   async accept(message: InboundMessage, onDurable?: (acceptance: Acceptance) => void): Promise<Acceptance> {
     if (this.#state === 'closed') throw new GatewayError('SHUTTING_DOWN', 'the gateway is shutting down')
+    // Not awaited without need: what arrives for one session is claimed in the order it arrives.
+    if (!this.#parts.archive.isEmpty) await this.#bringBackFor(message)
     const { key, release } = this.#claims.claim(message)
     const ours = { run: this.#newRunId(), key, acceptedAt: this.#parts.clock.now() }
     const accepted: AcceptedMessage = Object.assign({}, message, ours)
@@ -164,6 +168,7 @@ export class Gateway implements Intake {
 
   async control(command: ControlCommand, caller?: Caller): Promise<ControlResult> {
     const { directory, limits } = this.#parts
+    if (command.type !== 'list') await this.bringBack(command.key ?? '')
     switch (command.type) {
       case 'get': {
         const row = command.sessionId === undefined ? undefined : directory.byId(command.sessionId)
@@ -196,6 +201,17 @@ export class Gateway implements Intake {
           return { type: command.type, key }
         })
     }
+  }
+
+  /** An archived conversation that is named is in the index again when this resolves, with whether it was archived. */
+  async bringBack(key: string): Promise<boolean> {
+    const { archive } = this.#parts
+    return archive.isWanted(key) && (await archive.bringBack(key))
+  }
+
+  /** Nothing runs or waits in it, and no message of it is being accepted. */
+  isIdle(key: SessionKey): boolean {
+    return !this.#conversations.has(key) && !this.#claims.isClaimed(key)
   }
 
   /** Runs something that must not overlap with a turn of this session; a running one is stopped first. */
@@ -266,6 +282,20 @@ export class Gateway implements Intake {
     await Promise.all([...this.#channels.values()].map((channel) => channel.close()))
     await this.#conversations.close()
     await this.#parts.delivery.close()
+  }
+
+  /** The key itself may belong to another owner: then the one beside it is looked for, too. */
+  async #bringBackFor(message: InboundMessage): Promise<void> {
+    const { archive, directory } = this.#parts
+    let tried: SessionKey | undefined
+    for (;;) {
+      const key = this.#claims.keyOf(message)
+      if (key === tried || !archive.isWanted(key)) return
+      if (directory.get(key) === undefined) this.#claims.checkRoom()
+      await archive.bringBack(key)
+      if (directory.get(key) === undefined) return
+      tried = key
+    }
   }
 
   async #store(message: AcceptedMessage): Promise<{ readonly run: RunId; readonly duplicate: boolean }> {

@@ -76,7 +76,9 @@ export class SessionDirectory implements JournalTopic {
   apply(data: unknown): void {
     if (!Array.isArray(data) || typeof data[0] !== 'string') return
     const key = data[0] as SessionKey
-    const record: unknown = data[2] === undefined ? data[1] : this.#merged(key, data[1], data[2], data[3])
+    if (data[1] === null && typeof data[2] === 'number' && this.#rows.get(key)?.updatedAt !== data[2]) return
+    const record: unknown =
+      data[2] === undefined || data[1] === null ? data[1] : this.#merged(key, data[1], data[2], data[3])
     this.#forget(key)
     const sound = soundSessionRecord(record)
     if (sound !== undefined) this.#remember(key, Object.freeze(sound))
@@ -130,6 +132,18 @@ export class SessionDirectory implements JournalTopic {
     return { sessions, total }
   }
 
+  /** Those not changed since, oldest first, of which `keep` is true. */
+  untouchedSince(before: number, limit: number, keep: (key: SessionKey) => boolean): readonly SessionRow[] {
+    const found: SessionRow[] = []
+    for (const key of this.#recency.oldestFirst()) {
+      const row = this.#row(key as SessionKey)
+      if (row === undefined) continue
+      if (row.record.updatedAt >= before || found.length === limit) break
+      if (keep(row.key)) found.push(row)
+    }
+    return found
+  }
+
   rows(): Iterable<[SessionKey, SessionRecord]> {
     return this.#rows.entries()
   }
@@ -178,6 +192,11 @@ export class SessionDirectory implements JournalTopic {
 
   remove(key: SessionKey): JournalRecord {
     return { topic: TOPIC, data: [key, null] }
+  }
+
+  /** Removes the row unless a change of it takes its place in the journal before. */
+  removeUnchanged(key: SessionKey, { updatedAt }: SessionRecord): JournalRecord {
+    return { topic: TOPIC, data: [key, null, updatedAt] }
   }
 
   /** Changes one row and returns when the change is durable. */

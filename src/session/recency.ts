@@ -40,6 +40,11 @@ export class Recency {
     }
   }
 
+  *oldestFirst(): Iterable<string> {
+    if (!this.#sorted) this.#sort()
+    for (const key of this.#keys) if (key !== undefined) yield key
+  }
+
   #startPlace(after: { readonly key: string; readonly at: number } | undefined): number {
     if (after === undefined) return this.#keys.length - 1
     const place = this.#places.get(after.key)

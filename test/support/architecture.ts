@@ -109,6 +109,7 @@ const WALL_TIME: Readonly<Record<string, string>> = {
   'gateway/delivery.ts': 'the age of durable messages',
   'gateway/gateway.ts': 'when a message was accepted, which is durable',
   'media/expiry.ts': 'the age of files',
+  'session/retention.ts': 'the age of a conversation, over restarts',
   'provider/http-provider.ts': 'when a provider failed',
   'provider/wire.ts': 'a date in a retry-after header',
   'session/approvals.ts': 'the age of a durable question',

@@ -9,6 +9,8 @@ import { Delivery } from '../../src/gateway/delivery.ts'
 import type { ConverseContext, QueueMode } from '../../src/gateway/conversations.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
 import type { DeliveryLimits } from '../../src/gateway/run-table.ts'
+import { SessionArchive } from '../../src/session/archive.ts'
+import { FileArchivedRows } from '../../src/session/archived-rows.ts'
 import { SessionControl } from '../../src/session/control.ts'
 import type { TurnLimits } from '../../src/session/turn-slots.ts'
 import { SessionDirectory } from '../../src/session/directory.ts'
@@ -113,6 +115,12 @@ export class GatewayCore {
       log: silentLog,
       journal,
       directory,
+      archive: new SessionArchive({
+        journal,
+        directory,
+        rows: await FileArchivedRows.open({ files, ids, directory: '/archive' }),
+        onIndexChanged: () => undefined,
+      }),
       delivery,
       control,
       route: { agent: 'main', scope: 'per-sender', preserveCase: false },

@@ -1,0 +1,94 @@
+import type { Journal } from '../base/journal.ts'
+import { Mailbox } from '../base/mailbox.ts'
+import type { SessionRow, SessionDirectory } from './directory.ts'
+import type { ArchivedPage, ArchivedRows } from './archived-rows.ts'
+
+export interface SessionArchiveDeps {
+  readonly journal: Pick<Journal, 'commit'>
+  readonly directory: SessionDirectory
+  readonly rows: ArchivedRows
+  /** After every durable change of the session index. */
+  onIndexChanged(): void
+}
+
+/**
+ * Conversations whose row left the index because they were not used for long. Their transcripts stay where they are, and
+ * naming one brings its row back: a row is written to the archive before it leaves the index and the other way round, so
+ * that after a crash it is in one of them or in both, and then the index counts.
+ */
+export class SessionArchive {
+  readonly #deps: SessionArchiveDeps
+  /** Moves happen one after the other, in the order they were asked for. */
+  readonly #moves = new Mailbox()
+  /** Keys, folded, of moves asked for and not ended, with their number. */
+  readonly #moving = new Map<string, number>()
+
+  constructor(deps: SessionArchiveDeps) {
+    this.#deps = deps
+  }
+
+  /** No key is in it or on its way. */
+  get isEmpty(): boolean {
+    return this.#deps.rows.isEmpty && this.#moving.size === 0
+  }
+
+  /** Whether `bringBack` has to come first. Without it the index says all there is to say about this key. */
+  isWanted(key: string): boolean {
+    if (this.#moving.has(fold(key))) return true
+    return this.#deps.rows.mayHold(key) && this.#deps.directory.resolve(key) === undefined
+  }
+
+  /** Puts the row of this key into the index again; resolves with whether there was one. */
+  bringBack(key: string): Promise<boolean> {
+    return this.#move([key], async () => {
+      const { journal, directory, rows, onIndexChanged } = this.#deps
+      if (directory.resolve(key) !== undefined) return false
+      const found = await rows.find(key)
+      const exact = found.filter((row) => row.key === key.trim())
+      const [row] = exact.length > 0 ? exact : found
+      if (row === undefined) return false
+      await journal.commit([directory.put(row.key, row.record)])
+      onIndexChanged()
+      await rows.remove(row.key)
+      return true
+    })
+  }
+
+  /** Takes rows out of the index; one that was changed meanwhile stays. Resolves with how many went. */
+  archive(going: readonly SessionRow[]): Promise<number> {
+    return this.#move(
+      going.map(({ key }) => key),
+      async () => {
+        const { journal, directory, rows, onIndexChanged } = this.#deps
+        for (const row of going) await rows.put(row)
+        await journal.commit(going.map(({ key, record }) => directory.removeUnchanged(key, record)))
+        onIndexChanged()
+        const stayed = going.filter(({ key }) => directory.get(key) !== undefined)
+        for (const { key } of stayed) await rows.remove(key)
+        return going.length - stayed.length
+      },
+    )
+  }
+
+  list(page: { readonly limit: number; readonly after?: string }): Promise<ArchivedPage> {
+    return this.#deps.rows.list(page)
+  }
+
+  async #move<T>(keys: readonly string[], task: () => Promise<T>): Promise<T> {
+    const folded = keys.map(fold)
+    for (const key of folded) this.#moving.set(key, (this.#moving.get(key) ?? 0) + 1)
+    try {
+      return await this.#moves.run(task)
+    } finally {
+      for (const key of folded) {
+        const others = (this.#moving.get(key) ?? 1) - 1
+        if (others === 0) this.#moving.delete(key)
+        else this.#moving.set(key, others)
+      }
+    }
+  }
+}
+
+function fold(key: string): string {
+  return key.trim().toLowerCase()
+}

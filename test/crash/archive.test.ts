@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest'
+import { openJournal, type Journal } from '../../src/base/journal.ts'
+import { silentLog } from '../../src/base/log.ts'
+import type { SessionId, SessionKey } from '../../src/core/ids.ts'
+import { SessionArchive } from '../../src/session/archive.ts'
+import { FileArchivedRows } from '../../src/session/archived-rows.ts'
+import { SessionDirectory } from '../../src/session/directory.ts'
+import { ManualClock } from '../../src/testing/manual-clock.ts'
+import { MemoryFiles, type Fault } from '../../src/testing/memory-files.ts'
+import { SeededIds } from '../../src/testing/seeded-ids.ts'
+
+interface House {
+  readonly files: MemoryFiles
+  readonly journal: Journal
+  readonly directory: SessionDirectory
+  readonly archive: SessionArchive
+}
+
+async function openHouse(files = new MemoryFiles()): Promise<House> {
+  const ids = new SeededIds()
+  const directory = new SessionDirectory({ clock: new ManualClock(), ids })
+  const journal = await openJournal({ files, directory: '/journal', topics: [directory], log: silentLog })
+  const rows = await FileArchivedRows.open({ files, ids, directory: '/archive' })
+  return {
+    files,
+    journal,
+    directory,
+    archive: new SessionArchive({ journal, directory, rows, onIndexChanged: () => undefined }),
+  }
+}
+
+const KEYS = ['a', 'b', 'c'].map((key) => key as SessionKey)
+
+async function openWithRows(): Promise<House> {
+  const house = await openHouse()
+  const { journal, directory } = house
+  await journal.commit(KEYS.map((key) => directory.put(key, { sessionId: `sess_${key}` as SessionId, updatedAt: 1 })))
+  return house
+}
+
+async function moveThereAndBack({ directory, archive }: House): Promise<void> {
+  await archive.archive(KEYS.flatMap((key) => ({ key, record: directory.get(key) ?? never() })))
+  for (const key of KEYS) await archive.bringBack(key)
+}
+
+function never(): never {
+  throw new Error('no such row')
+}
+
+/** Every conversation is found under its key, whichever side it is on, with its own id. */
+async function expectAllFound(house: House, where: string): Promise<void> {
+  for (const key of KEYS) {
+    await house.archive.bringBack(key)
+    expect(house.directory.get(key)?.sessionId, `${key} ${where}`).toBe(`sess_${key}`)
+  }
+}
+
+describe('a conversation on its way into the archive or out of it', () => {
+  it('is found after a crash at every disk operation', async () => {
+    const whole = await openWithRows()
+    const before = whole.files.operations
+    await moveThereAndBack(whole)
+    const operations = whole.files.operations - before
+    expect(operations).toBeGreaterThan(20)
+    for (let at = 0; at < operations; at++)
+      for (const fault of ['crash-before', 'crash-torn', 'crash-after'] satisfies Fault[]) {
+        const house = await openWithRows()
+        house.files.injectFault(house.files.operations + at, fault)
+        await moveThereAndBack(house).catch(() => undefined)
+        const where = `after ${fault} at operation ${at} of ${operations}`
+        for (const files of [house.files.crash(), house.files.kill()])
+          await expectAllFound(await openHouse(files), where)
+      }
+  })
+
+  it('stays in the index when a change comes first in the journal', async () => {
+    const house = await openWithRows()
+    const { journal, directory, archive } = house
+    const [key] = KEYS as [SessionKey]
+    const record = directory.get(key) ?? never()
+    const change = journal.commit([directory.change(key, { updatedAt: 2 })])
+    const archived = archive.archive([{ key, record }])
+    await change
+    expect(await archived).toBe(0)
+    expect(directory.get(key)).toMatchObject({ sessionId: 'sess_a', updatedAt: 2 })
+    expect(await archive.list({ limit: 10 })).toEqual({ rows: [] })
+  })
+
+  it('keeps two keys apart that differ by case only', async () => {
+    const { journal, directory, archive } = await openHouse()
+    const keys = ['Key', 'key'].map((key) => key as SessionKey)
+    await journal.commit(keys.map((key) => directory.put(key, { sessionId: `sess_${key}` as SessionId, updatedAt: 1 })))
+    await archive.archive(keys.map((key) => ({ key, record: directory.get(key) ?? never() })))
+    expect(await archive.bringBack('key')).toBe(true)
+    expect(directory.get('key' as SessionKey)?.sessionId).toBe('sess_key')
+    expect((await archive.list({ limit: 10 })).rows.map(({ key }) => key)).toEqual(['Key'])
+  })
+})
