@@ -4,6 +4,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     exclude: ['**/node_modules/**'],
+    // Starts PostgreSQL for the first test that asks for it.
+    globalSetup: ['test/postgres/global-setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Two cores: one fork per core, so that tests that start processes are not starved.

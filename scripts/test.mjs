@@ -73,6 +73,7 @@ try {
   await install()
   await install('test/oracles')
   await install('test/browser')
+  await install('test/postgres')
   for (const one of CHECKS) await check(one)
   if (!staticOnly) await runTests()
 } catch (error) {

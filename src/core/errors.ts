@@ -30,6 +30,11 @@ export const ERRORS = {
   // our own disk
   STORAGE_FAILED: { kind: 'storage', retry: 'later' },
   STORAGE_FULL: { kind: 'storage', retry: 'later' },
+  // a database
+  STORAGE_UNAVAILABLE: { kind: 'storage', retry: 'later' },
+  STORAGE_VERSION: { kind: 'config', retry: 'never' },
+  OWNERSHIP_LOST: { kind: 'storage', retry: 'later' },
+  // a home on disk
   HOME_UNWRITABLE: { kind: 'config', retry: 'never' },
   HOME_NOT_FOUND: { kind: 'config', retry: 'never' },
   HOME_IN_USE: { kind: 'config', retry: 'later' },

@@ -8,7 +8,18 @@ interface RoomRule {
 }
 
 const VOCABULARY = ['base', 'core'] as const
-const LAYER_2 = ['channel', 'transcript', 'history', 'provider', 'tool', 'cluster', 'config', 'hook', 'media'] as const
+const LAYER_2 = [
+  'channel',
+  'transcript',
+  'history',
+  'provider',
+  'tool',
+  'cluster',
+  'config',
+  'hook',
+  'media',
+  'storage',
+] as const
 const EVERYTHING_BUT_TESTING = [
   ...VOCABULARY,
   ...LAYER_2,

