@@ -2,6 +2,9 @@ import type { JsonObject } from '../base/json.ts'
 import type { EntryId } from './ids.ts'
 import type { AssistantMessage, CustomMessage, Message, UserBlock } from './message.ts'
 
+/** `custom` entry that moves the leaf: its parent is the new leaf, so that readers who do not know it agree. */
+export const LEAF_POINTER = 'clew.leaf'
+
 /**
  * A line of a transcript: a node of a tree (pi-coding-agent's session format 3). The path from the root to the leaf is
  * the conversation. Entries are never changed; whatever alters the model's view is itself an entry.

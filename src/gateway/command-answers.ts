@@ -20,7 +20,7 @@ export interface CommandContext extends CommandParts {
 }
 
 /** Commands that change the transcript wait for their turn in the queue; all others are answered at once. */
-const QUEUED: readonly CommandName[] = ['compact', 'cleanup', 'restore']
+const QUEUED: readonly CommandName[] = ['compact', 'cleanup', 'restore', 'retry', 'edit', 'branch']
 
 export function isImmediate(slash: SlashCommand): boolean {
   if (slash.kind === 'message') return false
@@ -63,6 +63,9 @@ export async function answerCommand(
     case 'compact':
     case 'cleanup':
     case 'restore':
+    case 'retry':
+    case 'edit':
+    case 'branch':
       return undefined
   }
 }

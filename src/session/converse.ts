@@ -10,9 +10,10 @@ import type { Outcome } from '../core/outcome.ts'
 import { addSpent, NOTHING_SPENT, spentOn, type Spent } from '../core/spent.ts'
 import { retryWhileStorageFull, type StorageFullDeps } from '../core/storage-full.ts'
 import type { Transcript, TranscriptStore } from '../transcript/store.ts'
-import { runMaintenance } from '../turn/maintain.ts'
+import { MAINTENANCE, phrasesOf, runMaintenance } from '../turn/maintain.ts'
 import type { Instruction, ModelWindows, Spending, TurnModel, TurnParts, TurnSettings } from '../turn/parts.ts'
 import { runTurn } from '../turn/turn.ts'
+import { rewrite } from '../turn/versions.ts'
 import type { Approvals } from './approvals.ts'
 import { parseSlash } from './commands.ts'
 import type { SessionDirectory, SessionSettings } from './directory.ts'
@@ -80,12 +81,11 @@ export async function converse(
   try {
     const turn = turnParts(message, record, transcript, conversation, parts)
     const slash = parseSlash(message.text)
-    if (
-      slash.kind === 'command' &&
-      (slash.name === 'cleanup' || slash.name === 'restore' || slash.name === 'compact')
-    ) {
-      const { name, rest } = slash
-      return { kind: 'complete', ...(await runMaintenance({ name, rest }, message.run, turn, conversation.signal)) }
+    const command = slash.kind === 'command' ? slash : undefined
+    const maintenance = MAINTENANCE.find((name) => name === command?.name)
+    if (command !== undefined && maintenance !== undefined) {
+      const asked = { name: maintenance, rest: command.rest }
+      return { kind: 'complete', ...(await runMaintenance(asked, message.run, turn, conversation.signal)) }
     }
     if (transcript.leafId === null)
       await parts.agent.hooks.sessionStart(
@@ -94,7 +94,16 @@ export async function converse(
         conversation.signal,
       )
     const [model] = turn.models
-    const instruction = await toInstruction(message, parts.agent, model, conversation.signal)
+    const again = command?.name === 'retry' || command?.name === 'edit' ? command.name : undefined
+    const rewritten =
+      again === undefined
+        ? undefined
+        : await rewrite({ name: again, rest: command?.rest ?? '' }, message.run, transcript, await phrasesOf(turn))
+    if (rewritten !== undefined && 'refusal' in rewritten) return { kind: 'complete', text: rewritten.refusal }
+    const instruction =
+      rewritten === undefined
+        ? await toInstruction(message, parts.agent, model, conversation.signal)
+        : { run: message.run, channel: message.channel, content: rewritten.content }
     await parts.agent.pictures.addMissing(transcript, model, conversation.signal)
     return toReply(await runTurn(instruction, turn, conversation.signal))
   } finally {

@@ -1,12 +1,11 @@
 import type { FileHandle } from '../base/files.ts'
-import type { SessionHeader } from '../core/entry.ts'
+import { LEAF_POINTER, type SessionHeader } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 import type { EntryIndex } from './entry-index.ts'
 import { FORMAT_VERSION } from './line.ts'
 import type { LogState } from './log.ts'
 import { scanFile, type Scan } from './scan.ts'
 import type { RepairNote } from './store.ts'
-import { LEAF_POINTER } from './transcript.ts'
 import { TreeReader } from './tree-reader.ts'
 
 /** A file as it was read, and what has to happen before anything is appended to it. */

@@ -3,7 +3,7 @@ import { isRecord, parseJson } from '../base/json.ts'
 import { encodeLine } from './line.ts'
 import { scanFile, toBuffer } from './scan.ts'
 import type { RecoveredBatch } from './topic.ts'
-import { LEAF_POINTER } from './transcript.ts'
+import { LEAF_POINTER } from '../core/entry.ts'
 
 export interface ReconcileOptions {
   readonly files: Files

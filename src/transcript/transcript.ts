@@ -1,7 +1,7 @@
 import { deferred, type Deferred } from '../base/deferred.ts'
 import type { JournalRecord } from '../base/journal.ts'
 import { NEVER } from '../base/never.ts'
-import type { Entry, EntryDraft, SessionHeader, UnknownEntry } from '../core/entry.ts'
+import { LEAF_POINTER, type Entry, type EntryDraft, type SessionHeader, type UnknownEntry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { EntryId, SessionId } from '../core/ids.ts'
 import type { AssistantBlock, Provenance, UserBlock } from '../core/message.ts'
@@ -20,9 +20,6 @@ import type { EncodedEntry, EntryLog, LogState } from './log.ts'
 import { openCallsOf, type OpenCalls } from './open-calls.ts'
 import type { Stamps } from './stamps.ts'
 import type { AppendOptions, RepairNote, TranscriptContext } from './store.ts'
-
-/** `custom` entry that moves the leaf: its parent is the new leaf, so that readers who do not know it agree. */
-export const LEAF_POINTER = 'clew.leaf'
 
 export interface LogTranscriptOptions {
   readonly sessionId: SessionId

@@ -12,6 +12,11 @@ import { tokensInView } from '../history/view-tokens.ts'
 import { undoLatestCleanup } from './undo-cleanup.ts'
 import { offeredTools } from './own-tools.ts'
 import { prepareRequest } from './request.ts'
+import { chooseVersion } from './versions.ts'
+
+export const MAINTENANCE = ['cleanup', 'restore', 'compact', 'branch'] as const
+
+type MaintenanceName = (typeof MAINTENANCE)[number]
 
 /** What a command did: the words for the user, and the figures for programs. */
 export interface MaintenanceResult {
@@ -19,16 +24,17 @@ export interface MaintenanceResult {
   readonly done?: JsonObject
 }
 
-/** `/cleanup`, `/restore` and `/compact`: they wait for their turn in the queue like a message. */
+/** `/cleanup`, `/restore`, `/compact` and `/branch`: they wait for their turn in the queue like a message. */
 export async function runMaintenance(
-  { name, rest }: { readonly name: 'cleanup' | 'restore' | 'compact'; readonly rest: string },
+  { name, rest }: { readonly name: MaintenanceName; readonly rest: string },
   run: RunId,
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<MaintenanceResult> {
-  const { entries } = await parts.transcript.context()
-  const phrases = phrasesIn(chooseLanguage(parts.settings.language, latestWords(entries)))
+  const phrases = await phrasesOf(parts)
   switch (name) {
+    case 'branch':
+      return { text: await chooseVersion(rest, parts.transcript, phrases) }
     case 'cleanup':
       return cleanNow(phrases, parts, signal)
     case 'restore': {
@@ -40,6 +46,15 @@ export async function runMaintenance(
       if (rest !== '') return { text: phrases.compactUsage() }
       return compactNow(phrases, parts, signal)
   }
+}
+
+/** In the language of the conversation. */
+export async function phrasesOf({
+  transcript,
+  settings,
+}: Pick<TurnParts, 'transcript' | 'settings'>): Promise<Phrases> {
+  const { entries } = await transcript.context()
+  return phrasesIn(chooseLanguage(settings.language, latestWords(entries)))
 }
 
 async function cleanNow(phrases: Phrases, parts: TurnParts, signal: AbortSignal): Promise<MaintenanceResult> {

@@ -42,6 +42,13 @@ export interface Phrases {
   summarised(tokensBefore: number, tokensAfter: number): string
   noSummary(): string
   summaryTakenBack(tokensBefore: number, tokensAfter: number): string
+  nothingToAskAgain(): string
+  editUsage(): string
+  /** Above the list of what `/retry` and `/edit` made. */
+  versions(count: number): string
+  oneVersion(): string
+  noSuchVersion(count: number): string
+  switchedTo(number: number, words: string): string
 }
 
 export const COMMAND_NAMES = [
@@ -53,6 +60,9 @@ export const COMMAND_NAMES = [
   'compact',
   'cleanup',
   'restore',
+  'retry',
+  'edit',
+  'branch',
   'approve',
   'deny',
   'help',
