@@ -15,6 +15,11 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
   }
 }
 
+/** For an option that may be given several times. */
+export function several(text: string, earlier: readonly string[] = []): readonly string[] {
+  return [...earlier, text]
+}
+
 /** Text after a command's help; its title is translated as those of commander are. */
 type HelpText = (about: { readonly command: Command }) => string
 

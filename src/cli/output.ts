@@ -1,5 +1,6 @@
 import type { JsonObject } from '../base/json.ts'
 import { visibleLine, visibleText } from '../base/visible-text.ts'
+import { showInPager } from '../platform/pager.ts'
 
 /** Data goes to standard output: JSON for programs, lines for people. */
 export function printJson(data: JsonObject): void {
@@ -9,6 +10,14 @@ export function printJson(data: JsonObject): void {
 /** Lines may hold text of users, models and tools: their control characters are made visible, in pipes too. */
 export function printLines(lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${visibleText(line)}\n`).join(''))
+}
+
+/** The same, through the user's pager when it is more than a screen; a pipe gets it as it is. */
+export async function printPaged(lines: readonly string[]): Promise<void> {
+  const text = lines.map((line) => `${visibleText(line)}\n`).join('')
+  const rows = process.stdout.isTTY ? process.stdout.rows : Infinity
+  if (text.split('\n').length > rows && (await showInPager(text))) return
+  process.stdout.write(text)
 }
 
 /** Columns padded to their widest cell; the last one is left as it is. Wide characters count as two. */

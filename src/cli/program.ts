@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { speakChinese } from './chinese/speak-chinese.ts'
 import { addHelp } from './help.ts'
-import { examples, homeOption, titled, wholeNumber } from './options.ts'
+import { examples, homeOption, several, titled, wholeNumber } from './options.ts'
 import { addInspection } from './inspect-commands.ts'
 import { addMemory, addSessions } from './session-commands.ts'
 import { addSetup } from './setup-commands.ts'
@@ -72,9 +72,17 @@ export function createProgram(language: Language): Command {
     .description('send one message and print the answer')
     .addOption(homeOption())
     .option('--session <key>', 'the conversation to continue (default: a new one)')
+    .option('--file <path>', 'a file or picture to send with it; may be given several times', several)
     .option('--stream', 'print the answer as it grows')
     .option('--json', 'machine-readable output')
-    .addHelpText('after', examples('clew send "What time is it?"', 'clew send "And in Tokyo?" --session trip --json'))
+    .addHelpText(
+      'after',
+      examples(
+        'clew send "What time is it?"',
+        'clew send "And in Tokyo?" --session trip --json',
+        'clew send "What is on this picture?" --file photo.png',
+      ),
+    )
     .action(async (text: string, _options, command: Command) =>
       (await import('./commands/send.ts')).send(text, command.optsWithGlobals()),
     )
@@ -130,4 +138,4 @@ declare const CLEW_VERSION: string | undefined
 const VERSION = typeof CLEW_VERSION === 'string' ? CLEW_VERSION : '0.1.0'
 
 const CHAT_KEYS =
-  'Keys: Enter sends · Alt-Enter begins a new line · Tab completes · Ctrl-C stops the current answer or empties the line · Ctrl-D quits. /session KEY changes the conversation.'
+  'Keys: Enter sends · Alt-Enter begins a new line · Tab completes · Ctrl-C stops the current answer or empties the line · Ctrl-D quits. /session KEY changes the conversation; @path in a message sends that file or picture with it.'

@@ -37,14 +37,31 @@ export class RemoteApi {
     return this.#call('DELETE', path)
   }
 
-  async #call(method: string, path: string, body?: JsonObject): Promise<JsonObject> {
+  /** A file, as it is. */
+  upload(path: string, bytes: Uint8Array, name: string): Promise<JsonObject> {
+    const headers = { 'content-type': 'application/octet-stream', 'x-filename': encodeURIComponent(name) }
+    return this.#send('POST', path, { body: bytes, headers })
+  }
+
+  #call(method: string, path: string, body?: JsonObject): Promise<JsonObject> {
+    return this.#send(method, path, body === undefined ? {} : { body: JSON.stringify(body) })
+  }
+
+  async #send(
+    method: string,
+    path: string,
+    {
+      body,
+      headers = {},
+    }: { readonly body?: string | Uint8Array; readonly headers?: Readonly<Record<string, string>> },
+  ): Promise<JsonObject> {
     let response: Response
     try {
       response = await webFetch(`${this.#base}${path}`, {
         method,
-        headers: this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` },
+        headers: { ...headers, ...(this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }) },
         signal: deadline(30_000),
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...(body === undefined ? {} : { body }),
       })
     } catch (error) {
       return this.#unreachable(error)

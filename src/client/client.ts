@@ -47,7 +47,14 @@ export interface AskOptions {
   /** Progress and events, not only the end. On unless switched off. */
   readonly stream?: boolean
   readonly auto_cleanup_enabled?: boolean
+  /** Files that go with it: uploaded ones by id (`POST /api/files`), or small ones as base64. */
+  readonly files?: readonly FileToSend[]
 }
+
+/** A file of a message. */
+export type FileToSend =
+  | { readonly id: string }
+  | { readonly name: string; readonly mimeType?: string; readonly data: string }
 
 /** A row of the session list. */
 export interface SessionInfo {

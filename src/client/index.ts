@@ -3,6 +3,7 @@ export type {
   AskOptions,
   ClientOptions,
   ClientState,
+  FileToSend,
   SessionInfo,
   WebSocketConstructor,
   WebSocketLike,

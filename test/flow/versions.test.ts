@@ -95,7 +95,7 @@ describe('a command that a restart runs again', () => {
   const asked = (words: string, stepId: string): EntryDraft => ({
     type: 'message',
     message: { role: 'user', content: words, timestamp: 1 },
-    stepId: stepId as RunId,
+    stepId,
   })
 
   it('goes back once, whether it ended before or after the leaf moved or the question was stored', async () => {

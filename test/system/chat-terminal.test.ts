@@ -1,8 +1,8 @@
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { build, BuiltGateway, newHome, removeHome, ROOT } from '../support/built-gateway.ts'
+import { build, BuiltGateway, newHome, removeHome, ROOT, run } from '../support/built-gateway.ts'
 
 let home: string
 let gateway: BuiltGateway
@@ -57,19 +57,40 @@ it('a gateway that is restarted is found again, with one line for its loss and o
   await until(' out · ')
 })
 
+it('a long conversation is shown in the pager on a terminal, and whole in a pipe', async () => {
+  const main = join(ROOT, 'dist', 'cli', 'main.js')
+  const command = `stty rows 3 cols 80; PAGER='sed s/^/PAGED:/' '${process.execPath}' '${main}' sessions show terminal --home '${home}'`
+  const paged = await run('script', ['-qfec', command, '/dev/null'])
+  expect(paged.output).toContain('PAGED:')
+  const missing = await run('script', ['-qfec', command.replace('sed s/^/PAGED:/', 'no-such-pager'), '/dev/null'])
+  expect(missing.output).toContain('after the restart')
+  const piped = await run(process.execPath, [main, 'sessions', 'show', 'terminal', '--home', home])
+  expect(piped.output).toContain('after the restart')
+})
+
+it('a file named by its path goes with the message, and its words are shown as markdown', async () => {
+  await writeFile(join(home, 'note.txt'), 'the colour is teal')
+  terminal.stdin.write(`read @${join(home, 'note.txt')} **now**\r`)
+  await until('sent note.txt (18 bytes)')
+  expect(await until('the colour is teal')).toContain('\u001B[1mnow\u001B[0m')
+  await until(' out · ')
+})
+
 it('a pasted text is one message, Ctrl-C empties the line, the history is kept, Ctrl-D quits', async () => {
   terminal.stdin.write('\u001B[200~first\nsecond\u001B[201~\r')
-  await until('This is message 2')
+  await until('This is message 3')
   await until(' out · ')
   terminal.stdin.write('thrown away')
   await until('thrown away')
   terminal.stdin.write('\u0003')
   terminal.stdin.write('kept\r')
-  const answer = await until('This is message 3')
+  const answer = await until('This is message 4')
   expect(answer).toContain('“kept”')
   await until(' out · ')
   const closed = new Promise((resolve) => terminal.on('close', resolve))
   terminal.stdin.write('\u0004')
   await closed
-  expect(await readFile(join(home, 'chat-history'), 'utf8')).toBe('after the restart\nfirst⏎second\nkept\n')
+  expect(await readFile(join(home, 'chat-history'), 'utf8')).toBe(
+    `after the restart\nread @${join(home, 'note.txt')} **now**\nfirst⏎second\nkept\n`,
+  )
 })

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -55,6 +55,13 @@ describe('commands beside a running gateway', () => {
     const json = await clew('send', 'Hello', '--home', home, '--session', 'script', '--json')
     expect(JSON.parse(json.stdout)).toMatchObject({ session: 'script', content: expect.any(String) })
     expect(await clew('send', ' ', '--home', home)).toMatchObject({ code: 1, stdout: '' })
+    const note = join(home, 'a note.txt')
+    await writeFile(note, 'the colour is teal')
+    const withFile = await clew('send', 'Read it', '--file', note, '--file', note, '--home', home)
+    expect(withFile.stdout).toContain('the colour is teal')
+    const noFile = await clew('send', 'Read it', '--file', join(home, 'nowhere.txt'), '--home', home)
+    expect(noFile).toMatchObject({ code: 1, stdout: '' })
+    expect(noFile.stderr).toContain('nowhere.txt cannot be sent: there is no such file')
     const nowhere = await clew('send', 'Hello', '--home', join(home, 'nowhere'))
     expect(nowhere).toMatchObject({ code: 1, stdout: '' })
     expect(nowhere.stderr).toContain(`clew start --home ${join(home, 'nowhere')}`)

@@ -26,8 +26,8 @@ const PROMPT = '› '
 const HISTORY_LINES = 1_000
 const PASTE_MARKS = { on: '\u001B[?2004h', off: '\u001B[?2004l' }
 
-export async function openInput(running: RunningGateway): Promise<ChatInput> {
-  return process.stdin.isTTY && process.stdout.isTTY ? openTerminal(running) : openPipe()
+export async function openInput(gateway: () => RunningGateway): Promise<ChatInput> {
+  return process.stdin.isTTY && process.stdout.isTTY ? openTerminal(gateway) : openPipe()
 }
 
 function openPipe(): ChatInput {
@@ -43,8 +43,8 @@ function openPipe(): ChatInput {
   }
 }
 
-async function openTerminal(running: RunningGateway): Promise<ChatInput> {
-  const historyPath = `${running.paths.home}/chat-history`
+async function openTerminal(gateway: () => RunningGateway): Promise<ChatInput> {
+  const historyPath = `${gateway().paths.home}/chat-history`
   let history = await readHistory(nodeFiles, historyPath)
   const keys = filteredKeys()
   const lines = createInterface({
@@ -56,7 +56,7 @@ async function openTerminal(running: RunningGateway): Promise<ChatInput> {
     historySize: HISTORY_LINES,
     removeHistoryDuplicates: true,
     completer: (line: string, done: (error: null, found: [string[], string]) => void) =>
-      void offer(line, running, done),
+      void offer(line, gateway(), done),
   })
   lines.on('history', (now: string[]) => (history = now))
   const terminal = new LiveTerminal({ output: process.stdout, lines, prompt: PROMPT })

@@ -1,5 +1,5 @@
 import { clearScreenDown, cursorTo, moveCursor, type Interface } from 'node:readline'
-import { widthOf, wrapLine } from './wrap.ts'
+import { closeStyles, widthOf, wrapLine } from './wrap.ts'
 
 export interface LiveTerminalDeps {
   readonly output: NodeJS.WriteStream
@@ -19,6 +19,8 @@ export class LiveTerminal {
   readonly #deps: LiveTerminalDeps
   /** The line that is still growing. */
   #unfinished = ''
+  /** Styles that the line before left open. */
+  #style = ''
   #status = ''
   #drawn = 0
   #isOpen = false
@@ -38,7 +40,9 @@ export class LiveTerminal {
     const last = wrapLine(lines.pop() ?? '', this.#columns)
     const finished = [...lines.flatMap((line) => wrapLine(line, this.#columns)), ...last.slice(0, -1)]
     this.#unfinished = last.at(-1) ?? ''
-    this.#redraw(finished)
+    const { rows, carried } = closeStyles(finished, this.#style)
+    this.#style = carried
+    this.#redraw(rows)
   }
 
   /** Shown above the input line until it is changed; an empty one is no line. */
@@ -88,7 +92,8 @@ export class LiveTerminal {
 
   #draw(): void {
     const { output, lines } = this.#deps
-    const above = [this.#unfinished, this.#status].filter((line) => line !== '')
+    const [unfinished = ''] = closeStyles([this.#unfinished], this.#style).rows
+    const above = [this.#unfinished === '' ? '' : unfinished, this.#status].filter((line) => line !== '')
     output.write(above.map((line) => `${line}\n`).join(''))
     this.#drawn = above.length
     // The editor remembers how many rows its line took; they have just been erased.

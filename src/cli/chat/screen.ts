@@ -1,13 +1,16 @@
 import { visibleText } from '../../base/visible-text.ts'
 import type { AnswerEvent } from '../../client/answer.ts'
 import type { Language } from '../../core/language.ts'
+import { MarkdownStream } from './markdown.ts'
 import { cleanupTree } from './cleanup-tree.ts'
 import { chatWords, type ChatWords } from './words.ts'
 
 export interface ScreenOptions {
   write(text: string): void
   readonly colors: boolean
-  /** Show the numbers of a cleanup as a tree; otherwise it is one line. */
+  /** Show markdown as a terminal can; otherwise as it is written. */
+  readonly markdown?: boolean
+  /** Show what the model thinks, and the numbers of a cleanup as a tree; otherwise each is one line. */
   readonly verbose?: boolean
 }
 
@@ -22,6 +25,8 @@ const PLAIN = '\u001B[0m'
 export class Screen {
   readonly #options: ScreenOptions
   #shown = ''
+  readonly #markdown = new MarkdownStream()
+  #thinkingRound = -1
   #atLineStart = true
   #language: Language = 'en'
 
@@ -72,6 +77,7 @@ export class Screen {
   }
 
   #showEvent(name: string, data: Readonly<Record<string, unknown>>): void {
+    if (name === 'thinking_delta') return this.#showThinking(data)
     if (name === 'tool_start') this.line(`· ${String(data['tool'])} ${describeArguments(data['arguments'])}`)
     else if (name === 'tool_end' && data['failed'] === true)
       this.line(`· ${String(data['tool'])} ${this.#words.failed}`)
@@ -84,21 +90,36 @@ export class Screen {
       this.line(this.#cleanupText(data))
   }
 
+  /** Whole with `--verbose`; otherwise the status line shows the latest of it. */
+  #showThinking({ round, delta }: Readonly<Record<string, unknown>>): void {
+    if (this.#options.verbose !== true || typeof delta !== 'string') return
+    if (this.#thinkingRound !== round) this.#endLine()
+    this.#thinkingRound = Number(round)
+    const text = visibleText(delta)
+    this.#write(this.#options.colors ? `${DIM}${text}${PLAIN}` : text)
+  }
+
   #cleanupText(data: Readonly<Record<string, unknown>>): string {
     if (this.#options.verbose === true) return cleanupTree(data, this.#language)
     return this.#words.cleaned(Number(data['cleaned_messages']), Number(data['tokens_saved'] ?? 0))
   }
 
   #showText(text: string): void {
-    if (text.startsWith(this.#shown)) this.#write(visibleText(text.slice(this.#shown.length)))
-    else {
+    if (text.startsWith(this.#shown) && this.#shown !== '') this.#write(this.#rendered(text.slice(this.#shown.length)))
+    else if (text !== '') {
       this.#endLine()
-      this.#write(visibleText(text))
+      this.#write(this.#rendered(text))
     }
     this.#shown = text
   }
 
+  #rendered(text: string): string {
+    const safe = visibleText(text)
+    return this.#options.markdown === true ? this.#markdown.take(safe) : safe
+  }
+
   #endLine(): void {
+    this.#write(this.#markdown.end())
     if (!this.#atLineStart) this.#write('\n')
   }
 

@@ -12,6 +12,7 @@ export interface ChatWords {
   /** What the answer took. */
   spent(model: string, usage: FrameUsage): string
   cleaned(messages: number, tokens: number): string
+  attached(name: string, bytes: number): string
   readonly stopped: string
   readonly failed: string
   tryingAgain(code: string): string
@@ -30,6 +31,7 @@ const WORDS: Readonly<Record<Language, ChatWords>> = {
     spent: (model, usage) =>
       [model, `${contextOf(usage)} tokens of context`, `${usage.output} out`, costOf(usage)].join(' · '),
     cleaned: (messages, tokens) => `· context cleaned: ${messages} messages, ${tokens} tokens saved`,
+    attached: (name, bytes) => `· sent ${name} (${sizeOf(bytes)})`,
     stopped: 'stopped',
     failed: 'failed',
     tryingAgain: (code) => `the model did not answer (${code}), trying again`,
@@ -44,6 +46,7 @@ const WORDS: Readonly<Record<Language, ChatWords>> = {
     spent: (model, usage) =>
       [model, `上下文 ${contextOf(usage)} token`, `输出 ${usage.output}`, costOf(usage)].join(' · '),
     cleaned: (messages, tokens) => `· 已清理上下文：${messages} 条消息，节省 ${tokens} 个 token`,
+    attached: (name, bytes) => `· 已发送 ${name}（${sizeOf(bytes)}）`,
     stopped: '已停止',
     failed: '失败',
     tryingAgain: (code) => `模型没有回答（${code}），正在重试`,
@@ -59,4 +62,12 @@ function contextOf({ input, cacheRead, cacheWrite }: FrameUsage): number {
 
 function costOf({ usd }: FrameUsage): string {
   return usd === null ? '$?' : `$${usd.toFixed(4)}`
+}
+
+function sizeOf(bytes: number): string {
+  return bytes < 1_024
+    ? `${bytes} bytes`
+    : bytes < 1_048_576
+      ? `${Math.round(bytes / 1_024)} KB`
+      : `${(bytes / 1_048_576).toFixed(1)} MB`
 }

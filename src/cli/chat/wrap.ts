@@ -3,9 +3,25 @@ import { displayWidth } from '../output.ts'
 // oxlint-disable-next-line no-control-regex -- the colours that this program itself writes take no room
 const COLOUR = /\u001B\[\d{0,3}m/gu
 
+const PLAIN = '\u001B[0m'
+
 /** How many columns a text takes; colours take none. */
 export function widthOf(text: string): number {
   return displayWidth(text.replaceAll(COLOUR, ''))
+}
+
+/** Rows that each begin and end without a style: one that goes on is ended here and begun again on the next row. */
+export function closeStyles(
+  rows: readonly string[],
+  carried: string,
+): { readonly rows: string[]; readonly carried: string } {
+  let open = carried
+  const closed = rows.map((row) => {
+    const begun = open
+    for (const [code] of row.matchAll(COLOUR)) open = code === PLAIN ? '' : open + code
+    return `${begun}${row}${open === '' ? '' : PLAIN}`
+  })
+  return { rows: closed, carried: open }
 }
 
 /** Breaks one line at blanks, at any place between wide characters, and inside a word only when it is too long for a line. */

@@ -19,6 +19,7 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   'the message': '消息',
   'send one message and print the answer': '发送一条消息并打印回答',
   'the conversation to continue (default: a new one)': '要继续的对话（默认：新的对话）',
+  'a file or picture to send with it; may be given several times': '一起发送的文件或图片，可以给出多个',
   'print the answer as it grows': '边生成边打印回答',
   'print a link that opens the dashboard': '打印打开控制台页面的链接',
   'the log of the gateway of this home': '这个 home 的网关日志',
@@ -132,8 +133,8 @@ export const TITLES: Readonly<Record<string, string>> = {
   'Global Options:': '全局选项：',
   'Commands:': '命令：',
   'Examples:': '例子：',
-  'Keys: Enter sends · Alt-Enter begins a new line · Tab completes · Ctrl-C stops the current answer or empties the line · Ctrl-D quits. /session KEY changes the conversation.':
-    '按键：Enter 发送 · Alt-Enter 换行 · Tab 补全 · Ctrl-C 停止当前回答或清空输入行 · Ctrl-D 退出。/session KEY 换到另一段对话。',
+  'Keys: Enter sends · Alt-Enter begins a new line · Tab completes · Ctrl-C stops the current answer or empties the line · Ctrl-D quits. /session KEY changes the conversation; @path in a message sends that file or picture with it.':
+    '按键：Enter 发送 · Alt-Enter 换行 · Tab 补全 · Ctrl-C 停止当前回答或清空输入行 · Ctrl-D 退出。/session KEY 换到另一段对话；消息中的 @路径 会把该文件或图片一起发送。',
 }
 
 /** What commander says about a wrong command line. The patterns see only our own names and one line of the user's. */

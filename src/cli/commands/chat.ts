@@ -1,8 +1,12 @@
 import { contactUrl } from '../../app/contact.ts'
 import { ClewClient, ClewError, type Answer } from '../../client/index.ts'
 import { chooseLanguage, type LanguageChoice } from '../../core/language.ts'
+import { visibleLine } from '../../base/visible-text.ts'
+import { GatewayError } from '../../core/errors.ts'
+import { nodeFiles } from '../../platform/node-files.ts'
 import { systemClock } from '../../platform/system-clock.ts'
 import { WebSocket } from '../../platform/web.ts'
+import { pathsIn, sendFile, type SentFile } from '../chat/attachments.ts'
 import { SWITCH_COMMAND } from '../chat/complete.ts'
 import { openInput, type ChatInput } from '../chat/input.ts'
 import { recentTurns } from '../chat/recent-turns.ts'
@@ -23,50 +27,58 @@ const SHOWN_TURNS = 4
 
 /** A conversation in the terminal. Ctrl-C stops the running answer, Ctrl-D leaves; piped input is answered line by line. */
 export async function chat(options: ChatOptions): Promise<void> {
-  const running = await requireContact(options)
+  let running = await requireContact(options)
   const language = await languageOf(running)
-  const input = await openInput(running)
+  const gateway = {
+    now: () => running,
+    lookAgain: async () => {
+      running = (await findGateway(options)) ?? running
+    },
+  }
+  const input = await openInput(gateway.now)
+  const colors = process.stdout.isTTY && (process.env['NO_COLOR'] ?? '') === ''
   const screen = new Screen({
     write: (text) => input.write(text),
-    colors: process.stdout.isTTY && (process.env['NO_COLOR'] ?? '') === '',
+    colors,
+    markdown: colors && input.isTerminal,
     verbose: options.verbose === true,
   })
-  const client = connect(running, screen, { language, options })
+  const client = connect(gateway, screen, language)
   try {
-    await new Conversation({ client, input, screen, language, running }, options.session ?? 'terminal').run()
+    await new Conversation(
+      { client, input, screen, language, gateway: gateway.now },
+      options.session ?? 'terminal',
+    ).run()
   } finally {
     input.close()
     client.close()
   }
 }
 
+/** The gateway as its home describes it; a restart gives it another token and perhaps another port. */
+interface FoundGateway {
+  now(): RunningGateway
+  lookAgain(): Promise<void>
+}
+
 /**
  * One line when the connection is lost, one when it is back, however many attempts lie between. A gateway that was
  * restarted has another token and perhaps another port: each attempt uses what its home says by then.
  */
-function connect(
-  running: RunningGateway,
-  screen: Screen,
-  { language, options }: { readonly language: LanguageChoice; readonly options: ChatOptions },
-): ClewClient {
-  let { contact } = running
+function connect(gateway: FoundGateway, screen: Screen, language: LanguageChoice): ClewClient {
   let isLost = false
   const words = chatWords(chooseLanguage(language))
-  const lookAgain = async (): Promise<void> => {
-    const found = await findGateway(options)
-    if (found !== undefined) ({ contact } = found)
-  }
   return new ClewClient({
     get url() {
-      return `${contactUrl(contact, 'ws')}/ws`
+      return `${contactUrl(gateway.now().contact, 'ws')}/ws`
     },
     get token() {
-      return contact.token ?? ''
+      return gateway.now().contact.token ?? ''
     },
     WebSocket,
     reconnect: RECONNECT,
     onStateChange: (state) => {
-      if (state === 'waiting') void lookAgain()
+      if (state === 'waiting') void gateway.lookAgain()
       if (state === 'waiting' && !isLost) screen.line(words.disconnected)
       if (state === 'open' && isLost) screen.line(words.connected)
       isLost = state === 'waiting' || (isLost && state === 'connecting')
@@ -79,7 +91,7 @@ interface ConversationDeps {
   readonly input: ChatInput
   readonly screen: Screen
   readonly language: LanguageChoice
-  readonly running: RunningGateway
+  gateway(): RunningGateway
 }
 
 class Conversation {
@@ -118,10 +130,10 @@ class Conversation {
   }
 
   async #welcome(): Promise<void> {
-    const { screen, running } = this.#deps
+    const { screen, gateway } = this.#deps
     screen.line(this.#words.welcome(this.#session))
     // A conversation that does not exist yet has nothing to show.
-    const shown = await apiOf(running)
+    const shown = await apiOf(gateway())
       .get(sessionPath(this.#session), { limit: SHOWN_TURNS * 3 })
       .catch(() => ({}))
     for (const { role, text } of recentTurns(shown, SHOWN_TURNS)) screen.line(role === 'user' ? `› ${text}` : text)
@@ -134,18 +146,43 @@ class Conversation {
     this.#words = chatWords(spoken)
     screen.speak(spoken)
     this.#spinner.start(this.#words.thinking)
-    this.#answer = client.ask(content, { session: this.#session })
+    const files = await this.#filesOf(content)
+    this.#answer = client.ask(content, { session: this.#session, ...(files.length === 0 ? {} : { files }) })
     await this.#show(this.#answer)
     this.#answer = undefined
     this.#spinner.stop()
   }
 
+  /** Files and pictures that the message names by their path. */
+  async #filesOf(content: string): Promise<readonly { readonly id: string }[]> {
+    const { client, screen, gateway, input } = this.#deps
+    if (!input.isTerminal) return []
+    const sent: SentFile[] = []
+    for (const path of await pathsIn(content, nodeFiles)) {
+      try {
+        const file = await sendFile(path, { files: nodeFiles, api: apiOf(gateway()), uid: client.uid })
+        screen.line(this.#words.attached(file.name, file.bytes))
+        sent.push(file)
+      } catch (error) {
+        if (!(error instanceof GatewayError)) throw error
+        screen.failed(error.message)
+      }
+    }
+    return sent.map(({ id }) => ({ id }))
+  }
+
   async #show(answer: Answer): Promise<void> {
     const { screen, input } = this.#deps
+    let thought = ''
     try {
       for await (const event of answer) {
         if (event.type === 'progress' || event.type === 'complete') this.#spinner.stop()
         screen.show(event)
+        if (event.type === 'event' && event.event === 'thinking_delta') {
+          const { delta } = event.data
+          thought += typeof delta === 'string' ? delta : ''
+          this.#spinner.start(latestThought(this.#words.thinking, thought))
+        }
         if (event.type === 'event' && event.event === 'tool_start') this.#spinner.start(this.#words.thinking)
         if (event.type === 'complete' && event.usage !== undefined && input.isTerminal)
           screen.line(this.#words.spent(event.model ?? '', event.usage))
@@ -157,6 +194,14 @@ class Conversation {
       if (error.code !== 'TURN_CANCELLED' && !input.isTerminal) process.exitCode = 1
     }
   }
+}
+
+const THOUGHT_CHARS = 60
+
+/** The end of what the model thinks, on one line. */
+function latestThought(word: string, thought: string): string {
+  const line = visibleLine(thought.replaceAll(/\s+/gu, ' ')).trim()
+  return line === '' ? word : `${word}: ${line.length <= THOUGHT_CHARS ? line : `…${line.slice(-THOUGHT_CHARS)}`}`
 }
 
 function switchedTo(content: string): string | undefined {

@@ -5,7 +5,7 @@ import { phrasesIn } from '../../core/phrases/phrases-in.ts'
 import { systemClock } from '../../platform/system-clock.ts'
 import { apiOf, commandLine, findGateway, quoted, type CommonOptions } from '../connect.ts'
 import { withGatewayApp } from '../offline.ts'
-import { ago, printJson, printLines, table } from '../output.ts'
+import { ago, printJson, printLines, printPaged, table } from '../output.ts'
 import { sessionPath } from '../remote-api.ts'
 import { sessionWords, type SessionWords } from '../words.ts'
 import type { SearchQuery } from '../../dashboard/search.ts'
@@ -64,8 +64,8 @@ export async function showSession(key: string, options: ShowOptions): Promise<vo
   }
   const shown = await call(options, (api) => api.show(key, query))
   if (options.json === true) return printJson(shown)
-  if (options.request !== undefined) return printLines([text(shown['rendered'])])
-  printLines(renderSession(shown, await sessionWords(options)))
+  if (options.request !== undefined) return printPaged([text(shown['rendered'])])
+  await printPaged(renderSession(shown, await sessionWords(options)))
 }
 
 /** The whole text of one tool result, for people and for pipes. */

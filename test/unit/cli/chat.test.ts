@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { complete } from '../../../src/cli/chat/complete.ts'
 import { PasteFilter, withLineBreaks } from '../../../src/cli/chat/paste.ts'
+import { pathsIn, sendFile } from '../../../src/cli/chat/attachments.ts'
+import { MarkdownStream } from '../../../src/cli/chat/markdown.ts'
+import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { recentTurns } from '../../../src/cli/chat/recent-turns.ts'
-import { widthOf, wrapLine } from '../../../src/cli/chat/wrap.ts'
+import { closeStyles, widthOf, wrapLine } from '../../../src/cli/chat/wrap.ts'
 
 describe('lines of an answer', () => {
   it('break at blanks, and inside a word only when it is too long', () => {
@@ -75,4 +78,83 @@ it('reopening shows the last words of both sides, without tools', () => {
   const turns = recentTurns({ messages }, 4)
   expect(turns.map(({ role }) => role)).toEqual(['user', 'assistant'])
   expect(turns[1]?.text.length).toBeLessThan(500)
+})
+
+describe('markdown on a terminal', () => {
+  const TEXT =
+    '# Title **x**\n\nSome **bold**, *italic* and `code *as is*`.\n- one\n* two\n> said\n```js\nlet a = `b` ** 2\n```\n2 * 3 * 4, snake_case, 中文**粗体**\n'
+  // oxlint-disable-next-line no-control-regex -- the codes that this program itself writes
+  const CODE = /\u001B\[\d+m/gu
+  const visible = (text: string): string => text.replaceAll(CODE, '')
+
+  function render(text: string, size = text.length): string {
+    const stream = new MarkdownStream()
+    let out = ''
+    for (let at = 0; at < text.length; at += size) out += stream.take(text.slice(at, at + size))
+    return out + stream.end()
+  }
+
+  it('styles headings, emphasis, lists, quotes and code, and leaves everything else as it is', () => {
+    const out = render(TEXT)
+    expect(visible(out)).toBe(
+      'Title x\n\nSome bold, italic and code *as is*.\n• one\n• two\n│ said\nlet a = `b` ** 2\n2 * 3 * 4, snake_case, 中文粗体\n',
+    )
+    expect(out).toContain('\u001B[1mbold\u001B[0m')
+    expect(out).toContain('\u001B[3mitalic\u001B[0m')
+    expect(out).toContain('\u001B[36mcode *as is*\u001B[0m')
+  })
+
+  it('is the same however the answer is cut into pieces', () => {
+    for (let size = 1; size < TEXT.length; size++) expect(render(TEXT, size)).toBe(render(TEXT))
+  })
+
+  it('leaves no style open at the end, whatever is missing', () => {
+    for (let length = 0; length <= TEXT.length; length++) {
+      const codes = render(TEXT.slice(0, length)).match(CODE) ?? []
+      expect(codes.at(-1) ?? '\u001B[0m').toBe('\u001B[0m')
+    }
+  })
+
+  it('a style that goes on over a line break is ended on each row and begun again on the next', () => {
+    const [bold, plain] = ['\u001B[1m', '\u001B[0m']
+    expect(closeStyles([`a ${bold}b`, 'c', `d${plain} e`], '')).toEqual({
+      rows: [`a ${bold}b${plain}`, `${bold}c${plain}`, `${bold}d${plain} e`],
+      carried: '',
+    })
+  })
+})
+
+describe('files of a message', () => {
+  const files = new MemoryFiles()
+  files.plant('/tmp/a photo.png', 'x')
+  files.plant('/tmp/note.txt', 'y')
+
+  it.each([
+    ['what is @/tmp/note.txt about?', ['/tmp/note.txt']],
+    ['compare @"/tmp/a photo.png" and @/tmp/note.txt', ['/tmp/a photo.png', '/tmp/note.txt']],
+    ['/tmp/note.txt', ['/tmp/note.txt']],
+    [String.raw`/tmp/a\ photo.png`, ['/tmp/a photo.png']],
+    ["'/tmp/a photo.png'", ['/tmp/a photo.png']],
+    ['mail me@/tmp/note.txt or @nobody', []],
+    ['/tmp/note.txt and more', []],
+  ])('%s', async (message, expected) => {
+    expect(await pathsIn(message, files)).toEqual(expected)
+  })
+
+  it('are sent under their name, for their sender only', async () => {
+    const uploads: unknown[] = []
+    const api = {
+      upload: async (...args: readonly unknown[]) => {
+        uploads.push(args[0], args[2])
+        return { id: 'f1' }
+      },
+    }
+    expect(await sendFile('/tmp/note.txt', { files, api, uid: 'a b' })).toEqual({
+      id: 'f1',
+      name: 'note.txt',
+      bytes: 1,
+    })
+    expect(uploads).toEqual(['/api/files?uid=a%20b', 'note.txt'])
+    await expect(sendFile('/tmp/nowhere', { files, api, uid: 'a' })).rejects.toThrow('no such file')
+  })
 })
