@@ -85,7 +85,7 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
     maxUnfinishedBytes: config.limits.unfinished_bytes,
     ...handlers,
   })
-  showHeldBytes(metrics, () => ({ ...listener.held(), remembered: app.storage.delivery.rememberedBytes }))
+  showHeldBytes(metrics, () => ({ ...listener.held(), ...app.storage.heldBytes() }))
   const links = await openIntake(app, platform, { port: listener.port, localToken }).catch(async (error: unknown) => {
     await listener.close()
     throw error

@@ -5,12 +5,13 @@ import type { Config } from '../config/config.ts'
 import type { GatewayError } from '../core/errors.ts'
 import type { DeliveryFate, Reply } from '../core/inbound.ts'
 import { Delivery } from '../gateway/delivery.ts'
+import type { RememberedKind } from '../gateway/gateway-metrics.ts'
 import { SessionArchive } from '../session/archive.ts'
 import { FileArchivedRows } from '../session/archived-rows.ts'
 import { SessionControl } from '../session/control.ts'
 import { SessionDirectory } from '../session/directory.ts'
 import { CleanupLedger } from '../session/cleanup-ledger.ts'
-import { LearnedWindows } from '../session/learned-windows.ts'
+import { DEFAULT_LEARNED_WINDOWS, LearnedWindows } from '../session/learned-windows.ts'
 import { ExportHistory, SessionsFile } from '../session/sessions-file.ts'
 import { UsageLedger } from '../session/usage-ledger.ts'
 import { openFileStore, type FileTranscriptStore } from '../transcript/file-store.ts'
@@ -42,6 +43,8 @@ export interface Storage {
   readonly control: SessionControl
   /** What was found missing or damaged at this start. */
   readonly losses: StorageLosses
+  /** Memory of what is remembered, by kind, roughly. */
+  heldBytes(): Readonly<Record<RememberedKind, number>>
   /** Entries of transcripts that are durable in the journal and not in their file yet. */
   unwrittenEntries(): Iterable<unknown>
   close(): Promise<void>
@@ -63,8 +66,6 @@ export interface StorageOptions {
   /** Another process owns the home: nothing may be written any more. */
   onHomeLost(error: GatewayError): void
 }
-
-const MAX_ARCHIVED_PER_SESSION = 100
 
 export async function openStorage(platform: Platform, options: StorageOptions): Promise<Storage> {
   const { paths } = options
@@ -112,19 +113,25 @@ async function openLocked(
   const directory = new SessionDirectory({ clock, ids })
   const history = new ExportHistory()
   const topic = new TranscriptTopic()
-  const usage = new UsageLedger(clock)
-  const cleanups = new CleanupLedger()
-  const windows = new LearnedWindows(clock)
-  const xiaoyi = new XiaoyiState()
+  const { limits } = config
+  const usage = new UsageLedger(clock, {
+    sessions: limits.usage_sessions,
+    days: limits.usage_days,
+    hours: limits.usage_hours,
+    sessionHours: limits.usage_hours,
+  })
+  const cleanups = new CleanupLedger(limits.usage_sessions)
+  const windows = new LearnedWindows(clock, { ...DEFAULT_LEARNED_WINDOWS, models: limits.remembered_windows })
+  const xiaoyi = new XiaoyiState(config.channels.xiaoyi.limits?.maxRemembered)
   const delivery = new Delivery({
     clock,
     log,
     limits: {
-      rememberMs: config.limits.redelivery_ms,
-      rememberedMessages: 100_000,
-      rememberedBytes: 64 * 1024 * 1024,
-      rememberedAccounts: 100_000,
-      outboxPerAccount: config.limits.outbox_per_account,
+      rememberMs: limits.redelivery_ms,
+      rememberedMessages: limits.remembered_messages,
+      rememberedBytes: limits.remembered_bytes,
+      rememberedAccounts: limits.remembered_accounts,
+      outboxPerAccount: limits.outbox_per_account,
     },
     send: (reply) => options.send(reply),
   })
@@ -151,7 +158,7 @@ async function openLocked(
     cwd: paths.workspace,
     journal: { journal, topic },
     durability: config.durability,
-    limits: { cacheBytes: config.limits.warm_session_bytes },
+    limits: { cacheBytes: limits.warm_session_bytes },
     hooks: writeHooks(options.hooks, directory),
   })
   const sessionsFile = new SessionsFile({ files, clock, log, path: paths.sessionsFile, journal, directory, history })
@@ -169,7 +176,7 @@ async function openLocked(
     transcripts,
     log,
     forgetUsage: (sessionId) => [usage.forget(sessionId), cleanups.forget(sessionId)],
-    maxArchivedPerSession: MAX_ARCHIVED_PER_SESSION,
+    maxArchivedPerSession: limits.archived_per_session,
     onLeaving: (key, sessionId, reason) => tellLeaving(options.hooks, { session: key, sessionId }, reason),
   })
   const losses = await findLosses(platform, paths, { recorded, journal, topic, isJournalGone })
@@ -190,6 +197,15 @@ async function openLocked(
     losses,
     head,
     unwrittenEntries,
+    heldBytes: () => ({
+      remembered: delivery.rememberedBytes,
+      accounts: delivery.accountBytes,
+      sessions: directory.heldBytes,
+      usage: usage.heldBytes + cleanups.heldBytes,
+      windows: windows.heldBytes,
+      xiaoyi: xiaoyi.heldBytes,
+      transcripts: transcripts.heldBytes,
+    }),
   }
 }
 

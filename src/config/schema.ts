@@ -223,6 +223,23 @@ const limits = section('Upper bounds. Reaching one is answered with an error cod
   bodies_bytes: count('Bytes of all HTTP request bodies being worked on.', l.bodies_bytes, 1_024),
   unfinished_bytes: count('Bytes of all WebSocket frames that have not arrived whole.', l.unfinished_bytes, 1_024),
   sessions: count('Conversations in the index; beyond it messages that would begin one are refused.', l.sessions),
+  remembered_messages: count(
+    'Messages remembered to recognise one that comes again, by its content or its idempotency key; the oldest answered ones are forgotten first.',
+    l.remembered_messages,
+  ),
+  remembered_bytes: count('Memory for them and their answers.', l.remembered_bytes, 1_024),
+  remembered_accounts: count(
+    'Clients whose frame numbers are known one by one; one that was forgotten counts on from the highest number.',
+    l.remembered_accounts,
+  ),
+  remembered_windows: count('Models whose window was learned from a refusal.', l.remembered_windows),
+  archived_per_session: count(
+    'Earlier conversations of one key that are listed; older ones keep their file.',
+    l.archived_per_session,
+  ),
+  usage_sessions: count('Conversations whose cost and savings are known in total.', l.usage_sessions),
+  usage_hours: count('Rows of the hourly cost report, by model and channel, and as many by session.', l.usage_hours),
+  usage_days: count('Days of the daily cost report.', l.usage_days),
   list: count('Rows of one list of sessions; more come with its cursor.', l.list),
 })
 

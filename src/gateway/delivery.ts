@@ -209,6 +209,11 @@ export class Delivery implements JournalTopic {
     return this.#runs.open
   }
 
+  /** Of frame numbers of clients. */
+  get accountBytes(): number {
+    return this.#sequences.heldBytes
+  }
+
   get rememberedBytes(): number {
     return this.#runs.bytes
   }

@@ -29,17 +29,21 @@ export interface GatewayLabels {
   providers(): Iterable<string>
 }
 
-/** What memory is held for clients, by kind. */
-export interface HeldByKind extends HeldBytes {
-  /** Of answers that are remembered for redelivery and resume. */
-  readonly remembered: number
-}
+/**
+ * What is kept in memory beyond the moment: messages with their answers, for redelivery and resume; frame numbers of
+ * clients; the session index; costs and savings; learned windows; what the XiaoYi channel knows; transcripts in use.
+ */
+const REMEMBERED_KINDS = ['remembered', 'accounts', 'sessions', 'usage', 'windows', 'xiaoyi', 'transcripts'] as const
+export type RememberedKind = (typeof REMEMBERED_KINDS)[number]
+
+/** What memory is held, by kind. */
+export type HeldByKind = HeldBytes & Readonly<Record<RememberedKind, number>>
 
 export function showHeldBytes(metrics: Metrics, held: () => HeldByKind): void {
   const gauge = metrics.gauge({
     name: 'clew_held_bytes',
-    help: 'Memory held for clients: request bodies, unfinished frames, unsent frames, remembered answers.',
-    labels: { kind: ['bodies', 'unfinished', 'unsent', 'remembered'] },
+    help: 'Memory held for clients and between messages, roughly, by what it is held for.',
+    labels: { kind: ['bodies', 'unfinished', 'unsent', ...REMEMBERED_KINDS] },
   })
   metrics.onCollect(() => {
     for (const [kind, bytes] of Object.entries(held())) gauge.set(bytes, { kind })

@@ -1,4 +1,5 @@
 const BLOCK = 1_024
+const BYTES_PER_ACCOUNT = 256
 
 /**
  * Frame numbers per account that never repeat, not even after a crash: numbers are handed out only below a durable
@@ -13,6 +14,11 @@ export class Sequences {
 
   constructor(maxAccounts: number) {
     this.#maxAccounts = maxAccounts
+  }
+
+  /** A name of the usual length and two numbers, in two maps. */
+  get heldBytes(): number {
+    return BYTES_PER_ACCOUNT * Math.max(this.#next.size, this.#reserved.size)
   }
 
   get floor(): number {

@@ -16,7 +16,8 @@ export interface CleanupTotals {
 }
 
 const TOPIC = 'cleanups'
-const SESSIONS_KEPT = 100_000
+/** An id and five fields. */
+const BYTES_PER_ROW = 256
 const NOTHING: CleanupTotals = { steps: 0, messages: 0, tokensSaved: 0, netTokensSaved: 0, netBasis: 'measured' }
 
 /**
@@ -26,6 +27,15 @@ const NOTHING: CleanupTotals = { steps: 0, messages: 0, tokensSaved: 0, netToken
 export class CleanupLedger implements JournalTopic {
   readonly name = TOPIC
   readonly #sessions = new Map<SessionId, CleanupTotals>()
+  readonly #maxSessions: number
+
+  constructor(maxSessions: number) {
+    this.#maxSessions = maxSessions
+  }
+
+  get heldBytes(): number {
+    return this.#sessions.size * BYTES_PER_ROW
+  }
 
   apply(data: unknown): void {
     if (!isRecord(data) || typeof data['session'] !== 'string') return
@@ -35,7 +45,7 @@ export class CleanupLedger implements JournalTopic {
     // The ones not used for longest come first and are forgotten first.
     this.#sessions.delete(session)
     if (totals !== null) this.#sessions.set(session, totals)
-    const [oldest] = this.#sessions.size > SESSIONS_KEPT ? this.#sessions.keys() : []
+    const [oldest] = this.#sessions.size > this.#maxSessions ? this.#sessions.keys() : []
     if (oldest !== undefined) this.#sessions.delete(oldest)
   }
 

@@ -53,6 +53,7 @@ export class SessionDirectory implements JournalTopic {
   readonly #clock: Clock
   readonly #ids: Ids
   #revision = 0
+  #bytes = 0
 
   constructor(parts: { readonly clock: Clock; readonly ids: Ids }) {
     this.#clock = parts.clock
@@ -61,6 +62,11 @@ export class SessionDirectory implements JournalTopic {
 
   get size(): number {
     return this.#rows.size
+  }
+
+  /** Of rows and their places in the indexes, roughly. */
+  get heldBytes(): number {
+    return this.#bytes
   }
 
   /** Rises with every change; tells the exporter whether there is anything new. */
@@ -236,6 +242,7 @@ export class SessionDirectory implements JournalTopic {
 
   #remember(key: SessionKey, record: SessionRecord): void {
     this.#rows.set(key, record)
+    this.#bytes += sizeOf(key, record)
     this.#chosen.delete(key)
     this.#keysById.set(record.sessionId, key)
     this.#foldedKeys.set(key.toLowerCase(), key)
@@ -246,10 +253,18 @@ export class SessionDirectory implements JournalTopic {
     const record = this.#rows.get(key)
     if (record === undefined) return
     this.#rows.delete(key)
+    this.#bytes -= sizeOf(key, record)
     this.#recency.delete(key)
     if (this.#keysById.get(record.sessionId) === key) this.#keysById.delete(record.sessionId)
     if (this.#foldedKeys.get(key.toLowerCase()) === key) this.#foldedKeys.delete(key.toLowerCase())
   }
+}
+
+/** Rough, but the same when a row is stored and when it is dropped; most of a row is ids, keys and two short texts. */
+function sizeOf(key: SessionKey, record: SessionRecord): number {
+  let chars = 2 * key.length
+  for (const value of Object.values(record)) if (typeof value === 'string') chars += value.length
+  return 1_024 + 2 * chars + 128 * (record.archived?.length ?? 0)
 }
 
 /**

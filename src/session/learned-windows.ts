@@ -32,6 +32,8 @@ export const DEFAULT_LEARNED_WINDOWS: LearnedWindowLimits = {
 
 const TOPIC = 'windows'
 const SMALLEST_ANSWER_TOKENS = 64
+/** A name and five fields. */
+const BYTES_PER_WINDOW = 256
 
 /** Windows of models as refusals taught them, per provider and model, durable in the journal. */
 export class LearnedWindows implements JournalTopic, ModelWindows {
@@ -52,8 +54,11 @@ export class LearnedWindows implements JournalTopic, ModelWindows {
     this.#kept.delete(data.model)
     this.#kept.set(data.model, data)
     this.#tried.delete(data.model)
-    const [oldest] = this.#kept.size > this.#limits.models ? this.#kept.keys() : []
-    if (oldest !== undefined) this.#kept.delete(oldest)
+    dropOldest(this.#kept, this.#limits.models)
+  }
+
+  get heldBytes(): number {
+    return (this.#kept.size + this.#tried.size) * BYTES_PER_WINDOW
   }
 
   *snapshot(): Iterable<unknown> {
@@ -86,6 +91,7 @@ export class LearnedWindows implements JournalTopic, ModelWindows {
 
   tryHalf(model: TurnModel, contextWindow: number): void {
     this.#tried.set(model.name, this.#entry(model, contextWindow, 'halved'))
+    dropOldest(this.#tried, this.#limits.models)
   }
 
   confirm(model: TurnModel): readonly JournalRecord[] {
@@ -110,6 +116,11 @@ export class LearnedWindows implements JournalTopic, ModelWindows {
     const kept = this.#kept.get(name)
     return kept !== undefined && isFresh(kept, kept.by === 'told' ? toldMs : halvedMs) ? kept : undefined
   }
+}
+
+function dropOldest(windows: Map<string, LearnedWindow>, most: number): void {
+  const [oldest] = windows.size > most ? windows.keys() : []
+  if (oldest !== undefined) windows.delete(oldest)
 }
 
 function isLearnedWindow(data: unknown): data is LearnedWindow {

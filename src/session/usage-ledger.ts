@@ -34,6 +34,8 @@ export const DEFAULT_LEDGER: LedgerLimits = { days: 400, sessions: 100_000, hour
 
 const TOPIC = 'usage'
 const HOUR_MS = 3_600_000
+/** A name and eight numbers. */
+const BYTES_PER_ROW = 320
 
 /**
  * The cost ledger: per session, per day (UTC), and per hour by model and channel or by session. An entry is committed
@@ -66,6 +68,11 @@ export class UsageLedger implements JournalTopic {
         this.#keepHour(this.#hours, { hour, model, channel }, spent)
     } else if (typeof session === 'string') this.#keepSession(session as SessionId, spent)
     else if (typeof day === 'string') this.#keepDay(day, spent)
+  }
+
+  get heldBytes(): number {
+    const rows = this.#sessions.size + this.#days.size + this.#hours.size + this.#sessionHours.size
+    return rows * BYTES_PER_ROW
   }
 
   *snapshot(): Iterable<unknown> {

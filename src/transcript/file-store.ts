@@ -110,6 +110,11 @@ export class FileTranscriptStore implements TranscriptStore {
     return this.#options.files.statNow(this.#path(sessionId)) !== undefined
   }
 
+  /** Memory of the transcripts that are open. */
+  get heldBytes(): number {
+    return this.#open.heldBytes
+  }
+
   async archive(sessionId: SessionId): Promise<void> {
     const path = this.#path(sessionId)
     const { files, clock } = this.#options

@@ -119,6 +119,13 @@ export class OpenTranscripts {
     if (this.#slots.get(slot.sessionId) === slot) this.#slots.delete(slot.sessionId)
   }
 
+  /** Of all transcripts in memory, in use or not. */
+  get heldBytes(): number {
+    let bytes = 0
+    for (const { opened } of this.#slots.values()) bytes += opened?.transcript.heldBytes ?? 0
+    return bytes
+  }
+
   async #release(slot: Slot): Promise<void> {
     slot.users--
     await slot.opened?.transcript.settled()

@@ -17,6 +17,7 @@ type StateSection = (typeof STATE_SECTIONS)[number]
 const TOPIC = 'xiaoyi'
 /** Of each section; the oldest are forgotten first. */
 const MAX_ENTRIES = 2_000
+const BYTES_PER_ENTRY = 128
 
 /** `value` is null for what is no longer true. */
 interface StateRecord {
@@ -53,6 +54,13 @@ export class XiaoyiState implements JournalTopic {
   *snapshot(): Iterable<StateRecord> {
     for (const section of STATE_SECTIONS)
       for (const [key, value] of this.entries(section)) yield { section, key, value }
+  }
+
+  get heldBytes(): number {
+    let bytes = 0
+    for (const section of STATE_SECTIONS)
+      for (const [key, value] of this.entries(section)) bytes += BYTES_PER_ENTRY + 2 * (key.length + value.length)
+    return bytes
   }
 
   get(section: StateSection, key: string): string | undefined {

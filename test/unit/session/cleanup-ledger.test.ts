@@ -9,7 +9,7 @@ const commit = (ledger: CleanupLedger, records: readonly { readonly data: unknow
 
 describe('the ledger of cleanups', () => {
   it('adds up what was cleaned and measured, and says when one of the numbers was an estimate', () => {
-    const ledger = new CleanupLedger()
+    const ledger = new CleanupLedger(100)
     const account = ledger.accountOf(session)
     commit(ledger, account.cleaned({ steps: 1, messages: 4, tokensSaved: 100 }))
     commit(ledger, account.measured({ tokens: -30, measured: true }))
@@ -32,10 +32,10 @@ describe('the ledger of cleanups', () => {
   })
 
   it('survives a restart, a record that comes twice, and nonsense; what is forgotten is gone', () => {
-    const ledger = new CleanupLedger()
+    const ledger = new CleanupLedger(100)
     const records = ledger.accountOf(session).cleaned({ steps: 1, messages: 2, tokensSaved: 10 })
     commit(ledger, [...records, ...records, { data: { session, totals: { steps: 'many' } } }, { data: 7 }])
-    const again = new CleanupLedger()
+    const again = new CleanupLedger(100)
     for (const data of ledger.snapshot()) again.apply(data)
     expect(again.ofSession(session)).toMatchObject({ steps: 1, messages: 2, tokensSaved: 10 })
     commit(again, [again.forget(session)])
