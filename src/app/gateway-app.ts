@@ -4,6 +4,7 @@ import type { Channel } from '../channel/channel.ts'
 import { FileStore } from '../channel/files/file-store.ts'
 import { limitedFiles } from '../channel/files/message-files.ts'
 import type { HttpChannel } from '../channel/http/channel.ts'
+import type { OpenAiChannel } from '../channel/openai/channel.ts'
 import type { WebhookChannel } from '../channel/webhook/channel.ts'
 import type { Config } from '../config/config.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -16,6 +17,7 @@ import { Gateway, type GatewayWatch } from '../gateway/gateway.ts'
 import { createGatewayApi } from '../gateway/gateway-api.ts'
 import { createGatewayMetrics } from '../gateway/gateway-metrics.ts'
 import type { GatewayApi } from '../gateway/http.ts'
+import { KnownChats } from '../gateway/known-chats.ts'
 import { createSessionCommands } from '../gateway/session-commands.ts'
 import type { HookSource } from '../hook/register.ts'
 import { MediaExpiry } from '../media/expiry.ts'
@@ -30,6 +32,7 @@ import { loadConfig } from '../config/load.ts'
 import { openAgent, type Agent, type AgentOptions } from './agent.ts'
 import { createDashboard, type Dashboard } from './dashboard.ts'
 import { createHttpChannel } from './http-channel.ts'
+import { createOpenAiChannel } from './openai-channel.ts'
 import type { HomePaths } from './home.ts'
 import { LiveAgent } from './live-agent.ts'
 import { createMediaReferences } from './media-references.ts'
@@ -55,6 +58,7 @@ export interface GatewayApp {
   readonly gateway: Gateway
   readonly webhook: WebhookChannel
   readonly http: HttpChannel
+  readonly openai: OpenAiChannel
   readonly files: FileStore
   readonly metrics: Metrics
   readonly api: GatewayApi
@@ -122,6 +126,9 @@ export async function openGatewayApp(
     onJournalFailed: watch.journalFailed,
     onHomeLost: watch.homeLost,
   })
+  const chats = new KnownChats(storage)
+  const openai = createOpenAiChannel(platform, { config, agent, files: messageFiles, finder: chats })
+  channels.set(openai.name, openai)
   const approvals = new Approvals(platform.clock)
   const gateway = createGateway(platform, {
     live,
@@ -132,7 +139,10 @@ export async function openGatewayApp(
     locale,
     ownChannels: channelsOf(plugins).map(({ name }) => name),
     watch: {
-      accepted: (message) => dashboard?.watch.accepted(message),
+      accepted: (message) => {
+        chats.accepted(message)
+        dashboard?.watch.accepted(message)
+      },
       observe: (event, message) => dashboard?.watch.observe(event, message),
       changed: (key) => dashboard?.watch.changed(key),
     },
@@ -186,12 +196,14 @@ export async function openGatewayApp(
     gateway,
     webhook,
     http,
+    openai,
     files,
     metrics,
     failed: watch.failed,
     api,
     dashboard: pages,
     async open(more) {
+      chats.load()
       for (const channel of [...more, ...channelsOf(plugins)]) addChannel(channels, channel)
       await gateway.open([...channels.values()])
       media.start()
@@ -236,7 +248,7 @@ function createGateway(
   const firstModel = (key: SessionKey): TurnModel => agent.modelsFor(directory.settingsOf(key))[0]
   const gatewayMetrics = createGatewayMetrics(
     metrics,
-    { channels: ['webhook', 'http', 'xiaoyi', ...ownChannels], providers: () => agent.providers.names() },
+    { channels: ['webhook', 'http', 'openai', 'xiaoyi', ...ownChannels], providers: () => agent.providers.names() },
     {
       sessions: () => directory.size,
       activity: () => gateway.activity(),

@@ -11,6 +11,7 @@ import { showHeldBytes } from '../gateway/gateway-metrics.ts'
 import { createFileRoutes } from '../gateway/file-routes.ts'
 import { createHttpHandlers } from '../gateway/http.ts'
 import { createMessageRoutes } from '../gateway/message-routes.ts'
+import { createOpenAiRoutes, OPENAI_DOOR } from '../gateway/openai-routes.ts'
 import { contactUrl, PROTOCOL, removeContact, writeContact } from './contact.ts'
 import type { GatewayApp } from './gateway-app.ts'
 import type { Platform } from './platform.ts'
@@ -52,7 +53,7 @@ function principalOf(access: Access, token: string, request: Request, peer: Peer
 
 /** Opens the address first: a port in use must not cost a recovery. Then intake, then the contact file for the CLI. */
 export async function serve(app: GatewayApp, platform: Platform): Promise<Serving> {
-  const { config, paths, api, webhook, http, files, metrics, gateway } = app
+  const { config, paths, api, webhook, http, openai, files, metrics, gateway } = app
   const { host, port } = config.listen
   const localToken = platform.ids.hex(LOCAL_TOKEN_DIGITS)
   const rulesOf = (now: Config): AccessRules => {
@@ -66,7 +67,13 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
   const page = platform.page === undefined ? undefined : new PageFiles(platform.files, platform.page)
   const handlers = createHttpHandlers({
     access,
-    routes: [...createMessageRoutes(http, access), ...createFileRoutes(files, access), ...dashboard.routes],
+    routes: [
+      ...createMessageRoutes(http, access),
+      ...createOpenAiRoutes(openai, access),
+      ...createFileRoutes(files, access),
+      ...dashboard.routes,
+    ],
+    doors: [OPENAI_DOOR],
     signIn: (request, peer) => answerSignIn(request, signIn, (token) => principalOf(access, token, request, peer)),
     ...(page === undefined ? {} : { page: (request, url) => page.answer(request, url) }),
     api,

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../base/json.ts'
 import type { RunId, SessionId, SessionKey } from './ids.ts'
+import type { ClientTurn } from './client-turn.ts'
 import type { AnsweredBy, CancelCause } from './outcome.ts'
 import type { ErrorCode } from './errors.ts'
 
@@ -23,6 +24,8 @@ export interface InboundMessage {
   readonly fromDashboard?: boolean
   /** A key by which the sender recognises its own request: the same key stands for the same request, or is refused. */
   readonly idempotency?: Idempotency
+  /** What a client that speaks a model's API decides about this turn. */
+  readonly client?: ClientTurn
 }
 
 export interface Idempotency {

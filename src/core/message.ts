@@ -64,6 +64,8 @@ export interface UserMessage {
   /** Unix ms, as in every message. */
   readonly timestamp: number
   readonly provenance?: Provenance
+  /** Digest of what a client sent that resends its history; what is stored may differ from it. */
+  readonly sent?: string
 }
 
 /** Where a user message came from. Anything but `external_user` is shown to the model as such. */

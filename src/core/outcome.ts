@@ -1,3 +1,4 @@
+import type { ClientCall } from './client-turn.ts'
 import type { ErrorCode } from './errors.ts'
 import type { TurnUsage } from './spent.ts'
 
@@ -15,6 +16,10 @@ export interface AnsweredBy {
   /** `provider/model`. */
   readonly model?: string
   readonly usage?: TurnUsage
+  /** The client's tools that the model called: the client runs them and sends the results. */
+  readonly calls?: readonly ClientCall[]
+  /** The output limit cut the answer short; its text says so to people. */
+  readonly isCut?: boolean
 }
 
 export type CancelCause = 'user' | 'reset' | 'delete' | 'newer-message' | 'shutdown'

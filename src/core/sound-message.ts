@@ -48,7 +48,13 @@ const CALL_ID_FIELDS = ['toolCallId', 'toolUseId', 'tool_call_id', 'tool_use_id'
 const COSTS = { input: numberOf, output: numberOf, cacheRead: numberOf, cacheWrite: numberOf }
 
 const RULES: Readonly<Record<Message['role'], Readonly<Record<string, Rule>>>> = {
-  user: { content: soundContent, prependContext: optionalText, timestamp: numberOf, provenance: soundProvenance },
+  user: {
+    content: soundContent,
+    prependContext: optionalText,
+    timestamp: numberOf,
+    provenance: soundProvenance,
+    sent: optionalText,
+  },
   assistant: {
     content: soundBlocks,
     api: nameOf,

@@ -348,7 +348,7 @@ export class Conversations {
   }
 }
 
-/** An ordinary message: only those can join a running turn. */
-function isPlain({ text }: AcceptedMessage): boolean {
-  return parseSlash(text).kind === 'message'
+/** An ordinary message: only those can join a running turn. One with a place of its own in the tree cannot. */
+function isPlain({ text, client }: AcceptedMessage): boolean {
+  return client === undefined && parseSlash(text).kind === 'message'
 }

@@ -93,10 +93,9 @@ export class Delivery implements JournalTopic {
         return this.#runs.put({ message, fingerprint, state: 'open', seq: 0, content: undefined })
       }
       case 'answer':
-        // The text was needed to answer; the fingerprint is enough to recognise a redelivery.
         return this.#runs.change(record.run, (run) => ({
           ...run,
-          message: { ...run.message, text: '', attachments: [] },
+          message: withoutContent(run.message),
           state: 'unknown',
           seq: record.seq,
           content: record.content,
@@ -429,4 +428,9 @@ function fingerprintOf(message: AcceptedMessage): string {
   const sender = owner === UNKNOWN_OWNER ? [owner, run] : [owner]
   const content = JSON.stringify([channel, ...sender, key, messageId, text, files])
   return createHash('sha256').update(content).digest('base64url')
+}
+
+/** The words were needed to answer; the fingerprint is enough to recognise a redelivery. */
+function withoutContent({ client: _, ...message }: AcceptedMessage): AcceptedMessage {
+  return { ...message, text: '', attachments: [] }
 }

@@ -14,7 +14,7 @@ import {
 } from '../history/request-record.ts'
 import type { ModelProvider } from '../provider/provider.ts'
 import type { Providers } from '../provider/registry.ts'
-import { latestSetup, type Setup } from '../turn/setup.ts'
+import { latestSetup, setupFields, type Setup } from '../turn/setup.ts'
 
 /** A past request, built again from the transcript: the same bytes, proved by their hash, and why they are what they are. */
 export function describeRequest(
@@ -100,12 +100,9 @@ export function encodeAgain(
   const provider = providerFor(record, deps.providers)
   return provider?.encode({
     model: record.model,
-    system: setup.system,
+    ...setupFields(setup),
     messages,
-    tools: setup.tools,
     plainTurns: record.input.projection === 'safest',
-    maxOutputTokens: setup.maxOutputTokens,
-    thinkingLevel: setup.thinkingLevel,
     cacheKey: deps.sessionId,
   }).body
 }

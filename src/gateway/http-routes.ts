@@ -19,6 +19,19 @@ export interface Call {
   readonly peer: Peer
 }
 
+/** Why a request is not answered. */
+export interface Problem {
+  readonly status: number
+  readonly code: string
+  readonly error: string
+  /** What of the request it is about. */
+  readonly field?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** How a door tells of a problem. */
+export type ShowProblem = (problem: Problem) => Response
+
 export interface Route {
   readonly method: string
   readonly path: RegExp
@@ -32,6 +45,7 @@ export async function dispatch(
   request: Request,
   url: URL,
   { principal, peer }: Pick<Call, 'principal' | 'peer'>,
+  show: ShowProblem = showProblem,
 ): Promise<Response> {
   const methods: string[] = []
   for (const route of routes) {
@@ -47,10 +61,15 @@ export async function dispatch(
     const [name, second] = [decodeKey(match[1] ?? ''), decodeKey(match[2] ?? '')]
     return route.answer({ request, url, name, second, caller, principal, peer })
   }
-  if (url.pathname === '/ws') return json({ error: 'open a WebSocket here', code: 'UPGRADE_REQUIRED' }, 426)
-  if (methods.length === 0) return json({ error: 'there is nothing at this address', code: 'NOT_FOUND' }, 404)
-  const allowed = [...new Set(methods)].join(', ')
-  return json({ error: `only ${allowed} here`, code: 'METHOD_NOT_ALLOWED' }, 405, { allow: allowed })
+  if (url.pathname === '/ws') return show({ error: 'open a WebSocket here', code: 'UPGRADE_REQUIRED', status: 426 })
+  if (methods.length === 0) return show({ error: 'there is nothing at this address', code: 'NOT_FOUND', status: 404 })
+  const allow = [...new Set(methods)].join(', ')
+  return show({ error: `only ${allow} here`, code: 'METHOD_NOT_ALLOWED', status: 405, headers: { allow } })
+}
+
+/** In the gateway's own form. */
+export function showProblem({ error, code, field, status, headers }: Problem): Response {
+  return json({ error, code, ...(field === undefined ? {} : { field }) }, status, headers)
 }
 
 function checkRight({ needs }: Route, { admin, sees }: Principal): void {
@@ -110,10 +129,10 @@ const STATUS_OF: { readonly [code in ErrorCode]?: number } = {
   RATE_LIMITED: 429,
 }
 
-export function errorResponse(thrown: unknown, log: Log): Response {
+export function problemOf(thrown: unknown, log: Log): Problem {
   if (thrown instanceof BodyRefused) {
-    const code = thrown.status === 413 ? 'FRAME_TOO_LARGE' : 'RATE_LIMITED'
-    return json({ error: thrown.message, code }, thrown.status, retryAfter(thrown.status))
+    const { message: error, status } = thrown
+    return { error, code: status === 413 ? 'FRAME_TOO_LARGE' : 'RATE_LIMITED', status, headers: retryAfter(status) }
   }
   const error = toGatewayError(thrown)
   const status = STATUS_OF[error.code] ?? (ERRORS[error.code].kind === 'caller' ? 400 : 500)
@@ -124,7 +143,7 @@ export function errorResponse(thrown: unknown, log: Log): Response {
     })
   const { field } = error.facts
   const about = typeof field === 'string' ? { field } : {}
-  return json({ error: error.message, code: error.code, ...about }, status, retryAfter(status))
+  return { error: error.message, code: error.code, ...about, status, headers: retryAfter(status) }
 }
 
 export function retryAfter(status: number): Readonly<Record<string, string>> {

@@ -8,8 +8,18 @@ import type { WebhookChannel } from '../channel/webhook/channel.ts'
 import { GatewayError, toGatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/ids.ts'
 import type { Caller } from '../core/inbound.ts'
-import type { Access, AccessRefusal, Identity } from './access.ts'
-import { dispatch, errorResponse, json, jsonBody, plain, wholeNumber, type Route } from './http-routes.ts'
+import type { Access, Identity } from './access.ts'
+import {
+  dispatch,
+  json,
+  jsonBody,
+  plain,
+  problemOf,
+  showProblem,
+  wholeNumber,
+  type Route,
+  type ShowProblem,
+} from './http-routes.ts'
 import { identityOf } from './sender-identity.ts'
 
 /** What the HTTP side offers besides the socket: the CLI and the dashboard read and steer through it. */
@@ -85,10 +95,18 @@ export interface HttpParts {
   now(): number
   /** Routes of other rooms, tried after the gateway's own. */
   readonly routes?: readonly Route[]
+  /** Doors that tell of problems in a form of their own. */
+  readonly doors?: readonly Door[]
   /** Buys a cookie with a code or a token; the only way in that needs neither. */
   readonly signIn?: (request: Request, peer: Peer) => Promise<Response>
   /** Files that hold no data and need no token: the page. Undefined when there is none at this address. */
   readonly page?: (request: Request, url: URL) => Promise<Response | undefined>
+}
+
+/** Addresses below which problems have a form of their own. */
+export interface Door {
+  readonly below: string
+  readonly show: ShowProblem
 }
 
 /** The gateway's one address: health, metrics, the JSON API and the webhook socket. */
@@ -97,6 +115,7 @@ export function createHttpHandlers(parts: HttpParts): Pick<ListenOptions, 'handl
   return {
     async handle(request, peer) {
       const url = new URL(request.url)
+      const show = parts.doors?.find(({ below }) => url.pathname.startsWith(below))?.show ?? showProblem
       try {
         if (url.pathname === '/healthz') return health(parts.api)
         const page = await parts.page?.(request, url)
@@ -106,13 +125,13 @@ export function createHttpHandlers(parts: HttpParts): Pick<ListenOptions, 'handl
         const signIn = parts.signIn
         if (signIn !== undefined && url.pathname === '/api/login' && method === 'POST') {
           const refusal = parts.access.refusesOrigin(head)
-          return refusal === undefined ? await signIn(request, peer) : refusalOf(refusal)
+          return refusal === undefined ? await signIn(request, peer) : show(refusal)
         }
         const access = parts.access.decide(head)
-        if (!access.allowed) return refusalOf(access)
-        return await dispatch(routes, request, url, { principal: access.principal, peer })
+        if (!access.allowed) return show(access)
+        return await dispatch(routes, request, url, { principal: access.principal, peer }, show)
       } catch (thrown) {
-        return errorResponse(thrown, parts.log)
+        return show(problemOf(thrown, parts.log))
       }
     },
     upgrade: (request) => decideUpgrade(request, parts),
@@ -201,6 +220,7 @@ function createRoutes({ api, metrics, now }: HttpParts): readonly Route[] {
 const FRONT_PAGE = `Clew is running.
 
   POST /api/messages  curl -d '{"content":"hello"}' and the answer comes as JSON
+  POST /v1/chat/completions, /v1/responses  for clients of OpenAI's API; GET /v1/models
   GET /ws          webhook channel (WebSocket): send {"id":"msg-1","content":"hello"}
   GET /healthz     200 once messages are accepted
   GET /metrics     Prometheus
@@ -208,10 +228,6 @@ const FRONT_PAGE = `Clew is running.
 
 In a terminal: clew chat
 `
-
-function refusalOf({ error, code, status, headers }: AccessRefusal): Response {
-  return json({ error, code }, status, headers)
-}
 
 /** 200 as long as messages are accepted; `degraded` says that they are not answered in time. */
 function health(api: GatewayApi): Response {

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
+import type { Sampling } from '../core/client-turn.ts'
 import type { AssistantMessage, PreparedMessage } from '../core/message.ts'
 
 /**
@@ -43,6 +44,10 @@ export interface ModelRequest {
   readonly thinkingLevel: string
   /** Stays the same for one conversation; lets a provider find its prompt cache. Must not name a person. */
   readonly cacheKey?: string
+  /** How it is to choose its words; only what `takes` says of the API. */
+  readonly sampling?: Sampling
+  /** One of the tools has to be called, or the one named. */
+  readonly toolChoice?: 'required' | { readonly name: string }
 }
 
 /** A tool as a model is told of it. */

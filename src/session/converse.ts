@@ -15,6 +15,7 @@ import type { Instruction, ModelWindows, Spending, TurnModel, TurnParts, TurnSet
 import { runTurn } from '../turn/turn.ts'
 import { rewrite } from '../turn/versions.ts'
 import type { Approvals } from './approvals.ts'
+import { placedTurn, type ContentOf } from './client-messages.ts'
 import { parseSlash } from './commands.ts'
 import type { SessionDirectory, SessionSettings } from './directory.ts'
 import type { CleanupLedger } from './cleanup-ledger.ts'
@@ -33,7 +34,7 @@ export interface AgentParts extends Pick<TurnParts, 'tools' | 'hooks' | 'counter
 export interface Pictures {
   contentOf(
     text: string,
-    message: AcceptedMessage,
+    message: Pick<AcceptedMessage, 'attachments'>,
     model: TurnModel,
     signal: AbortSignal,
   ): Promise<string | readonly UserBlock[]>
@@ -102,7 +103,7 @@ export async function converse(
     if (rewritten !== undefined && 'refusal' in rewritten) return { kind: 'complete', text: rewritten.refusal }
     const instruction =
       rewritten === undefined
-        ? await toInstruction(message, parts.agent, model, conversation.signal)
+        ? await toInstruction(message, { agent: parts.agent, model, clock }, conversation.signal)
         : { run: message.run, channel: message.channel, content: rewritten.content }
     await parts.agent.pictures.addMissing(transcript, model, conversation.signal)
     return toReply(await runTurn(instruction, turn, conversation.signal))
@@ -128,7 +129,9 @@ function turnParts(
   const { key, run } = message
   const { sessionId } = record
   const { tools, hooks, counter, resolveModel, workspaceText } = agent
-  const [first, ...others] = agent.modelsFor(record)
+  const [first, ...others] = agent.modelsFor(
+    message.client?.model === undefined ? record : { modelOverride: message.client.model },
+  )
   const models = [windows.applyTo(first), ...others.map((model) => windows.applyTo(model))] as const
   return {
     session: key,
@@ -137,6 +140,7 @@ function turnParts(
     transcript,
     models,
     settings: agent.settingsFor(key, message.autoCleanup),
+    ...(message.client === undefined ? {} : { client: message.client }),
     tools,
     hooks,
     counter,
@@ -154,7 +158,9 @@ function turnParts(
     emit: (event) => conversation.emit({ session: key, sessionId, run, at: clock.now(), event }),
     approve: (request, signal) => conversation.whileWaiting(() => approvals.ask(message, request, signal)),
     takeSteering: (signal) =>
-      Promise.all(conversation.takeQueued().map((queued) => toInstruction(queued, agent, models[0], signal))),
+      Promise.all(
+        conversation.takeQueued().map((queued) => toInstruction(queued, { agent, model: models[0], clock }, signal)),
+      ),
   }
 }
 
@@ -179,17 +185,24 @@ function createSpending(channel: string, session: SessionId, { usage, limits, on
   }
 }
 
+interface InstructionDeps {
+  readonly agent: AgentParts
+  readonly model: TurnModel
+  readonly clock: Clock
+}
+
 /** A message as the model gets it: without the escape of a leading slash, with what it shows. */
 async function toInstruction(
   message: AcceptedMessage,
-  { pictures }: AgentParts,
-  model: TurnModel,
+  { agent: { pictures }, model, clock }: InstructionDeps,
   signal: AbortSignal,
 ): Promise<Instruction> {
   const slash = parseSlash(message.text)
   const text = slash.kind === 'message' ? slash.text : message.text
   const content = await pictures.contentOf(text, message, model, signal)
-  return { run: message.run, content, channel: message.channel }
+  const contentOf: ContentOf = (words, attachments) => pictures.contentOf(words, { attachments }, model, signal)
+  const place = message.client === undefined ? {} : { place: await placedTurn(message, clock.now(), contentOf) }
+  return { run: message.run, content, channel: message.channel, ...place }
 }
 
 function toReply(outcome: Outcome): ReplyContent | undefined {
@@ -201,6 +214,8 @@ function toReply(outcome: Outcome): ReplyContent | undefined {
         text: outcome.text,
         ...(outcome.model === undefined ? {} : { model: outcome.model }),
         ...(outcome.usage === undefined ? {} : { usage: outcome.usage }),
+        ...(outcome.calls === undefined ? {} : { calls: outcome.calls }),
+        ...(outcome.isCut === undefined ? {} : { isCut: outcome.isCut }),
       }
     case 'failed':
       return { kind: 'error', code: outcome.code, message: outcome.message, partialText: outcome.partialText }

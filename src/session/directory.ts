@@ -350,7 +350,7 @@ export function mergeForMessage(directory: SessionDirectory, message: AcceptedMe
   const threadId = route.topicId ?? route.threadId
   const known = directory.get(message.key)
   const slash = parseSlash(message.text)
-  const words = slash.kind === 'message' ? summaryFor(known, slash.text) : {}
+  const words = slash.kind === 'message' && slash.text !== '' ? summaryFor(known, slash.text) : {}
   const updatedAt = directory.now()
   if (message.fromDashboard === true && known?.deliveryContext !== undefined)
     return directory.change(message.key, { updatedAt, ...words })
@@ -361,6 +361,7 @@ export function mergeForMessage(directory: SessionDirectory, message: AcceptedMe
     lastChannel: channel,
     lastTo: to,
     lastAccountId: account,
+    ...(message.client?.mark === undefined ? {} : { chat: message.client.mark }),
     ...(channel === 'webhook' ? { webhookMessageId: messageId, webhookSessionId: message.key } : {}),
   }
   if (isLocal(slash)) return directory.change(message.key, fields)

@@ -24,6 +24,8 @@ export interface Round {
   readonly systemPrompt: string
   /** The same object in every round of a turn. */
   readonly summaries: SummaryAttempts
+  /** What the client demands of this answer. */
+  readonly toolChoice?: RequestOptions['toolChoice']
 }
 
 /** A summary that failed once is not paid for again in every round; an overflow still asks for one. */
@@ -122,7 +124,13 @@ async function callOne(
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<AssistantMessage> {
-  let options: RequestOptions = { tools: round.tools, systemPrompt: round.systemPrompt, projection: 'normal' }
+  const { tools, systemPrompt, toolChoice } = round
+  let options: RequestOptions = {
+    tools,
+    systemPrompt,
+    projection: 'normal',
+    ...(toolChoice === undefined ? {} : { toolChoice }),
+  }
   let refusals = 0
   const prepared = await prepareRequest(parts.windows.applyTo(model), options, parts)
   let request = await compactWhenDue(prepared, options, round.summaries, parts, signal)
@@ -139,7 +147,8 @@ async function callOne(
       } else if (thrown.error.code === 'MODEL_REQUEST_INVALID' && options.tools.length > 0) {
         // Some servers take no tools at all; an answer without them is better than none.
         parts.log.warn('the provider refused the safest form too; trying it without tools', refusalFacts(model, thrown))
-        options = { ...options, tools: [] }
+        const { toolChoice: _, ...without } = options
+        options = { ...without, tools: [] }
         request = await prepareRequest(request.model, options, parts)
       } else if (thrown.error.code === 'MODEL_CONTEXT_OVERFLOW') {
         const smaller = ++refusals > MAX_LENGTH_REFUSALS ? undefined : await makeSmaller(thrown, options, parts)

@@ -1,10 +1,11 @@
 import type { Clock } from '../base/clock.ts'
 import type { JournalRecord } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
+import type { ClientTurn } from '../core/client-turn.ts'
 import type { EmitTurnEvent } from '../core/event.ts'
 import type { RunId, SessionId, SessionKey } from '../core/ids.ts'
 import type { LanguageChoice } from '../core/language.ts'
-import type { UserBlock, Usage } from '../core/message.ts'
+import type { Message, UserBlock, Usage } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Spent } from '../core/spent.ts'
 import type { TokenCounter } from '../core/token-counter.ts'
@@ -91,6 +92,15 @@ export interface Instruction {
   readonly prependContext?: string
   /** Where it came in; the transcript keeps it as the message's source. */
   readonly channel?: string
+  /** Where a client that resends its history wants it; absent: at the end. */
+  readonly place?: PlacedTurn
+}
+
+/** A place in the tree, with what is to be appended there before the question. */
+export interface PlacedTurn extends Pick<ClientTurn['place'], 'at' | 'asks' | 'digest'> {
+  readonly earlier: readonly Message[]
+  /** How many of them belong to this step. */
+  readonly fresh: number
 }
 
 /** What has been spent, and whether more may be. */
@@ -127,6 +137,8 @@ export interface TurnParts {
   readonly models: readonly [TurnModel, ...TurnModel[]]
   readonly tools: ToolRunner
   readonly settings: TurnSettings
+  /** What the client decides about this turn. */
+  readonly client?: Omit<ClientTurn, 'place' | 'mark' | 'model'>
   readonly hooks: HookRunner
   readonly counter: TokenCounter
   readonly spending: Spending

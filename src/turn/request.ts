@@ -10,7 +10,7 @@ import type { EncodedRequest, ToolSpec } from '../provider/provider.ts'
 import type { Transcript } from '../transcript/store.ts'
 import type { TurnModel, TurnParts } from './parts.ts'
 import { RequestTimes } from './request-times.ts'
-import { createSetup, setupDrafts, type Setup } from './setup.ts'
+import { createSetup, setupDrafts, setupFields, type ClientSetup, type Setup } from './setup.ts'
 
 /** A request ready to be sent, with everything needed to record it. */
 export interface PreparedRequest {
@@ -30,6 +30,8 @@ export interface RequestOptions {
   readonly projection: 'normal' | 'safest'
   /** At least this many real tokens per estimated one, after the provider said that a request was too long. */
   readonly minCalibration?: number
+  /** What the client demands of this answer. */
+  readonly toolChoice?: 'required' | { readonly name: string }
 }
 
 /**
@@ -46,8 +48,9 @@ export async function prepareRequest(
   const setup = createSetup({
     system: options.systemPrompt,
     tools: options.tools,
-    maxOutputTokens: model.maxOutputTokens,
+    maxOutputTokens: Math.min(model.maxOutputTokens, parts.client?.sampling?.maxOutputTokens ?? Infinity),
     thinkingLevel: settings.thinkingLevel,
+    ...clientSetup(options, parts),
   })
   const { entries } = await transcript.context()
   const input = historyInput(model, setup, entries, options, parts)
@@ -57,12 +60,9 @@ export async function prepareRequest(
   }
   const encoded = model.provider.encode({
     model: model.model,
-    system: setup.system,
+    ...setupFields(setup),
     messages: history.messages,
-    tools: setup.tools,
     plainTurns: options.projection === 'safest',
-    maxOutputTokens: setup.maxOutputTokens,
-    thinkingLevel: setup.thinkingLevel,
     cacheKey: parts.sessionId,
   })
   const n = (await latestRequestNumber(entries, transcript)) + 1
@@ -93,6 +93,21 @@ export async function prepareRequest(
   }
 }
 
+function clientSetup(
+  { toolChoice }: RequestOptions,
+  { client }: Pick<TurnParts, 'client'>,
+): { readonly client?: ClientSetup } {
+  if (client === undefined) return {}
+  const { sampling, system } = client
+  return {
+    client: {
+      system: system !== undefined,
+      ...(sampling === undefined ? {} : { sampling }),
+      ...(toolChoice === undefined ? {} : { toolChoice }),
+    },
+  }
+}
+
 /** Tools that leave no room for a conversation would have every request refused: the model answers without them. */
 function withToolsThatFit(model: TurnModel, options: RequestOptions, { log }: Pick<TurnParts, 'log'>): RequestOptions {
   const tokens = estimateTokens(options.systemPrompt) + estimateTokens(JSON.stringify(options.tools))
@@ -100,7 +115,8 @@ function withToolsThatFit(model: TurnModel, options: RequestOptions, { log }: Pi
   if (options.tools.length === 0 || tokens <= room) return options
   log.warn('the tools do not fit the model’s window and are left out', { model: model.name, tokens, room })
   // Calls in the history are told in words: most providers refuse calls of tools that are not offered.
-  return { ...options, tools: [], projection: 'safest' }
+  const { toolChoice: _, ...rest } = options
+  return { ...rest, tools: [], projection: 'safest' }
 }
 
 /** Left free for the answer. */

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { isRecord } from '../base/json.ts'
+import type { Sampling } from '../core/client-turn.ts'
 import type { Entry, EntryDraft } from '../core/entry.ts'
-import type { ToolSpec } from '../provider/provider.ts'
+import type { ModelRequest, ToolSpec } from '../provider/provider.ts'
 
 export const SETUP_ENTRY_TYPE = 'clew.setup'
 
@@ -12,14 +13,43 @@ export interface Setup {
   readonly tools: readonly ToolSpec[]
   readonly maxOutputTokens: number
   readonly thinkingLevel: string
+  /** What a client decided about the turn besides. */
+  readonly client?: ClientSetup
+}
+
+/** The system prompt is the client's when `system` is true. */
+export interface ClientSetup {
+  readonly system: boolean
+  readonly sampling?: Sampling
+  readonly toolChoice?: 'required' | { readonly name: string }
 }
 
 export function createSetup(parts: Omit<Setup, 'hash'>): Setup {
-  const { system, tools, maxOutputTokens, thinkingLevel } = parts
+  const { system, tools, maxOutputTokens, thinkingLevel, client } = parts
+  const more = client === undefined ? [] : [client]
   const hash = createHash('sha256')
-    .update(JSON.stringify([system, tools, maxOutputTokens, thinkingLevel]))
+    .update(JSON.stringify([system, tools, maxOutputTokens, thinkingLevel, ...more]))
     .digest('hex')
-  return { hash, system, tools, maxOutputTokens, thinkingLevel }
+  return { hash, system, tools, maxOutputTokens, thinkingLevel, ...(client === undefined ? {} : { client }) }
+}
+
+/** What it says of a request; the history is the rest. */
+export function setupFields({
+  system,
+  tools,
+  maxOutputTokens,
+  thinkingLevel,
+  client,
+}: Setup): Pick<ModelRequest, 'system' | 'tools' | 'maxOutputTokens' | 'thinkingLevel' | 'sampling' | 'toolChoice'> {
+  const { sampling, toolChoice } = client ?? {}
+  return {
+    system,
+    tools,
+    maxOutputTokens,
+    thinkingLevel,
+    ...(sampling === undefined ? {} : { sampling }),
+    ...(toolChoice === undefined ? {} : { toolChoice }),
+  }
 }
 
 /** The entry to append when the latest one in view describes another setup. */
@@ -29,17 +59,22 @@ export function setupDrafts(entries: readonly Entry[], setup: Setup): readonly E
     : [{ type: 'custom', customType: SETUP_ENTRY_TYPE, data: setup }]
 }
 
-export function latestSetup(entries: readonly Entry[]): Setup | undefined {
+export function latestSetup(
+  entries: readonly Entry[],
+  isWanted: (setup: Setup) => boolean = () => true,
+): Setup | undefined {
   for (let at = entries.length - 1; at >= 0; at--) {
     const entry = entries[at]
-    if (entry?.type === 'custom' && entry.customType === SETUP_ENTRY_TYPE && isSetup(entry.data)) return entry.data
+    if (entry?.type !== 'custom' || entry.customType !== SETUP_ENTRY_TYPE || !isSetup(entry.data)) continue
+    if (isWanted(entry.data)) return entry.data
   }
   return undefined
 }
 
 function isSetup(data: unknown): data is Setup {
   if (!isRecord(data)) return false
-  const { hash, system, tools, maxOutputTokens, thinkingLevel } = data
+  const { hash, system, tools, maxOutputTokens, thinkingLevel, client } = data
+  if (client !== undefined && !isRecord(client)) return false
   if (typeof hash !== 'string' || typeof system !== 'string' || typeof thinkingLevel !== 'string') return false
   return Number.isFinite(maxOutputTokens) && Array.isArray(tools) && tools.every(isToolSpec)
 }

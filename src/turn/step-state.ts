@@ -1,5 +1,6 @@
 import type { Entry, MessageEntry } from '../core/entry.ts'
 import type { RunId } from '../core/ids.ts'
+import { CUT_NOTICE } from '../core/cut-notice.ts'
 import { textOf, toolCallsOf, type AssistantMessage, type ToolCallBlock } from '../core/message.ts'
 import { addSpent, NOTHING_SPENT, spentOn, type Spent } from '../core/spent.ts'
 
@@ -9,7 +10,7 @@ export type StepState =
   | { readonly kind: 'next-round'; readonly round: number }
   /** The answer of this round asked for tools, and these calls have no result yet. */
   | { readonly kind: 'open-calls'; readonly round: number; readonly calls: readonly ToolCallBlock[] }
-  | { readonly kind: 'answered'; readonly text: string; readonly rounds: number }
+  | { readonly kind: 'answered'; readonly text: string; readonly rounds: number; readonly isCut?: boolean }
 
 export function stepState(entries: readonly Entry[], run: RunId): StepState {
   const messages = entries.filter((entry): entry is MessageEntry => entry.type === 'message' && entry.stepId === run)
@@ -23,12 +24,16 @@ export function stepState(entries: readonly Entry[], run: RunId): StepState {
   const calls = toolCallsOf(answer)
   if (calls.length === 0) {
     const steered = messages.slice(at + 1).some(({ message }) => message.role === 'user')
-    return steered
-      ? { kind: 'next-round', round: round + 1 }
-      : { kind: 'answered', text: finalText(answer), rounds: round + 1 }
+    return steered ? { kind: 'next-round', round: round + 1 } : answeredWith(answer, round)
   }
   const open = withoutResult(calls, messages.slice(at + 1))
   return open.length === 0 ? { kind: 'next-round', round: round + 1 } : { kind: 'open-calls', round, calls: open }
+}
+
+/** The step ended with this answer. */
+export function answeredWith(answer: AssistantMessage, round: number): Extract<StepState, { kind: 'answered' }> {
+  const cut = answer.stopReason === 'length' ? { isCut: true } : {}
+  return { kind: 'answered', text: finalText(answer), rounds: round + 1, ...cut }
 }
 
 function isCutShort({ stopReason }: AssistantMessage): boolean {
@@ -46,11 +51,9 @@ function withoutResult(calls: readonly ToolCallBlock[], later: readonly MessageE
 }
 
 /** What the user reads: an answer that the output limit cut short says so. */
-export function finalText({ content, stopReason }: AssistantMessage): string {
+function finalText({ content, stopReason }: AssistantMessage): string {
   const text = textOf(content)
-  return stopReason === 'length'
-    ? `${text}\n\n[The answer was cut off at the model’s output limit. Say “continue” to go on.]`
-    : text
+  return stopReason === 'length' ? `${text}${CUT_NOTICE}` : text
 }
 
 /** How many rounds a step took; a compaction in the middle does not make them fewer. */

@@ -1,8 +1,9 @@
 import type { Clock, Timer } from '../base/clock.ts'
 import type { Entry, EntryDraft } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { ClientCall } from '../core/client-turn.ts'
 import type { StepCompleted } from '../core/event.ts'
-import { textOf, toolCallsOf, type AssistantMessage, type Provenance } from '../core/message.ts'
+import { textOf, toolCallsOf, type AssistantMessage, type Provenance, type ToolCallBlock } from '../core/message.ts'
 import type { RunId } from '../core/ids.ts'
 import type { AnsweredBy, Outcome } from '../core/outcome.ts'
 import { addSpent, NOTHING_SPENT, toTurnUsage, type Spent } from '../core/spent.ts'
@@ -11,11 +12,13 @@ import { deriveStep, stepEndDraft } from '../history/derive-steps.ts'
 import { callModel, ModelFailure, type Round } from './call-model.ts'
 import { cleanDeferredSteps, cleanFinishedStep } from './cleanup.ts'
 import { hookContext } from './hook-context.ts'
+import { hasPlace, placedDrafts } from './placed-turn.ts'
 import { joinedDraft, stepJoinedBy } from './joined.ts'
 import type { Instruction, TurnModel, TurnParts } from './parts.ts'
-import { createOwnTools, offeredTools } from './own-tools.ts'
+import { createOwnTools } from './own-tools.ts'
+import { choiceOfRound, clientCalls, isOfClient, toolsOfRound } from './client-tools.ts'
 import { closeInterruptedCalls, runTools, type OwnTools } from './run-tools.ts'
-import { finalText, modelOfStep, stepRounds, stepSpent, stepState, type StepState } from './step-state.ts'
+import { answeredWith, modelOfStep, stepRounds, stepSpent, stepState, type StepState } from './step-state.ts'
 import { unlessStopped } from './unless-stopped.ts'
 import { earlierBlock, workspaceBlock } from './workspace-prompt.ts'
 
@@ -56,7 +59,8 @@ async function askBeforeStart(instruction: Instruction, parts: TurnParts, signal
 }
 
 /** The configured prompt and the workspace's files, which stay what they were when the session began. */
-async function systemPromptOf({ settings, transcript, workspaceText }: TurnParts): Promise<string> {
+async function systemPromptOf({ settings, transcript, workspaceText, client }: TurnParts): Promise<string> {
+  if (client?.system !== undefined) return client.system
   const { entries } = await transcript.context()
   const block = earlierBlock(entries) ?? workspaceBlock(await workspaceText())
   return block === '' ? settings.systemPrompt : `${settings.systemPrompt}\n\n${block}`
@@ -87,13 +91,20 @@ async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, sig
       const round: Round = {
         run: instruction.run,
         round: state.round,
-        tools: await offeredTools(parts),
+        tools: await toolsOfRound(state.round, parts),
         systemPrompt,
         summaries,
+        ...choiceOfRound(state.round, parts),
       }
+      if (state.kind === 'handed-over') break
       if (state.kind === 'open-calls') {
-        await closeInterruptedCalls(state.calls, round, own, parts, signal)
-        state = { kind: 'next-round', round: state.round + 1 }
+        const { calls } = state
+        const ours = calls.filter((call) => !isOfClient(call, parts))
+        if (ours.length > 0) await closeInterruptedCalls(ours, round, own, parts, signal)
+        state =
+          ours.length === calls.length
+            ? { kind: 'next-round', round: state.round + 1 }
+            : await handedOver(calls, round, parts)
         continue
       }
       if (state.round >= maxRounds)
@@ -109,7 +120,13 @@ async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, sig
       text = textOf(answer.content)
       state = await afterAnswer(answer, round, own, parts, signal)
     }
-    return { kind: 'completed', text: state.text, ...(await answeredBy(instruction.run, spentBefore, parts)) }
+    return {
+      kind: 'completed',
+      text: state.text,
+      ...(await answeredBy(instruction.run, spentBefore, parts)),
+      ...(state.kind === 'handed-over' ? { calls: state.calls } : {}),
+      ...(state.kind === 'answered' && state.isCut === true ? { isCut: true } : {}),
+    }
   } catch (thrown) {
     return outcomeOf(thrown, signal)
   }
@@ -127,7 +144,29 @@ async function answeredBy(run: RunId, before: Spent, { transcript, spending }: T
   return { ...(model === undefined ? {} : { model }), usage }
 }
 
-type Working = Exclude<StepState, { kind: 'new' }>
+type Working = Exclude<StepState, { kind: 'new' }> | HandedOver
+
+/** The model called tools that the client runs: the turn ends here, and the client's results begin the next one. */
+interface HandedOver {
+  readonly kind: 'handed-over'
+  readonly round: number
+  readonly text: string
+  readonly calls: readonly ClientCall[]
+}
+
+/** The text is read from the transcript: after a restart only the calls are known. */
+async function handedOver(
+  calls: readonly ToolCallBlock[],
+  { run, round }: Round,
+  parts: TurnParts,
+): Promise<HandedOver> {
+  const { entries } = await parts.transcript.context()
+  const answer = entries.findLast(
+    (entry) => entry.type === 'message' && entry.stepId === run && entry.message.role === 'assistant',
+  )
+  const text = answer?.type === 'message' && answer.message.role === 'assistant' ? textOf(answer.message.content) : ''
+  return { kind: 'handed-over', round, text, calls: clientCalls(calls, parts) }
+}
 
 async function afterAnswer(
   answer: AssistantMessage,
@@ -137,9 +176,16 @@ async function afterAnswer(
   signal: AbortSignal,
 ): Promise<Working> {
   const calls = toolCallsOf(answer)
-  if (calls.length === 0) return { kind: 'answered', text: finalText(answer), rounds: round.round + 1 }
-  await runTools(calls, round, own, parts, signal)
-  return { kind: 'next-round', round: round.round + 1 }
+  if (calls.length === 0) return answeredWith(answer, round.round)
+  const ours = calls.filter((call) => !isOfClient(call, parts))
+  if (ours.length > 0) await runTools(ours, round, own, parts, signal)
+  if (ours.length === calls.length) return { kind: 'next-round', round: round.round + 1 }
+  return {
+    kind: 'handed-over',
+    round: round.round,
+    text: textOf(answer.content),
+    calls: clientCalls(calls, parts),
+  }
 }
 
 async function beginStep(instruction: Instruction, parts: TurnParts): Promise<Working> {
@@ -151,8 +197,19 @@ async function beginStep(instruction: Instruction, parts: TurnParts): Promise<Wo
     const other = stepState(entries, joined)
     return other.kind === 'answered' ? other : { kind: 'next-round', round: 0 }
   }
-  await parts.transcript.append([userDraft(instruction, instruction, parts)])
+  await appendInstruction(instruction, parts)
   return { kind: 'next-round', round: 0 }
+}
+
+/** At its place: a branch where the client's history parts from the transcript, with what only the client had. */
+async function appendInstruction(instruction: Instruction, parts: TurnParts): Promise<void> {
+  const { transcript } = parts
+  const { place } = instruction
+  const question = place?.asks === false ? [] : [userDraft(instruction, instruction, parts)]
+  if (place === undefined) return void (await transcript.append(question))
+  if (hasPlace(place) && place.at !== transcript.leafId) await transcript.branchTo(place.at)
+  const drafts = [...placedDrafts(place, instruction.run), ...question]
+  if (drafts.length > 0) await transcript.append(drafts)
 }
 
 async function appendSteering(parts: TurnParts, instruction: Instruction, signal: AbortSignal): Promise<void> {
@@ -176,6 +233,7 @@ function userDraft(message: Instruction, step: Instruction, parts: TurnParts): E
       ...(message.prependContext === undefined ? {} : { prependContext: message.prependContext }),
       timestamp: parts.clock.now(),
       provenance: provenanceOf(message, parts),
+      ...(message.place?.digest === undefined ? {} : { sent: message.place.digest }),
     },
     stepId: step.run,
   }
@@ -195,8 +253,10 @@ async function finishStep({ run }: Instruction, outcome: Outcome, parts: TurnPar
   if (isLeaving) return
   const patience = limitedPatience(turn, parts.clock)
   try {
-    if (outcome.kind !== 'completed') await parts.transcript.append([stepEndDraft(run, outcome.kind)])
-    await cleanFinishedStep(run, outcome, parts, patience.signal)
+    const isHandedOver = outcome.kind === 'completed' && outcome.calls !== undefined
+    if (outcome.kind !== 'completed' || isHandedOver) await parts.transcript.append([stepEndDraft(run, outcome.kind)])
+    // Its calls wait for the client's results: hiding them would leave those without a call.
+    if (!isHandedOver) await cleanFinishedStep(run, outcome, parts, patience.signal)
     const { entries } = await parts.transcript.context()
     const facts = { stepId: run, rounds: stepRounds(entries, run), ...titleAndTimes(entries, run) }
     await parts.emit({ type: 'step-completed', ...facts })

@@ -17,7 +17,7 @@ export function workspaceBlock(text: string): string {
  * would cost the provider's prompt cache. Undefined when there was no request, or a summary took it out of view.
  */
 export function earlierBlock(entries: readonly Entry[]): string | undefined {
-  const system = latestSetup(entries)?.system
+  const system = latestSetup(entries, ({ client }) => client?.system !== true)?.system
   if (system === undefined) return undefined
   const start = system.lastIndexOf(BEGIN)
   return start < 0 || !system.endsWith(END) ? '' : system.slice(start)

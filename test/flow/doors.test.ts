@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { SocketRefused } from '../../src/base/sockets.ts'
 import type { MemoryGateway } from '../support/gateway.ts'
 import { gatewaysOfThisFile } from '../support/gateways.ts'
-import { beginHttp, callHttp, eventsOf, type Body } from '../support/http-client.ts'
+import { beginHttp, callHttp, eventsOf, type Answer, type Body } from '../support/http-client.ts'
 
 const { open: openGateway, restart } = gatewaysOfThisFile()
 
@@ -79,8 +79,73 @@ const events: Door = {
   fetch: (gateway, sent) => events.ask(gateway, sent),
 }
 
+/** A client of OpenAI's API: the fields of a message in its terms, its answers and refusals in ours. */
+const toOpenAi = ({ fields, headers }: Sent) => {
+  const { id, content, session, type, peerId } = fields
+  const messages = content === undefined ? [] : [{ role: 'user', content: peerId === undefined ? content : peerId }]
+  // What is no letter cannot be in a header at all; a person's name comes in the body.
+  const odd = [id, session].find((name) => typeof name === 'string' && /\p{Cc}/u.test(name))
+  const named = (name: unknown): name is string => typeof name === 'string' && name !== odd
+  return {
+    body: type === undefined ? { model: 'clew', messages, ...(odd === undefined ? {} : { user: odd }) } : { type },
+    isMessage: type === undefined,
+    headers: {
+      ...headers,
+      ...(named(session) ? { 'x-clew-session': session } : {}),
+      ...(named(id) ? { 'idempotency-key': id } : {}),
+      'x-clew-detach': '1',
+    },
+  }
+}
+
+const openAiDoor = (name: string, path: string, read: (answer: Answer) => string): Door => ({
+  name,
+  async ask(gateway, sent) {
+    const { fields } = sent
+    const answer = await callHttp(gateway, `${path}${queryOf(sent)}`, requestFor(path, sent))
+    const { error } = answer.body as { error?: { code: string; param: string | null } }
+    if (error !== undefined && error !== null) return { status: answer.status, code: CODE_OF[error.code] ?? error.code }
+    return {
+      type: 'complete',
+      status: answer.status,
+      content: read(answer),
+      session: answer.headers.get('x-clew-session'),
+      messageId: fields['id'],
+      runId: answer.body['id'],
+      ...(answer.headers.get('x-clew-redelivered') === '1' ? { redelivered: true } : {}),
+    }
+  },
+  async leave(gateway, all) {
+    const { delivery } = gateway.house.storage
+    const durable = delivery.openMessages().length + all.length
+    const begun = all.map((sent) => beginHttp(gateway, `${path}${queryOf(sent)}`, requestFor(path, sent)))
+    await gateway.clock.runUntil(() => delivery.openMessages().length === durable)
+    for (const one of begun) one.drop()
+  },
+  fetch: (gateway, sent) => openAiDoor(name, path, read).ask(gateway, sent),
+})
+
+const requestFor = (path: string, sent: Sent) => {
+  const { isMessage, ...request } = toOpenAi(sent)
+  // A request is no frame with a type: one without any message in it is not understood either.
+  if (!isMessage) return { ...request, headers: { ...request.headers, 'content-type': 'application/json' }, body: '[]' }
+  if (path === '/v1/chat/completions') return request
+  const { messages, ...rest } = request.body as Body
+  return { ...request, body: { ...rest, input: messages } }
+}
+
+const CODE_OF: Readonly<Record<string, string>> = { invalid_api_key: 'UNAUTHORIZED' }
+
+const completions = openAiDoor('Chat Completions', '/v1/chat/completions', ({ body }) =>
+  String((body['choices'] as { message: Body }[])[0]?.message['content']),
+)
+
+const responses = openAiDoor('Responses', '/v1/responses', ({ body }) =>
+  String((body['output'] as { content: Body[] }[])[0]?.content[0]?.['text']),
+)
+
 /** Every door passes these: what is promised does not depend on the way in. */
-describe.each([socket, http, events])('$name', (door) => {
+describe.each([socket, http, events, completions, responses])('$name', (door) => {
   it('answers in the session that was named, and goes on in it', async () => {
     const gateway = await openGateway()
     const say = (id: string, content: string) =>

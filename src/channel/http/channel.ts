@@ -19,7 +19,7 @@ import {
 } from '../../core/inbound.ts'
 import type { Acceptance, Channel, Intake, KnownRun } from '../channel.ts'
 import type { MessageFiles } from '../files/message-files.ts'
-import { RateLimit } from '../rate-limit.ts'
+import { SenderRates } from '../sender-rates.ts'
 import { replyFrame } from '../webhook/codec.ts'
 import { WEBHOOK } from '../webhook/channel.ts'
 import {
@@ -71,9 +71,6 @@ export type HttpAnswer =
 /** How long an answer is offered to its callback. */
 const CALLBACK_FOR_MS = 24 * 3_600_000
 
-/** Senders whose rate is known one by one. */
-const MAX_SENDERS = 10_000
-
 /**
  * Plain HTTP: a request is a message, its response the answer. Whether a client waits, follows the events or asks again
  * later, the run is the same; a client that goes away loses nothing.
@@ -83,13 +80,14 @@ export class HttpChannel implements Channel {
   readonly #options: HttpChannelOptions
   /** Of runs that are not answered. */
   readonly #feeds = new Map<RunId, RunFeed>()
-  readonly #rates = new Map<string, RateLimit>()
+  readonly #rates: SenderRates
   readonly #callbacks: Callbacks
   #intake: Intake | undefined
   #isClosed = false
 
   constructor(options: HttpChannelOptions) {
     this.#options = options
+    this.#rates = new SenderRates(options.clock, { perSecond: options.requestsPerSecond, burst: options.requestBurst })
     const { http, clock, ids, log, callbackHosts: privateHosts } = options
     this.#callbacks = new Callbacks({ http, clock, ids, log, privateHosts, onDelivered: (run) => this.#onTaken(run) })
   }
@@ -106,7 +104,7 @@ export class HttpChannel implements Channel {
 
   /** `POST /api/messages`. */
   async post(request: Request, url: URL, sender: HttpSender): Promise<HttpAnswer> {
-    this.#limitRate(sender)
+    this.#rates.take(sender)
     const waits = isWaiting(url)
     const kind = bodyKindOf(request.headers.get('content-type'))
     const key = idempotencyKeyOf(request.headers)
@@ -130,7 +128,7 @@ export class HttpChannel implements Channel {
 
   /** `/cleanup` or `/compact` of a conversation, with its figures; it waits for its turn like any message. */
   async maintain(command: 'cleanup' | 'compact', session: string, sender: HttpSender): Promise<HttpAnswer> {
-    this.#limitRate(sender)
+    this.#rates.take(sender)
     const { key } = (await this.#requireIntake().control({ type: 'get', key: session }, sender.caller)) as {
       key: SessionKey
     }
@@ -316,17 +314,6 @@ export class HttpChannel implements Channel {
     if (known === undefined) throw notFound(run)
     if (caller.sees === 'own' && callerOf(known.message).owner !== caller.owner) throw notFound(run)
     return known
-  }
-
-  #limitRate({ account, address }: HttpSender): void {
-    const { clock, requestsPerSecond: perSecond, requestBurst: burst } = this.#options
-    const name = account === undefined ? `address ${address}` : `account ${account}`
-    const rate = this.#rates.get(name) ?? new RateLimit(clock, { perSecond, burst })
-    this.#rates.delete(name)
-    this.#rates.set(name, rate)
-    const [oldest] = this.#rates.size > MAX_SENDERS ? this.#rates.keys() : []
-    if (oldest !== undefined) this.#rates.delete(oldest)
-    if (!rate.take()) throw new GatewayError('RATE_LIMITED', 'too many requests; slow down')
   }
 
   #requireIntake(): Intake {

@@ -4,6 +4,7 @@ import type { AssistantMessage, ThinkingBlock, ToolResultMessage } from '../../c
 import { mapToolIds, type WireIds } from '../../core/wire-ids.ts'
 import { imageBlocks, isOwnAnswer, objectSchema, toolResultText, userBlocks, type EncodeOptions } from '../encoding.ts'
 import type { EncodedRequest, ModelRequest } from '../provider.ts'
+import { anthropicSampling } from '../sampling.ts'
 import { isBlank, isWellFormed, wellFormed, wellFormedJson, wireToolName } from '../wire-text.ts'
 import { anthropicThinking, omitsThinkingText, type AnthropicMessage } from './thinking.ts'
 
@@ -17,6 +18,7 @@ export function encodeAnthropic(request: ModelRequest, options: EncodeOptions): 
     max_tokens: request.maxOutputTokens,
     ...(isBlank(request.system) ? {} : { system: [{ type: 'text', text: wellFormed(request.system), ...CACHED }] }),
     ...tools,
+    ...anthropicSampling(request),
     ...anthropicThinking(request, messages, options.reasoning),
     stream: true,
     messages: markCachedTurns(messages),

@@ -11,12 +11,16 @@ export interface DemoOptions {
 }
 
 const PIECE_CHARS = 12
+/** Of UTF-8, in one of the demo's own tokens. */
+const TOKEN_BYTES = 4
 
 interface DemoBody {
   readonly model: string
   readonly system: string
   readonly messages: readonly PreparedMessage[]
   readonly tools: readonly string[]
+  readonly limits?: { readonly maxOutputTokens?: number; readonly stop?: readonly string[] }
+  readonly toolChoice?: ModelRequest['toolChoice']
 }
 
 /**
@@ -32,8 +36,20 @@ export function createDemoProvider({ clock, pieceDelayMs = 12 }: DemoOptions): M
   }
 }
 
-function encode({ model, system, messages, tools }: ModelRequest): EncodedRequest {
-  const body: DemoBody = { model, system, messages, tools: tools.map((tool) => tool.name) }
+function encode({ model, system, messages, tools, sampling, toolChoice }: ModelRequest): EncodedRequest {
+  const { maxOutputTokens, stop } = sampling ?? {}
+  const limits = {
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(stop === undefined ? {} : { stop }),
+  }
+  const body: DemoBody = {
+    model,
+    system,
+    messages,
+    tools: tools.map((tool) => tool.name),
+    ...(sampling === undefined ? {} : { limits }),
+    ...(toolChoice === undefined ? {} : { toolChoice }),
+  }
   return { model, body: JSON.stringify(body) }
 }
 
@@ -42,8 +58,8 @@ async function* streamAnswer(
   { clock, pieceDelayMs }: Required<DemoOptions>,
   signal: AbortSignal,
 ): AsyncIterable<ModelEvent> {
-  const { messages, tools } = JSON.parse(request.body) as DemoBody
-  const answer = planAnswer(messages, tools)
+  const { messages, tools, limits = {}, toolChoice } = JSON.parse(request.body) as DemoBody
+  const { isCut, ...answer } = limited(planAnswer(messages, tools, toolChoice), limits)
   for (const delta of pieces(answer.text)) {
     signal.throwIfAborted()
     yield { type: 'text-delta', delta }
@@ -60,9 +76,27 @@ async function* streamAnswer(
       provider: 'demo',
       model: request.model,
       usage: usageOf(request.body, answer.text),
-      stopReason: answer.call === undefined ? 'stop' : 'toolUse',
+      stopReason: isCut ? 'length' : answer.call === undefined ? 'stop' : 'toolUse',
     },
   }
+}
+
+/** Ends before the first stop sequence, and at the output limit; a call behind either is never made. */
+function limited(
+  answer: DemoAnswer,
+  { stop = [], maxOutputTokens = Infinity }: NonNullable<DemoBody['limits']>,
+): DemoAnswer & { readonly isCut: boolean } {
+  const ends = stop.map((sequence) => answer.text.indexOf(sequence)).filter((at) => at >= 0)
+  const text = answer.text.slice(0, Math.min(...ends, answer.text.length))
+  const bytes = Buffer.from(text)
+  if (bytes.length > maxOutputTokens * TOKEN_BYTES)
+    return { text: wholeCharacters(bytes.subarray(0, maxOutputTokens * TOKEN_BYTES)), isCut: true }
+  return ends.length > 0 ? { text, isCut: false } : { ...answer, isCut: false }
+}
+
+/** A character that the cut went through is left out. */
+function wholeCharacters(bytes: Buffer): string {
+  return bytes.toString().replace(/\uFFFD+$/u, '')
 }
 
 function blocksOf({ text, call }: DemoAnswer, position: number): readonly AssistantBlock[] {
@@ -77,9 +111,8 @@ function* pieces(text: string): Iterable<string> {
     yield points.slice(start, start + PIECE_CHARS).join('')
 }
 
-/** The demo's own unit: four bytes of UTF-8 are a token. */
 function usageOf(body: string, text: string): Usage {
-  const input = Math.ceil(Buffer.byteLength(body) / 4)
-  const output = Math.ceil(Buffer.byteLength(text) / 4)
+  const input = Math.ceil(Buffer.byteLength(body) / TOKEN_BYTES)
+  const output = Math.ceil(Buffer.byteLength(text) / TOKEN_BYTES)
   return { ...NO_USAGE, input, output, totalTokens: input + output }
 }

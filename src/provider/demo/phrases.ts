@@ -14,6 +14,8 @@ export interface Phrases {
   willFix(reason: string): string
   fixed(wrong: string, right: string, result: string, reason: string): string
   toolMissing(tool: string): string
+  willCall(tool: string): string
+  called(tool: string, result: string): string
 }
 
 const english: Phrases = {
@@ -33,6 +35,8 @@ const english: Phrases = {
   willFix: (reason) => `That failed (${reason}). The closing parenthesis is missing; once more, correctly.`,
   fixed: (wrong, right, result, reason) =>
     `Done. The first attempt ${wrong} was wrong: ${reason} The corrected one is ${right} = ${result}`,
+  willCall: (tool) => `I call ${tool}.`,
+  called: (tool, result) => `${tool} says: ${result}`,
   toolMissing: (tool) => `I would need the tool “${tool}” for that, and it is not switched on.`,
 }
 
@@ -52,6 +56,8 @@ const chinese: Phrases = {
   willMakeMistake: () => '我先随手写一个。',
   willFix: (reason) => `出错了（${reason}）。少了一个右括号，重新来一次。`,
   fixed: (wrong, right, result, reason) => `完成。第一次写的 ${wrong} 是错的：${reason} 修复后是 ${right} = ${result}`,
+  willCall: (tool) => `我来调用 ${tool}。`,
+  called: (tool, result) => `${tool} 的结果：${result}`,
   toolMissing: (tool) => `这需要工具“${tool}”，但它没有启用。`,
 }
 

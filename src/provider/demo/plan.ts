@@ -1,5 +1,6 @@
-import type { JsonObject } from '../../base/json.ts'
+import { isRecord, parseJson, type JsonObject } from '../../base/json.ts'
 import { textOf, toolCallsOf, type AssistantMessage, type PreparedMessage } from '../../core/message.ts'
+import type { ModelRequest } from '../provider.ts'
 import { phrasesFor, type Phrases } from './phrases.ts'
 import { summarise } from './summarise.ts'
 
@@ -14,6 +15,7 @@ type Errand =
   | { readonly kind: 'calculate'; readonly expression: string }
   | { readonly kind: 'time' }
   | { readonly kind: 'mistake' }
+  | { readonly kind: 'call'; readonly tool: string; readonly arguments: JsonObject }
 
 /** This model reads no further. */
 const MAX_QUESTION_CHARS = 2_000
@@ -22,7 +24,11 @@ const RIGHT = '(17 + 25) * 2'
 const QUOTE_CHARS = 200
 
 /** Pure: the same history gives the same answer. Each errand takes a round of its own. */
-export function planAnswer(messages: readonly PreparedMessage[], tools: readonly string[]): DemoAnswer {
+export function planAnswer(
+  messages: readonly PreparedMessage[],
+  tools: readonly string[],
+  toolChoice?: ModelRequest['toolChoice'],
+): DemoAnswer {
   const asked = messages.findLastIndex((message) => message.role === 'user')
   const text = textAt(messages, asked)
   const summary = tools.length === 0 ? summarise(text) : undefined
@@ -34,7 +40,8 @@ export function planAnswer(messages: readonly PreparedMessage[], tools: readonly
     .flatMap((message) =>
       message.role === 'toolResult' ? [{ text: textOf(message.content), failed: message.isError }] : [],
     )
-  const errands = errandsOf(question)
+  const demanded = toolChoice === 'required' ? tools[0] : toolChoice?.name
+  const errands = demanded === undefined ? errandsOf(question, tools) : [callOf(demanded, question)]
   if (errands.length > 0) return runErrands(errands, results, tools, phrases)
   return { text: converse(question, messages.slice(0, asked), phrases) }
 }
@@ -53,7 +60,7 @@ function runErrands(
   const said: string[] = []
   let used = 0
   for (const errand of errands) {
-    const tool = errand.kind === 'time' ? 'time' : 'calculator'
+    const tool = toolFor(errand)
     if (!tools.includes(tool)) {
       said.push(phrases.toolMissing(tool))
       continue
@@ -67,6 +74,11 @@ function runErrands(
   return { text: said.join('\n') }
 }
 
+function toolFor(errand: Errand): string {
+  if (errand.kind === 'call') return errand.tool
+  return errand.kind === 'time' ? 'time' : 'calculator'
+}
+
 function nextCall(errand: Errand, results: readonly Result[], phrases: Phrases): DemoAnswer {
   switch (errand.kind) {
     case 'calculate':
@@ -76,6 +88,10 @@ function nextCall(errand: Errand, results: readonly Result[], phrases: Phrases):
       }
     case 'time':
       return { text: phrases.willLookAtClock(), call: { tool: 'time', arguments: {} } }
+    case 'call': {
+      const { tool, arguments: given } = errand
+      return { text: phrases.willCall(tool), call: { tool, arguments: given } }
+    }
     case 'mistake': {
       const failed = results[0]
       if (failed === undefined)
@@ -97,6 +113,8 @@ function report(errand: Errand, results: readonly Result[], phrases: Phrases): s
     }
     case 'time':
       return phrases.timeIs(first.text)
+    case 'call':
+      return phrases.called(errand.tool, clip(first.text))
     case 'mistake':
       return phrases.fixed(WRONG, RIGHT, results[1]?.text ?? '', sentence(firstLine(first.text)))
   }
@@ -114,7 +132,18 @@ const OPERATION = /\d[-+*/%^]-?\d/u
 /** 2026-11-15, 555-01-23: numbers joined by hyphens, not a subtraction. */
 const HYPHENATED = /^\d+(?:-\d+){2,}$/u
 
-function errandsOf(question: string): readonly Errand[] {
+/** `call get_weather {"city":"Paris"}`, for tools that are offered. */
+const CALL = /\bcall (?:the tool )?([\w-]{1,64})/iu
+
+function callOf(tool: string, question: string): Errand {
+  const written = question.slice(question.indexOf('{'), question.lastIndexOf('}') + 1)
+  const given = parseJson(written)
+  return { kind: 'call', tool, arguments: isRecord(given) ? (given as JsonObject) : {} }
+}
+
+function errandsOf(question: string, tools: readonly string[]): readonly Errand[] {
+  const named = CALL.exec(question)?.[1]
+  if (named !== undefined && tools.includes(named)) return [callOf(named, question)]
   if (MISTAKE.test(question) && FIX.test(question)) return [{ kind: 'mistake' }]
   const calculations = [...question.matchAll(ARITHMETIC)]
     .map((found) => normalise(withSigns(found[0], question.slice(0, found.index))))

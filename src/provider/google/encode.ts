@@ -4,6 +4,7 @@ import type { AssistantMessage, ToolResultMessage } from '../../core/message.ts'
 import { mapToolIds, type WireIds } from '../../core/wire-ids.ts'
 import { callNames, imageBlocks, isOwnAnswer, toolResultText, userBlocks, type EncodeOptions } from '../encoding.ts'
 import type { EncodedRequest, ModelRequest } from '../provider.ts'
+import { googleGeneration, googleToolChoice } from '../sampling.ts'
 import { isBlank, isWellFormed, wellFormed, wellFormedJson, wireToolName } from '../wire-text.ts'
 import { geminiGeneration, googleThinking } from './thinking.ts'
 
@@ -24,7 +25,8 @@ export function encodeGoogle(request: ModelRequest, options: EncodeOptions): Enc
   const body = {
     ...(isBlank(request.system) ? {} : { systemInstruction: { parts: [{ text: wellFormed(request.system) }] } }),
     ...(request.tools.length === 0 ? {} : { tools: [{ functionDeclarations: request.tools.map(toDeclaration) }] }),
-    generationConfig: { maxOutputTokens: request.maxOutputTokens, ...thinkingConfig },
+    ...googleToolChoice(request),
+    generationConfig: { maxOutputTokens: request.maxOutputTokens, ...googleGeneration(request), ...thinkingConfig },
     contents: toContents(request, options),
   }
   return { model: request.model, body: JSON.stringify(body) }

@@ -15,6 +15,7 @@ import { toCall, toTool } from '../openai-completions/encode.ts'
 import { mergeTurns, type ChatMessage } from '../openai-completions/merge-turns.ts'
 import { bridgeResults } from '../openai-completions/template-turns.ts'
 import type { EncodedRequest, ModelRequest } from '../provider.ts'
+import { chatSampling } from '../sampling.ts'
 import { isBlank, wellFormed, wireToolName } from '../wire-text.ts'
 
 /** The chat dialect of Mistral: nine-character ids, no field it does not know, no user turn right behind a result. */
@@ -24,6 +25,7 @@ export function encodeMistral(request: ModelRequest, options: EncodeOptions): En
     ...(request.tools.length === 0 ? {} : { tools: request.tools.map(toTool) }),
     max_tokens: request.maxOutputTokens,
     ...reasoningFields(request, options),
+    ...chatSampling(request, 'any'),
     stream: true,
     messages: bridgeResults(mergeTurns(toMessages(request, options))),
   }

@@ -13,6 +13,7 @@ import {
 } from '../encoding.ts'
 import { isOpenAiReasoningModel, openAiEffort } from '../openai-effort.ts'
 import type { EncodedRequest, ModelRequest } from '../provider.ts'
+import { chatSampling } from '../sampling.ts'
 import { isBlank, wellFormed, wellFormedJson, wireToolName } from '../wire-text.ts'
 import { isJsonObject, parseJsonObject } from '../json-object.ts'
 import { isReasoningField } from './reasoning-field.ts'
@@ -33,6 +34,7 @@ export function encodeOpenAiCompletions(request: ModelRequest, options: Completi
     ...(request.tools.length === 0 ? {} : { tools: request.tools.map(toTool) }),
     [limit]: request.maxOutputTokens,
     ...reasoningFields(request, options),
+    ...chatSampling(request, 'required'),
     ...(request.cacheKey === undefined || compatible ? {} : { prompt_cache_key: request.cacheKey.slice(0, 64) }),
     stream: true,
     stream_options: { include_usage: true },

@@ -14,6 +14,7 @@ import {
 import { parseJsonObject } from '../json-object.ts'
 import { isOpenAiReasoningModel, openAiEffort } from '../openai-effort.ts'
 import type { EncodedRequest, ModelRequest } from '../provider.ts'
+import { responsesSampling } from '../sampling.ts'
 import { isBlank, isWellFormed, wellFormed, wellFormedJson, wireToolName } from '../wire-text.ts'
 
 /** Nothing is stored at the provider: the transcript is ours, and reasoning comes back to us encrypted. */
@@ -32,6 +33,7 @@ export function encodeOpenAiResponses(request: ModelRequest, options: EncodeOpti
     // Less is refused.
     max_output_tokens: Math.max(16, request.maxOutputTokens),
     ...reasoningFields(request, options),
+    ...responsesSampling(request),
     ...(request.cacheKey === undefined ? {} : { prompt_cache_key: request.cacheKey.slice(0, 64) }),
     store: false,
     stream: true,

@@ -1,0 +1,229 @@
+import { isRecord } from '../base/json.ts'
+import type { AnswerAddress, ConversationFinder, FoundPlace } from '../channel/openai/finder.ts'
+import type { SentMessage } from '../channel/openai/sent-message.ts'
+import type { RunId, SessionId, SessionKey } from '../core/ids.ts'
+import { UNKNOWN_OWNER, type AcceptedMessage, type Caller, type ReplyContent } from '../core/inbound.ts'
+import type { ClientCall } from '../core/client-turn.ts'
+import { textOf, type ToolCallBlock } from '../core/message.ts'
+import { toTurnUsage } from '../core/spent.ts'
+import { mayUse, type SessionDirectory, type SessionRow } from '../session/directory.ts'
+import type { Transcript, TranscriptStore } from '../transcript/store.ts'
+import { modelOfStep, stepSpent, stepState } from '../turn/step-state.ts'
+import { behindResults, longestMatch, nodesBelow, readTree, type TreeMatch, type TreeNode } from './transcript-tree.ts'
+
+export interface KnownChatsDeps {
+  readonly directory: SessionDirectory
+  readonly transcripts: TranscriptStore
+}
+
+/** Transcripts that are read for one request, newest conversations first. */
+const MAX_READ = 16
+
+/** Without an identity two people may begin with the same word: an answer of ours has to be recognised too. */
+const ENOUGH_FOR_STRANGERS = 2
+
+interface Marks {
+  readonly root: string
+  readonly last: string
+}
+
+/**
+ * Which conversation a resent history belongs to. Rows of the index carry a digest of how they begin and of how far their
+ * last request came: most requests go on from there and cost one transcript to be read.
+ */
+export class KnownChats implements ConversationFinder {
+  readonly #deps: KnownChatsDeps
+  readonly #marks = new Map<SessionKey, Marks>()
+  readonly #byRoot = new Map<string, Set<SessionKey>>()
+  readonly #byLast = new Map<string, Set<SessionKey>>()
+
+  constructor(deps: KnownChatsDeps) {
+    this.#deps = deps
+  }
+
+  /** Once, when the index has been read. */
+  load(): void {
+    for (const [key, { chat }] of this.#deps.directory.rows()) if (isMarks(chat)) this.#remember(key, chat)
+  }
+
+  accepted({ key, client }: AcceptedMessage): void {
+    if (client?.mark !== undefined) this.#remember(key, client.mark)
+  }
+
+  async byHistory(
+    messages: readonly SentMessage[],
+    chain: readonly string[],
+    caller: Caller,
+    signal: AbortSignal,
+  ): Promise<FoundPlace | undefined> {
+    const lastAnswer = messages.findLastIndex(({ role }) => role === 'assistant')
+    if (lastAnswer < 0) return undefined
+    let best: FoundPlace | undefined
+    for (const row of this.#candidates(chain, lastAnswer, caller)) {
+      const found = await this.#match(row, signal, (root) => longestMatch(root, messages))
+      if (found !== undefined && found.matched > (best?.matched ?? 0)) best = found
+      if (found !== undefined && found.matched > lastAnswer) return found
+    }
+    const enough = caller.owner === UNKNOWN_OWNER ? ENOUGH_FOR_STRANGERS : 1
+    return best !== undefined && best.matched >= enough ? best : undefined
+  }
+
+  async byAnswer(
+    { run, sessionId }: AnswerAddress,
+    messages: readonly SentMessage[],
+    caller: Caller,
+    signal: AbortSignal,
+  ): Promise<FoundPlace | undefined> {
+    const row = this.#rowOf(sessionId, caller)
+    if (row === undefined) return undefined
+    return this.#match(row, signal, (root) => {
+      const answer = answerOf(root, run)
+      return answer === undefined ? undefined : longestMatch(answer, messages)
+    })
+  }
+
+  async answerAt(
+    { run, sessionId }: AnswerAddress,
+    caller: Caller,
+    signal: AbortSignal,
+  ): Promise<{ readonly key: SessionKey; readonly content: ReplyContent; readonly at: number } | undefined> {
+    const row = this.#rowOf(sessionId, caller)
+    if (row === undefined) return undefined
+    return this.#reading(row, signal, async (transcript) => {
+      const node = answerOf(await readTree(transcript.entries()), run)
+      const answer = node?.entry
+      if (node === undefined || answer === undefined) return undefined
+      const ours = resultsOf(node, run)
+      const path = await transcript.branch(answer.id)
+      const state = stepState(path, run)
+      const model = modelOfStep(path, run)
+      const content: ReplyContent = {
+        kind: 'complete',
+        text: state.kind === 'answered' ? state.text : textOfEntry(answer),
+        ...(model === undefined ? {} : { model }),
+        usage: toTurnUsage(stepSpent(path, run)),
+        ...(state.kind === 'answered' && state.isCut === true ? { isCut: true } : {}),
+        ...(state.kind === 'open-calls' ? { calls: toClientCalls(state.calls, ours) } : {}),
+      }
+      return { key: row.key, content, at: answer.message.timestamp }
+    })
+  }
+
+  exists(key: string, caller: Caller): boolean {
+    const row = this.#deps.directory.resolve(key)
+    return row !== undefined && mayUse(caller, row.record)
+  }
+
+  sessionIdOf(key: SessionKey): SessionId | undefined {
+    return this.#deps.directory.get(key)?.sessionId
+  }
+
+  /** Those that stopped right before the last answer, then those that begin alike; newest first. */
+  *#candidates(chain: readonly string[], lastAnswer: number, caller: Caller): Iterable<SessionRow> {
+    const near = this.#byLast.get(chain[lastAnswer - 1] ?? '') ?? []
+    const alike = this.#byRoot.get(chain[0] ?? '') ?? []
+    const keys = new Set([...[...near].toReversed(), ...[...alike].toReversed()])
+    let read = 0
+    for (const key of keys) {
+      const record = this.#deps.directory.get(key)
+      if (record === undefined) this.#forget(key)
+      if (record === undefined || !mayUse(caller, record)) continue
+      if (read++ === MAX_READ) return
+      yield { key, record }
+    }
+  }
+
+  #rowOf(sessionId: SessionId, caller: Caller): SessionRow | undefined {
+    const row = this.#deps.directory.byId(sessionId)
+    return row !== undefined && mayUse(caller, row.record) ? row : undefined
+  }
+
+  #match(
+    row: SessionRow,
+    signal: AbortSignal,
+    match: (root: TreeNode) => TreeMatch | undefined,
+  ): Promise<FoundPlace | undefined> {
+    return this.#reading(row, signal, async (transcript) => {
+      const found = match(await readTree(transcript.entries()))
+      return found?.node.tip === undefined ? undefined : { key: row.key, matched: found.matched, at: found.node.tip }
+    })
+  }
+
+  async #reading<T>(
+    { record }: SessionRow,
+    signal: AbortSignal,
+    read: (transcript: Transcript) => Promise<T>,
+  ): Promise<T> {
+    const transcript = await this.#deps.transcripts.open(record.sessionId, signal)
+    try {
+      return await read(transcript)
+    } finally {
+      await transcript.close()
+    }
+  }
+
+  #remember(key: SessionKey, { root, last }: Marks): void {
+    this.#forget(key)
+    this.#marks.set(key, { root, last })
+    addTo(this.#byRoot, root, key)
+    addTo(this.#byLast, last, key)
+  }
+
+  #forget(key: SessionKey): void {
+    const marks = this.#marks.get(key)
+    if (marks === undefined) return
+    this.#marks.delete(key)
+    takeFrom(this.#byRoot, marks.root, key)
+    takeFrom(this.#byLast, marks.last, key)
+  }
+}
+
+function isMarks(value: unknown): value is Marks {
+  return isRecord(value) && typeof value['root'] === 'string' && typeof value['last'] === 'string'
+}
+
+function addTo(map: Map<string, Set<SessionKey>>, name: string, key: SessionKey): void {
+  const keys = map.get(name) ?? new Set()
+  keys.add(key)
+  map.set(name, keys)
+}
+
+function takeFrom(map: Map<string, Set<SessionKey>>, name: string, key: SessionKey): void {
+  const keys = map.get(name)
+  keys?.delete(key)
+  if (keys?.size === 0) map.delete(name)
+}
+
+/** The last answer of a run; one that failed is none. */
+function answerOf(root: TreeNode, run: RunId): TreeNode | undefined {
+  let found: TreeNode | undefined
+  for (const node of nodesBelow(root)) {
+    const { entry } = node
+    if (entry?.stepId === run && entry.message.role === 'assistant' && entry.message.stopReason !== 'error')
+      found = node
+  }
+  return found
+}
+
+/** Calls with a result of the same run: those of our own tools. The client's results come with a later one. */
+function resultsOf(answer: TreeNode, run: RunId): ReadonlySet<string> {
+  return new Set(
+    behindResults(answer).flatMap(({ entry }) =>
+      entry?.stepId === run && entry.message.role === 'toolResult' ? [entry.message.toolCallId] : [],
+    ),
+  )
+}
+
+function toClientCalls(calls: readonly ToolCallBlock[], ours: ReadonlySet<string>): readonly ClientCall[] {
+  return calls
+    .filter(({ id }) => !ours.has(id))
+    .map(({ id, name, arguments: given, invalidArguments }) => ({
+      id,
+      name,
+      arguments: invalidArguments ?? JSON.stringify(given),
+    }))
+}
+
+function textOfEntry(entry: NonNullable<TreeNode['entry']>): string {
+  return entry.message.role === 'assistant' ? textOf(entry.message.content) : ''
+}
