@@ -127,7 +127,7 @@ export async function openGatewayApp(
     onHomeLost: watch.homeLost,
   })
   const chats = new KnownChats(storage)
-  const openai = createOpenAiChannel(platform, { config, agent, files: messageFiles, finder: chats })
+  const openai = createOpenAiChannel(platform, { config: first, agent, files: messageFiles, finder: chats })
   channels.set(openai.name, openai)
   const approvals = new Approvals(platform.clock)
   const gateway = createGateway(platform, {
