@@ -431,6 +431,7 @@ function fingerprintOf(message: AcceptedMessage): string {
 }
 
 /** The words were needed to answer; the fingerprint is enough to recognise a redelivery. */
-function withoutContent({ client: _, ...message }: AcceptedMessage): AcceptedMessage {
-  return { ...message, text: '', attachments: [] }
+function withoutContent(message: AcceptedMessage): AcceptedMessage {
+  const { client: _, ...rest } = message
+  return { ...rest, text: '', attachments: [] }
 }

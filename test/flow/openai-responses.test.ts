@@ -156,7 +156,7 @@ describe('a response', () => {
     ['a format the model does not have', { input: 'x', text: { format: { type: 'json_object' } } }, 'text.format'],
   ])('refuses %s, and names the parameter', async (_, body, param) => {
     const gateway = await openGateway()
-    const answer = await respond(gateway, body as Body)
+    const answer = await respond(gateway, body)
     expect(answer).toMatchObject({ status: 400, body: { error: { param } } })
   })
 })

@@ -124,14 +124,14 @@ export class OpenAiChannel implements Channel {
     const { finder } = this.#options
     const stored = await finder.answerAt(address, caller, signal)
     const known = this.#requireIntake().find(OPENAI, address.run)
-    if (known !== undefined && (known.message.replyTo as OpenAiReplyTo).store === false) throw notFound()
+    if (known !== undefined && !(known.message.replyTo as OpenAiReplyTo).store) throw notFound()
     if (stored !== undefined && (known === undefined || known.reply !== undefined)) {
       const created = Math.floor((known?.message.acceptedAt ?? stored.at) / 1000)
       return shownAnswer(stored.content, {
         address,
         created,
         key: stored.key,
-        replyTo: (known?.message.replyTo ?? {}) as Partial<OpenAiReplyTo>,
+        replyTo: known?.message.replyTo ?? {},
       })
     }
     if (known === undefined || finder.sessionIdOf(known.message.key) !== address.sessionId) throw notFound()
@@ -141,7 +141,7 @@ export class OpenAiChannel implements Channel {
       address,
       created,
       key: known.message.key,
-      replyTo: known.message.replyTo as OpenAiReplyTo,
+      replyTo: known.message.replyTo,
     })
   }
 
