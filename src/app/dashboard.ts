@@ -18,7 +18,6 @@ import { searchTranscripts, type SearchPage, type SearchQuery } from '../dashboa
 import { SignIn } from '../dashboard/sign-in.ts'
 import { TurnWatch } from '../dashboard/turn-watch.ts'
 import type { Principal } from '../gateway/access.ts'
-import { encodeAgain } from '../gateway/describe-request.ts'
 import type { GatewayApi } from '../gateway/http.ts'
 import type { Route } from '../gateway/http-routes.ts'
 import { mayUse, type SessionRow } from '../session/directory.ts'
@@ -63,12 +62,13 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
   const { storage, api, logs } = options
   const { clock, ids } = platform
   const { directory } = storage
-  const live = new LiveEvents({ clock, heartbeat: () => options.status() })
+  const status = (): JsonObject => ({ ...options.status(), turns: watch.running() })
+  const live = new LiveEvents({ clock, heartbeat: status })
   const watch = new TurnWatch({
     clock,
     live,
     row: (key) => api.row(key),
-    status: () => ({ ...options.status(), turns: watch.running() }),
+    status,
     frameOf: (event) => frame(encodeEvent(event, { session: event.session, messageId: '', runId: event.run, seq: 0 })),
     replyFrame: (reply) => frame(encodeReply(reply)) ?? { type: 'complete' },
   })
@@ -82,8 +82,7 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
     signIn,
     logs,
     branch: (key, caller) => openBranch(key, caller, options),
-    encode: (sessionId) => (record, setup, messages) =>
-      encodeAgain(record, setup, messages, { sessionId, providers: options.agent.providers }),
+    provider: (ref) => options.agent.providers.resolve(ref).provider,
     lines: (key, caller) => storedLines(key, caller, options),
     rename: (key, title, caller) => rename(key, title, caller, options, watch),
     models: () => modelRows(options.agent),
@@ -212,7 +211,7 @@ function modelRows({ providers }: Agent): readonly JsonObject[] {
   return providers.list().map(({ ref, info }) => ({
     ref,
     contextWindow: info.contextWindow,
-    price: info.prices === undefined ? null : { ...info.prices },
+    price: info.isPriced ? { ...info.prices } : null,
     images: info.images,
     reasoning: info.thinking,
   }))

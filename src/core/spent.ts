@@ -35,6 +35,11 @@ export function spentOn({ totalTokens, input, output, cacheRead, cacheWrite, cos
   return { requests: 1, tokens: totalTokens, input, output, cacheRead, cacheWrite, usd: cost.total, unpriced, saved: 0 }
 }
 
+/** US dollars of one stored answer. A cost of zero is taken for an unknown one: most models are not free. */
+export function storedUsd({ cost, totalTokens }: Usage): number | null {
+  return cost.total > 0 || totalTokens === 0 ? cost.total : null
+}
+
 export function addSpent(a: Spent, b: Spent): Spent {
   return combine(a, b, (x, y) => x + y)
 }

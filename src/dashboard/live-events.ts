@@ -3,21 +3,22 @@ import type { JsonObject } from '../base/json.ts'
 
 export type LiveEventName = 'session' | 'turn' | 'status' | 'link' | 'log' | 'reset'
 
-export interface LiveEvent {
-  readonly id: number
-  readonly name: LiveEventName
-  readonly data: JsonObject
-}
-
 export interface LiveLimits {
   readonly streams: number
   /** How many events a reader can have missed and still go on where it was. */
   readonly remembered: number
+  /** What those may hold together; the oldest go first. */
+  readonly rememberedBytes: number
   /** What one reader may have unread before its stream ends. */
   readonly bufferedBytes: number
 }
 
-export const LIVE_LIMITS: LiveLimits = { streams: 32, remembered: 2_000, bufferedBytes: 1024 * 1024 }
+export const LIVE_LIMITS: LiveLimits = {
+  streams: 32,
+  remembered: 2_000,
+  rememberedBytes: 4 * 1024 * 1024,
+  bufferedBytes: 1024 * 1024,
+}
 
 const HEARTBEAT_MS = 15_000
 const DELTA_EVERY_MS = 50
@@ -25,11 +26,20 @@ const DELTA_EVERY_MS = 50
 export interface StreamOptions {
   /** Deltas come only for this conversation. */
   readonly session?: string
-  /** Go on behind this event. */
+  /** Go on behind this event; 0 is the beginning. */
   readonly since?: number
   readonly logs: boolean
+  /** Status and links tell of every conversation and channel. */
+  readonly admin: boolean
   /** Which conversations the reader may hear of. */
   maySee(key: string): boolean
+}
+
+interface Remembered {
+  readonly id: number
+  readonly name: LiveEventName
+  readonly key: string | undefined
+  readonly json: string
 }
 
 interface Reader extends StreamOptions {
@@ -37,19 +47,24 @@ interface Reader extends StreamOptions {
   end(): void
   unread(): number
   /** A delta that waits for its beat. */
-  pending: LiveEvent | undefined
+  pending: JsonObject | undefined
 }
 
 /**
- * What happens, for pages that watch. Ids rise; the latest events are remembered so that a reader that lost its
- * connection goes on where it was. A slow reader loses deltas first, then its stream.
+ * What happens, for pages that watch. Every event has a number of its own, and numbers rise over restarts too; the latest
+ * events are remembered so that a reader that lost its connection goes on where it was. A slow reader loses deltas
+ * first, then its stream.
  */
 export class LiveEvents {
   readonly #clock: Clock
   readonly #limits: LiveLimits
-  readonly #remembered: LiveEvent[] = []
+  readonly #remembered: Remembered[] = []
   readonly #readers = new Set<Reader>()
-  #lastId = 0
+  readonly #firstId: number
+  /** Events up to here cannot be sent again. */
+  #forgottenId: number
+  #rememberedBytes = 0
+  #lastId: number
   #beat: Timer | undefined
   #heartbeat: Timer | undefined
   readonly #heartbeatData: () => JsonObject
@@ -58,6 +73,10 @@ export class LiveEvents {
     this.#clock = deps.clock
     this.#limits = limits
     this.#heartbeatData = () => deps.heartbeat()
+    // From the time: a number of an earlier life must not be taken for one of this life.
+    this.#firstId = Math.max(0, deps.clock.now())
+    this.#lastId = this.#firstId
+    this.#forgottenId = this.#firstId
   }
 
   get streams(): number {
@@ -78,26 +97,28 @@ export class LiveEvents {
     return this.#readers.size > 0
   }
 
+  /** An event that is remembered, also while there is no reader: one that comes back has missed it. */
   emit(name: LiveEventName, data: JsonObject, key?: string): void {
-    const event: LiveEvent = { id: ++this.#lastId, name, data }
-    this.#remembered.push(event)
-    if (this.#remembered.length > this.#limits.remembered) this.#remembered.shift()
+    const event: Remembered = { id: ++this.#lastId, name, key, json: JSON.stringify(data) }
+    this.#remember(event)
     for (const reader of this.#readers) {
       if (!isFor(reader, name, key)) continue
       // A delta that came after the end of its turn would look like the beginning of another.
       if (name === 'turn') this.#sendDelta(reader)
-      this.#send(reader, event)
+      this.#send(reader, name, event.json, event.id)
     }
+  }
+
+  /** The state as it is now: the next one replaces it, so it is not remembered. */
+  emitStatus(data: JsonObject): void {
+    for (const reader of this.#readers) this.#sendStatus(reader, data)
   }
 
   /** A piece of a growing answer: not remembered, at most one per beat, `merge` joins what waits with what is new. */
   emitDelta(key: string, data: JsonObject, merge: (waiting: JsonObject, added: JsonObject) => JsonObject): void {
     for (const reader of this.#readers) {
       if (reader.session !== key || !reader.maySee(key)) continue
-      const waiting = reader.pending
-      // Deltas carry the id of the last event: a reconnect must not skip anything that is remembered.
-      const joined = waiting === undefined ? data : merge(waiting.data, data)
-      reader.pending = { id: this.#lastId, name: 'turn', data: joined }
+      reader.pending = reader.pending === undefined ? data : merge(reader.pending, data)
     }
     this.#beat ??= this.#clock.after(DELTA_EVERY_MS, () => this.#flushDeltas())
   }
@@ -138,27 +159,40 @@ export class LiveEvents {
     this.#readers.add(reader)
     reader.write(': clew\n\n')
     this.#catchUp(reader)
-    for (const { name, data } of first) this.#send(reader, { id: this.#lastId, name, data })
+    for (const { name, data } of first) this.#sendNew(reader, name, data)
     this.#heartbeat ??= this.#clock.after(HEARTBEAT_MS, () => this.#beatHeart())
   }
 
   #catchUp(reader: Reader): void {
     const { since } = reader
     if (since === undefined) return
-    const oldest = this.#remembered[0]?.id ?? this.#lastId + 1
-    if (since > this.#lastId || since < oldest - 1)
-      return this.#send(reader, { id: this.#lastId, name: 'reset', data: {} })
-    for (const event of this.#remembered) {
-      const { key } = event.data
-      if (event.id > since && isFor(reader, event.name, typeof key === 'string' ? key : undefined))
-        this.#send(reader, event)
+    const behind = since === 0 ? this.#firstId : since
+    if (behind > this.#lastId || behind < this.#forgottenId) return this.#sendNew(reader, 'reset', {})
+    for (const { id, name, key, json } of this.#remembered) {
+      if (id > behind && isFor(reader, name, key)) this.#send(reader, name, json, id)
     }
   }
 
-  #send(reader: Reader, event: LiveEvent): void {
+  #remember(event: Remembered): void {
+    this.#remembered.push(event)
+    this.#rememberedBytes += event.json.length
+    const { remembered, rememberedBytes } = this.#limits
+    while (this.#remembered.length > remembered || this.#rememberedBytes > rememberedBytes) {
+      const oldest = this.#remembered.shift()
+      if (oldest === undefined) return
+      this.#forgottenId = oldest.id
+      this.#rememberedBytes -= oldest.json.length
+    }
+  }
+
+  #sendNew(reader: Reader, name: LiveEventName, data: JsonObject): void {
+    this.#send(reader, name, JSON.stringify(data), ++this.#lastId)
+  }
+
+  #send(reader: Reader, name: LiveEventName, json: string, id: number): void {
     if (!this.#readers.has(reader)) return
     if (reader.unread() > this.#limits.bufferedBytes) return this.#end(reader)
-    reader.write(`id: ${event.id}\nevent: ${event.name}\ndata: ${JSON.stringify(event.data)}\n\n`)
+    reader.write(`id: ${id}\nevent: ${name}\ndata: ${json}\n\n`)
   }
 
   #flushDeltas(): void {
@@ -170,14 +204,19 @@ export class LiveEvents {
     const { pending } = reader
     reader.pending = undefined
     // Half full: deltas are the first to go, the stored answer is whole.
-    if (pending !== undefined && reader.unread() < this.#limits.bufferedBytes / 2) this.#send(reader, pending)
+    if (pending !== undefined && reader.unread() < this.#limits.bufferedBytes / 2)
+      this.#sendNew(reader, 'turn', pending)
+  }
+
+  /** Others than admins get the sign of life alone. */
+  #sendStatus(reader: Reader, data: JsonObject): void {
+    this.#sendNew(reader, 'status', reader.admin ? data : {})
   }
 
   #beatHeart(): void {
     this.#heartbeat = undefined
     if (this.#readers.size === 0) return
-    const data = this.#heartbeatData()
-    for (const reader of this.#readers) this.#send(reader, { id: this.#lastId, name: 'status', data })
+    this.emitStatus(this.#heartbeatData())
     this.#heartbeat = this.#clock.after(HEARTBEAT_MS, () => this.#beatHeart())
   }
 
@@ -194,5 +233,6 @@ export class LiveEvents {
 
 function isFor(reader: Reader, name: LiveEventName, key: string | undefined): boolean {
   if (name === 'log') return reader.logs
+  if (name === 'link') return reader.admin
   return key === undefined || reader.maySee(key)
 }

@@ -2,6 +2,7 @@ import type { JsonObject, JsonValue } from '../base/json.ts'
 import { takeHead } from '../core/cut-text.ts'
 import type { Entry, MessageEntry } from '../core/entry.ts'
 import { textOf, type AssistantBlock, type Message } from '../core/message.ts'
+import { storedUsd } from '../core/spent.ts'
 import { estimateStoredTokens } from './stored-tokens.ts'
 import { activeCleanups } from '../history/cleanup-records.ts'
 import { compactionsInForce } from '../history/compaction-records.ts'
@@ -114,7 +115,7 @@ function bodyOf(message: Message, cut: Cutter): JsonObject {
         role: 'assistant',
         blocks: message.content.flatMap((block) => blockView(block, cut)),
         model: `${message.provider}/${message.model}`,
-        usage: { input, output, cacheRead, cacheWrite, usd: message.usage.cost.total },
+        usage: { input, output, cacheRead, cacheWrite, usd: storedUsd(message.usage) },
         stopReason: message.stopReason,
         ...(message.errorMessage === undefined ? {} : { error: message.errorMessage }),
       }

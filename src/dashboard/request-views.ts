@@ -4,28 +4,24 @@ import type { Entry, MessageEntry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { EntryId } from '../core/ids.ts'
 import { textOf, type PreparedMessage } from '../core/message.ts'
+import { storedUsd } from '../core/spent.ts'
 import { estimateTokens } from '../core/tokens.ts'
 import { activeCleanups } from '../history/cleanup-records.ts'
 import type { Change } from '../history/item.ts'
 import { prepareHistory } from '../history/prepare.ts'
 import { decodeReport, type HistoryReport } from '../history/report.ts'
 import {
-  hashOfBody,
+  budgetOfRecord,
   inputOfRecord,
+  providerOfRecord,
   recordsByEntry,
   REQUEST_ENTRY_TYPE,
   type RequestRecord,
 } from '../history/request-record.ts'
 import { activeEntries } from '../history/view.ts'
+import { rebuildRequest, type FindProvider } from '../turn/rebuild-request.ts'
 import { latestSetup, type Setup } from '../turn/setup.ts'
 import { estimateStoredTokens } from './stored-tokens.ts'
-
-/** Builds a request's bytes again, as the provider that got it would; undefined when that is no longer configured. */
-export type EncodeRequest = (
-  record: RequestRecord,
-  setup: Setup,
-  messages: readonly PreparedMessage[],
-) => string | undefined
 
 const MAX_TEXT_CHARS = 20_000
 
@@ -57,22 +53,25 @@ export function requestRows(
 export function requestDetail(
   branch: readonly Entry[],
   n: number,
-  encode: EncodeRequest,
-  withBody: boolean,
+  {
+    sessionId,
+    find,
+    withBody,
+  }: { readonly sessionId: string; readonly find: FindProvider; readonly withBody: boolean },
 ): JsonObject {
   const requests = pastRequests(branch)
   const at = requests.findIndex(({ record }) => record.n === n)
   const request = requests[at]
   if (request === undefined) throw new GatewayError('ENTRY_NOT_FOUND', `this conversation has no request ${n}`, { n })
   const before = at > 0 ? requests[at - 1] : undefined
-  const built = rebuild(request, encode)
-  const same = before === undefined || built === undefined ? 0 : sameMessages(built, rebuildMessages(before))
   const { setup } = request
+  const built = rebuildRequest(request.record, { path: request.path(), setup, sessionId }, find)
+  const same = before === undefined || built === undefined ? 0 : sameMessages(request, built.messages, before)
   const tools = setup?.tools ?? []
   return {
     ...rowOf(request),
     hash: request.record.hash.replace(/^sha256:/u, ''),
-    hashMatches: built?.body !== undefined && hashOfBody(built.body) === request.record.hash,
+    hashMatches: built?.matches === true,
     bytes: built?.body === undefined ? 0 : Buffer.byteLength(built.body),
     system: takeHead(setup?.system ?? '', MAX_TEXT_CHARS),
     systemTokens: estimateTokens(setup?.system ?? ''),
@@ -115,19 +114,19 @@ function answerAfter(branch: readonly Entry[], at: number): MessageEntry | undef
 
 function rowOf(request: PastRequest): JsonObject {
   const { record, entry, answer } = request
-  const { budget, target } = record.input
+  const budget = budgetOfRecord(record)
   const left = notSentEntries(request)
   const usage = answer?.message.role === 'assistant' ? answer.message.usage : undefined
   return {
     n: record.n,
     at: entry.timestamp,
-    model: `${target.provider}/${record.model}`,
+    model: `${providerOfRecord(record)}/${record.model}`,
     ...(answer?.stepId === undefined ? {} : { stepId: answer.stepId }),
     ...(answer?.round === undefined ? {} : { round: answer.round }),
     estimate: record.estimate,
-    fixed: budget.fixedTokens,
-    window: budget.contextWindow,
-    reserved: budget.reservedTokens,
+    fixed: budget?.fixedTokens ?? 0,
+    window: budget?.contextWindow ?? 0,
+    reserved: budget?.reservedTokens ?? 0,
     messages: reportOf(record).messages.length,
     leftOut: { messages: left.length, tokens: left.reduce((sum, one) => sum + estimateStoredTokens(one), 0) },
     ...(usage === undefined || usage.totalTokens === 0
@@ -138,7 +137,7 @@ function rowOf(request: PastRequest): JsonObject {
             output: usage.output,
             cacheRead: usage.cacheRead,
             cacheWrite: usage.cacheWrite,
-            usd: usage.cost.total,
+            usd: storedUsd(usage),
           },
         }),
     ...timingOf(record),
@@ -159,36 +158,19 @@ function reportOf(record: RequestRecord): HistoryReport {
   return decodeReport(record.report) ?? EMPTY_REPORT
 }
 
-interface Rebuilt {
-  readonly messages: readonly PreparedMessage[]
-  readonly body: string | undefined
-  /** What besides the messages decides whether a prefix can be the same bytes. */
-  readonly frame: string
-}
-
-function rebuildMessages({ record, path, setup }: PastRequest): Omit<Rebuilt, 'body'> | undefined {
-  const input = inputOfRecord(record, path())
-  if (input === undefined) return undefined
-  return { messages: prepareHistory(input).messages, frame: frameOf(record, setup) }
-}
-
-function rebuild(request: PastRequest, encode: EncodeRequest): Rebuilt | undefined {
-  const prepared = rebuildMessages(request)
-  const { setup } = request
-  if (prepared === undefined) return undefined
-  return { ...prepared, body: setup === undefined ? undefined : encode(request.record, setup, prepared.messages) }
-}
-
-function frameOf({ model, api }: RequestRecord, setup: Setup | undefined): string {
+/** What besides the messages decides whether a prefix can be the same bytes. */
+function frameOf({ record: { model, api }, setup }: PastRequest): string {
   return `${api} ${model} ${setup?.hash ?? ''}`
 }
 
 /** Leading messages with the bytes they had in the request before. */
-function sameMessages(now: Omit<Rebuilt, 'body'>, before: Omit<Rebuilt, 'body'> | undefined): number {
-  if (before === undefined || before.frame !== now.frame) return 0
-  const limit = Math.min(now.messages.length, before.messages.length)
+function sameMessages(now: PastRequest, messages: readonly PreparedMessage[], before: PastRequest): number {
+  const input = inputOfRecord(before.record, before.path())
+  if (input === undefined || frameOf(before) !== frameOf(now)) return 0
+  const earlier = prepareHistory(input).messages
+  const limit = Math.min(messages.length, earlier.length)
   for (let at = 0; at < limit; at++) {
-    if (JSON.stringify(now.messages[at]) !== JSON.stringify(before.messages[at])) return at
+    if (JSON.stringify(messages[at]) !== JSON.stringify(earlier[at])) return at
   }
   return limit
 }
@@ -202,10 +184,11 @@ function sentMessages(
   const report = reportOf(record)
   const changes = changesByEntry(report)
   const known = new Set(before === undefined ? [] : reportOf(before.record).messages.flatMap((one) => one.entries))
+  const named = new Set<EntryId>()
   return report.messages.map((one, at) => ({
     role: one.role,
     kind: one.kind,
-    entries: one.entries,
+    ...nameOnce(one.entries, named),
     tokens: one.tokens,
     text: takeHead(textOfPrepared(messages[at]), MAX_TEXT_CHARS),
     ...toolOf(messages[at]),
@@ -214,6 +197,14 @@ function sentMessages(
       (changes.get(entry) ?? []).map(({ step, action, reason }) => ({ step, action, reason })),
     ),
   }))
+}
+
+/** Where one stored message is sent as several (an answer with one call each), the first names it. */
+function nameOnce(entries: readonly EntryId[], named: Set<EntryId>): JsonObject {
+  const continued = entries.filter((entry) => named.has(entry))
+  const first = entries.filter((entry) => !named.has(entry))
+  for (const entry of first) named.add(entry)
+  return { entries: first, ...(continued.length === 0 ? {} : { continues: continued }) }
 }
 
 function toolOf(message: PreparedMessage | undefined): JsonObject {

@@ -5,11 +5,12 @@ import type { SessionKey } from '../core/ids.ts'
 import type { Caller } from '../core/inbound.ts'
 import type { Principal } from '../gateway/access.ts'
 import { json, jsonBody, wholeNumber, type Call, type Route } from '../gateway/http-routes.ts'
+import type { FindProvider } from '../turn/rebuild-request.ts'
 import { EXPORT_FORMATS, EXPORT_TYPES, exportText, isExportFormat } from './export.ts'
 import type { LiveEvents } from './live-events.ts'
 import { isLogLevel, type LogLines } from './log-lines.ts'
 import { entryView, messagePage } from './message-views.ts'
-import { requestDetail, requestRows, type EncodeRequest } from './request-views.ts'
+import { requestDetail, requestRows } from './request-views.ts'
 import type { SearchQuery } from './search.ts'
 import { COOKIE_NAME, type SignIn } from './sign-in.ts'
 import type { TurnWatch } from './turn-watch.ts'
@@ -22,7 +23,8 @@ export interface DashboardDeps {
   readonly logs: LogLines
   /** The conversation's path from its first entry to its last; throws for one the caller may not see. */
   branch(key: string, caller: Caller): Promise<OpenedBranch>
-  encode(sessionId: string): EncodeRequest
+  /** Who got a past request; throws for a model that is no longer configured. */
+  readonly provider: FindProvider
   /** The stored lines as they are, for an export. */
   lines(key: string, caller: Caller): Promise<ReadableStream<Uint8Array>>
   rename(key: string, title: string, caller: Caller): Promise<JsonObject>
@@ -81,7 +83,8 @@ function sessionRoutes(deps: DashboardDeps): readonly Route[] {
       answer: async ({ name, second, url, caller }) => {
         const { entries, sessionId } = await deps.branch(name, caller)
         const n = /^[1-9]\d{0,8}$/u.test(second) ? Number(second) : 0
-        return json(requestDetail(entries, n, deps.encode(sessionId), url.searchParams.get('body') === '1'))
+        const withBody = url.searchParams.get('body') === '1'
+        return json(requestDetail(entries, n, { sessionId, find: deps.provider, withBody }))
       },
     },
     { method: 'GET', path: of('export'), answer: (call) => exported(call, deps) },
@@ -200,15 +203,16 @@ function cookie(value: string, maxAgeSeconds: number, request: Request): string 
   return `${COOKIE_NAME}=${value}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${maxAgeSeconds}${secure}`
 }
 
-function openEvents({ url, caller, principal }: Call, { live, watch, maySee }: DashboardDeps): Response {
+function openEvents({ url, request, caller, principal }: Call, { live, watch, maySee }: DashboardDeps): Response {
   if (live.isFull)
     return json({ error: 'too many event streams are open', code: 'RATE_LIMITED' }, 503, { 'retry-after': '5' })
   const session = url.searchParams.get('session') ?? undefined
-  const since = sinceIn(url)
+  const since = sinceIn(url, request.headers)
   const shown = session !== undefined && maySee(session, caller) ? session : undefined
   const options = {
     ...(shown === undefined ? {} : { session: shown }),
     ...(since === undefined ? {} : { since }),
+    admin: principal.admin,
     logs: principal.admin && url.searchParams.get('logs') === '1',
     maySee: (key: string) => maySee(key, caller),
   }
@@ -223,8 +227,9 @@ function openEvents({ url, caller, principal }: Call, { live, watch, maySee }: D
   })
 }
 
-function sinceIn(url: URL): number | undefined {
-  const value = url.searchParams.get('since')
+/** A browser that reconnects by itself says in a header what it saw last. */
+function sinceIn(url: URL, headers: Headers): number | undefined {
+  const value = headers.get('last-event-id') ?? url.searchParams.get('since')
   if (value === null || value === '') return undefined
   if (!/^\d{1,15}$/u.test(value)) throw new GatewayError('FIELD_INVALID', 'since must be a number', { field: 'since' })
   return Number(value)

@@ -75,10 +75,10 @@ export class TurnWatch {
 
   /** A row of the list changed: several changes of one moment are told once. */
   changed(key: SessionKey): void {
-    if (!this.#deps.live.hasReaders) return
     this.#changedRows.add(key)
     this.#rowsTimer ??= this.#deps.clock.after(ROWS_EVERY_MS, () => this.#tellRows())
-    this.#statusTimer ??= this.#deps.clock.after(STATUS_EVERY_MS, () => this.#tellStatus())
+    if (this.#deps.live.hasReaders)
+      this.#statusTimer ??= this.#deps.clock.after(STATUS_EVERY_MS, () => this.#tellStatus())
   }
 
   /** What a page that opens this conversation must be shown at once. */
@@ -121,7 +121,6 @@ export class TurnWatch {
   }
 
   #emit(key: SessionKey, run: string, frame: JsonObject): void {
-    if (!this.#deps.live.hasReaders) return
     this.#deps.live.emit('turn', { key, run, at: this.#deps.clock.now(), event: frame }, key)
   }
 
@@ -135,7 +134,7 @@ export class TurnWatch {
 
   #tellStatus(): void {
     this.#statusTimer = undefined
-    this.#deps.live.emit('status', this.#deps.status())
+    this.#deps.live.emitStatus(this.#deps.status())
   }
 }
 

@@ -179,6 +179,11 @@ export function providerOfRecord({ input }: RequestRecord): string {
   return isTarget(input.target) ? input.target.provider : 'unknown'
 }
 
+/** The budget it was prepared for; undefined where another program, or an earlier version, recorded less. */
+export function budgetOfRecord({ input }: RequestRecord): HistoryInput['budget'] | undefined {
+  return hasShapeOf(MODEL_BUDGET, input.budget) ? input.budget : undefined
+}
+
 function isInput(input: unknown): boolean {
   if (!isRecord(input)) return false
   const { target, budget, historyLimit, now } = input

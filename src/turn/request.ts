@@ -9,8 +9,9 @@ import { createRequestRecord, factsOf, REQUEST_ENTRY_TYPE, storedForm } from '..
 import type { EncodedRequest, ToolSpec } from '../provider/provider.ts'
 import type { Transcript } from '../transcript/store.ts'
 import type { TurnModel, TurnParts } from './parts.ts'
+import { modelRequest } from './rebuild-request.ts'
 import { RequestTimes } from './request-times.ts'
-import { createSetup, setupDrafts, setupFields, type ClientSetup, type Setup } from './setup.ts'
+import { createSetup, setupDrafts, type ClientSetup, type Setup } from './setup.ts'
 
 /** A request ready to be sent, with everything needed to record it. */
 export interface PreparedRequest {
@@ -58,13 +59,10 @@ export async function prepareRequest(
   if (history.decisions.length > 0) {
     await transcript.append([{ type: 'custom', customType: VIEW_ENTRY_TYPE, data: stickyEntryData(history.decisions) }])
   }
-  const encoded = model.provider.encode({
-    model: model.model,
-    ...setupFields(setup),
-    messages: history.messages,
-    plainTurns: options.projection === 'safest',
-    cacheKey: parts.sessionId,
-  })
+  const { projection } = options
+  const encoded = model.provider.encode(
+    modelRequest(setup, { model: model.model, messages: history.messages, projection, sessionId: parts.sessionId }),
+  )
   const n = (await latestRequestNumber(entries, transcript)) + 1
   const { learned } = model.window
   const record = createRequestRecord({

@@ -2,7 +2,7 @@ import type { Entry, MessageEntry } from '../core/entry.ts'
 import type { RunId } from '../core/ids.ts'
 import { CUT_NOTICE } from '../core/cut-notice.ts'
 import { textOf, toolCallsOf, type AssistantMessage, type ToolCallBlock } from '../core/message.ts'
-import { addSpent, NOTHING_SPENT, spentOn, type Spent } from '../core/spent.ts'
+import { addSpent, NOTHING_SPENT, spentOn, storedUsd, type Spent } from '../core/spent.ts'
 
 /** How far a step has come, read from the transcript: the same after a crash as before it. */
 export type StepState =
@@ -64,10 +64,10 @@ export function stepRounds(entries: readonly Entry[], run: RunId): number {
   return rounds.reduce((most, round) => Math.max(most, round + 1), 0)
 }
 
-/** What the stored answers of a step cost. A cost of zero is taken for an unknown one: most models are not free. */
+/** What the stored answers of a step cost. */
 export function stepSpent(entries: readonly Entry[], run: RunId): Spent {
   return answersOf(entries, run)
-    .map(({ usage }) => spentOn(usage, usage.cost.total > 0 || usage.totalTokens === 0))
+    .map(({ usage }) => spentOn(usage, storedUsd(usage) !== null))
     .reduce(addSpent, NOTHING_SPENT)
 }
 

@@ -73,6 +73,12 @@ describe('what a turn costs', () => {
     expect(frame).toMatchObject({ model: 'local/free', usage: { input: 600, usd: null } })
     const { sessions } = (await gateway.api('/api/sessions')) as { sessions: readonly Frame[] }
     expect(sessions).toMatchObject([{ key: 's', tokens: 1_200, usd: null }])
+    const { messages } = (await gateway.api('/api/sessions/s/messages')) as { messages: readonly Frame[] }
+    expect(messages.find(({ role }) => role === 'assistant')).toMatchObject({ usage: { usd: null } })
+    const { requests } = (await gateway.api('/api/sessions/s/requests')) as { requests: readonly Frame[] }
+    expect(requests[0]).toMatchObject({ usage: { usd: null } })
+    const { models } = (await gateway.api('/api/models')) as { models: readonly Frame[] }
+    expect(models.find(({ ref }) => ref === 'local/free')).toMatchObject({ price: null })
     expect(await client.ask({ id: '3', content: '/status', session: 's' })).toMatchObject({
       content: expect.stringContaining('cost unknown'),
     })

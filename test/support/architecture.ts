@@ -114,6 +114,7 @@ const WALL_TIME: Readonly<Record<string, string>> = {
   'cli/commands/sessions.ts': 'the age of a session for people',
   'app/doctor/clock-check.ts': 'whether the wall clock itself is right',
   'app/home-lock.ts': 'the age of a lock file',
+  'dashboard/live-events.ts': 'the first number of this life, above those of earlier ones',
   'dashboard/log-lines.ts': 'the stamp of a log line',
   'dashboard/sign-in.ts': 'when a cookie ends, for people',
   'dashboard/turn-watch.ts': 'the stamp of an event',

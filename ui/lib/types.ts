@@ -134,6 +134,8 @@ export interface SentMessage {
   readonly role: string
   readonly kind: string
   readonly entries: readonly string[]
+  /** A stored message that an earlier one of this request began. */
+  readonly continues?: readonly string[]
   readonly tokens: number
   readonly text: string
   readonly state: 'same' | 'new' | 'changed'

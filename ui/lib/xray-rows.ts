@@ -49,7 +49,8 @@ function plain(id: string, kind: Kind, state: TableRow['state'], text: string, t
 }
 
 function sent(message: SentMessage, at: number): TableRow {
-  const { state, text, tokens, entries, changes } = message
+  const { state, text, tokens, changes } = message
+  const entries = [...message.entries, ...(message.continues ?? [])]
   return {
     id: `message ${at}`,
     kind: kindOfMessage(message),
