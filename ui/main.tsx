@@ -24,6 +24,7 @@ const TokensPage = lazy(async () => ({ default: (await import('./pages/tokens.ts
 const TimelinePage = lazy(async () => ({ default: (await import('./pages/timeline.tsx')).TimelinePage }))
 const SearchPage = lazy(async () => ({ default: (await import('./pages/search.tsx')).SearchPage }))
 const SettingsPage = lazy(async () => ({ default: (await import('./pages/settings.tsx')).SettingsPage }))
+const ClusterPage = lazy(async () => ({ default: (await import('./pages/cluster.tsx')).ClusterPage }))
 const LogsPage = lazy(async () => ({ default: (await import('./pages/logs.tsx')).LogsPage }))
 
 function Page({ shown }: { readonly shown: Route }): JSX.Element {
@@ -48,6 +49,8 @@ function Page({ shown }: { readonly shown: Route }): JSX.Element {
       return <SettingsPage />
     case 'logs':
       return <LogsPage />
+    case 'cluster':
+      return <ClusterPage />
     case 'unknown':
       return (
         <Empty

@@ -204,6 +204,7 @@ async function openLinks(app: GatewayApp, platform: Platform, port: number): Pro
             jitter: 0.2,
           },
           healthyAfterMs: config.channels.webhook.backoff.stable_ms,
+          onChanged: (row) => app.dashboard.linkChanged('webhook', row),
         })
   if (hub !== undefined) webhook.useHub(hub)
   const xiaoyi = config.channels.xiaoyi.enabled ? await openXiaoyi(platform, app) : undefined

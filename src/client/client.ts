@@ -25,6 +25,8 @@ export interface ClientOptions {
   /** Node below 22 has none of its own: pass `WebSocket` from the package `ws`. */
   readonly WebSocket?: WebSocketConstructor
   readonly reconnect?: { readonly firstMs?: number; readonly maxMs?: number }
+  /** A message that is not even acknowledged for this long was sent into a dead connection: a new one is made. 15 s. */
+  readonly silenceMs?: number
   /** Messages and requests waiting for an answer beyond this are refused at once. */
   readonly maxPending?: number
   /** Frames the gateway would refuse are refused here, with the same code. Its default is 1 MiB. */
@@ -87,6 +89,8 @@ export class ClewClient {
   readonly #requests = new Map<string, PendingRequest>()
   #socket: WebSocketLike | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
+  /** Runs while something was sent and nothing was heard since. */
+  #deaf: ReturnType<typeof setTimeout> | undefined
   #attempts = 0
   #lastSeq = 0
   #nextRequest = 1
@@ -142,11 +146,24 @@ export class ClewClient {
     return this.#request('session.cancel', { key }) as Promise<never>
   }
 
+  /** A new connection in place of one that may be dead without having been closed, as after a laptop's sleep. */
+  reconnect(): void {
+    if (this.#state === 'closed') return
+    const old = this.#socket
+    this.#socket = undefined
+    old?.close(1000, 'a new connection is made')
+    clearTimeout(this.#timer)
+    this.#hear()
+    this.#failUncertain()
+    this.#connect()
+  }
+
   /** Ends the connection; whatever still waits fails. */
   close(): void {
     if (this.#state === 'closed') return
     this.#setState('closed')
     clearTimeout(this.#timer)
+    this.#hear()
     this.#socket?.close(1000, 'bye')
     const error = new ClewError('CLOSED', 'the client was closed before the answer came')
     for (const { answer } of this.#answers.values()) answer.fail(error)
@@ -162,7 +179,7 @@ export class ClewClient {
       return
     }
     this.#answers.set(answer.id, { answer, text })
-    this.#sendNow(text)
+    if (this.#sendNow(text)) this.#listen()
   }
 
   #request(type: string, fields: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>> {
@@ -173,8 +190,20 @@ export class ClewClient {
     const text = JSON.stringify({ type, requestId, ...fields })
     return new Promise((resolve, reject) => {
       const repeatable = type === 'session.get' || type === 'session.list'
-      this.#requests.set(requestId, { text, repeatable, sent: this.#sendNow(text), resolve, reject })
+      const sent = this.#sendNow(text)
+      this.#requests.set(requestId, { text, repeatable, sent, resolve, reject })
+      if (sent) this.#listen()
     })
+  }
+
+  /** Something was sent that is answered at once: silence means that nothing arrives. */
+  #listen(): void {
+    this.#deaf ??= setTimeout(() => this.reconnect(), this.#options.silenceMs ?? 15_000)
+  }
+
+  #hear(): void {
+    clearTimeout(this.#deaf)
+    this.#deaf = undefined
   }
 
   #isFull(): boolean {
@@ -212,10 +241,12 @@ export class ClewClient {
     this.#sendNow(JSON.stringify({ type: 'ack', seq: this.#lastSeq }))
     for (const { text } of this.#answers.values()) this.#sendNow(text)
     for (const request of this.#requests.values()) request.sent = this.#sendNow(request.text)
+    if (this.#answers.size + this.#requests.size > 0) this.#listen()
   }
 
   #onClose(): void {
     this.#socket = undefined
+    this.#hear()
     if (this.#state === 'closed') return
     this.#failUncertain()
     this.#setState('waiting')
@@ -235,6 +266,7 @@ export class ClewClient {
 
   #onFrame(frame: ServerFrame | undefined): void {
     if (frame === undefined) return
+    this.#hear()
     // A gateway that accepts and hangs up at once is not a connection: only what it says ends the backing off.
     this.#attempts = 0
     if (frame.requestId !== undefined) return this.#onControlReply(frame)

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '../base/json.ts'
 import { takeHead } from '../core/cut-text.ts'
 import type { Entry, MessageEntry } from '../core/entry.ts'
-import { textOf, type AssistantBlock, type Message } from '../core/message.ts'
+import { textOf, type AssistantBlock, type ImageBlock, type Message } from '../core/message.ts'
 import { storedUsd } from '../core/spent.ts'
 import { estimateStoredTokens } from './stored-tokens.ts'
 import { activeCleanups } from '../history/cleanup-records.ts'
@@ -85,6 +85,33 @@ function messageView(entry: MessageEntry, { hidden, active }: Marks, maxChars: n
   }
 }
 
+/** Types that a browser shows as a picture and never as a document. */
+const SHOWN_IMAGES = /^image\/(?:png|jpeg|gif|webp)$/u
+
+/** One picture of a message, by its place. */
+export function entryImage(
+  branch: readonly Entry[],
+  id: string,
+  place: number,
+): { readonly mimeType: string; readonly bytes: Uint8Array<ArrayBuffer> } {
+  const entry = branch.find((one): one is MessageEntry => one.id === id && one.type === 'message')
+  const image = imageBlocks(entry?.message)[place]
+  if (image === undefined || !SHOWN_IMAGES.test(image.mimeType))
+    throw new GatewayError('ENTRY_NOT_FOUND', 'this message has no such picture', {})
+  return { mimeType: image.mimeType, bytes: new Uint8Array(Buffer.from(image.data, 'base64')) }
+}
+
+function imageBlocks(message: Message | undefined): readonly ImageBlock[] {
+  if (message?.role !== 'user' && message?.role !== 'toolResult') return []
+  const { content } = message
+  return typeof content === 'string' ? [] : content.filter((block) => block.type === 'image')
+}
+
+function imagesIn(message: Message): JsonObject {
+  const images = imageBlocks(message).map(({ mimeType }) => ({ mimeType }))
+  return images.length === 0 ? {} : { images }
+}
+
 /** Cuts texts and remembers that it did. */
 class Cutter {
   happened = false
@@ -107,6 +134,7 @@ function bodyOf(message: Message, cut: Cutter): JsonObject {
       return {
         role: 'user',
         text: cut.text(textOf(message.content)),
+        ...imagesIn(message),
         ...(typeof message.prependContext === 'string' ? { prependContext: cut.text(message.prependContext) } : {}),
       }
     case 'assistant': {
@@ -127,6 +155,7 @@ function bodyOf(message: Message, cut: Cutter): JsonObject {
         tool: message.toolName,
         failed: message.isError,
         text: cut.text(textOf(message.content)),
+        ...imagesIn(message),
         ...(typeof message.durationMs === 'number' ? { durationMs: message.durationMs } : {}),
       }
     case 'bashExecution':

@@ -9,7 +9,7 @@ import type { FindProvider } from '../turn/rebuild-request.ts'
 import { EXPORT_FORMATS, EXPORT_TYPES, exportText, isExportFormat } from './export.ts'
 import type { LiveEvents } from './live-events.ts'
 import { isLogLevel, type LogLines } from './log-lines.ts'
-import { entryView, messagePage } from './message-views.ts'
+import { entryImage, entryView, messagePage } from './message-views.ts'
 import { requestDetail, requestRows } from './request-views.ts'
 import type { SearchQuery } from './search.ts'
 import { COOKIE_NAME, type SignIn } from './sign-in.ts'
@@ -70,6 +70,12 @@ function sessionRoutes(deps: DashboardDeps): readonly Route[] {
     },
     {
       method: 'GET',
+      path: of('entries/([^/]+)/images'),
+      answer: async ({ name, second, url, caller }) =>
+        picture(entryImage((await deps.branch(name, caller)).entries, second, wholeNumber(url, 'n') ?? 0)),
+    },
+    {
+      method: 'GET',
       path: of('requests'),
       answer: async ({ name, url, caller }) => {
         const after = wholeNumber(url, 'after') ?? wholeNumber(url, 'cursor') ?? 0
@@ -104,6 +110,17 @@ function sessionRoutes(deps: DashboardDeps): readonly Route[] {
       },
     },
   ]
+}
+
+function picture({ mimeType, bytes }: ReturnType<typeof entryImage>): Response {
+  return new Response(bytes, {
+    headers: {
+      'content-type': mimeType,
+      'cache-control': 'private, max-age=3600',
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': "default-src 'none'; sandbox",
+    },
+  })
 }
 
 function gatewayRoutes(deps: DashboardDeps): readonly Route[] {

@@ -202,7 +202,7 @@ describe('the size of the page', () => {
     const folder = join(ROOT, 'dist', 'ui')
     const html = readFileSync(join(folder, 'index.html'), 'utf8')
     const sizeOf = (name: string): number => gzipSync(readFileSync(join(folder, 'assets', name))).length
-    const all = readdirSync(join(folder, 'assets'))
+    const all = readdirSync(join(folder, 'assets')).filter((name) => /\.(?:js|css)$/u.test(name))
     const first = all.filter((name) => html.includes(name) || /^(basics|format|index)/u.test(name))
     expect(first.reduce((sum, name) => sum + sizeOf(name), 0)).toBeLessThan(90_000)
     for (const name of all.filter((one) => !first.includes(one))) expect(sizeOf(name)).toBeLessThan(40_000)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createXiaoyiSimulator, type XiaoyiSimulator } from '../../src/simulator/xiaoyi/simulator.ts'
-import { LinkHistory } from '../../src/channel/xiaoyi/link-history.ts'
+import { LinkHistory } from '../../src/channel/link-history.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'

@@ -194,4 +194,24 @@ describe('dial mode', () => {
     expect(world.clock.now() - before).toBeLessThan(3_000)
     await world.hub.close()
   })
+
+  it('keeps a history of its link that can be read, and connects anew when asked', async () => {
+    const world = new World()
+    await world.openHub()
+    const gateway = await world.openGateway()
+    await world.clock.advance(100)
+    const history = async () =>
+      (await gateway.api('/api/channels/webhook/history'))['history'] as { what: string; reason?: string }[]
+    expect((await history()).map(({ what }) => what)).toEqual(['connecting', 'open'])
+    const reconnect = () => gateway.api('/api/channels/webhook/reconnect', { method: 'POST' })
+    expect(await reconnect()).toMatchObject({ success: true, links: 1 })
+    await world.clock.advance(5_000)
+    expect((await history()).map(({ what }) => what)).toEqual(['connecting', 'open', 'down', 'connecting', 'open'])
+    await world.hub.close()
+    await world.clock.advance(10_000)
+    const last = (await history()).at(-1)
+    expect(last).toMatchObject({ link: 1, what: 'failed', nextInMs: expect.any(Number) as number })
+    expect(JSON.stringify(last)).not.toContain(TOKENS.bridge)
+    await gateway.stop()
+  })
 })

@@ -81,6 +81,7 @@ function allItems(): readonly Item[] {
     to(words.nav.xiaoyi, '/xiaoyi'),
     to(words.nav.search, '/search'),
     to(words.nav.settings, '/settings'),
+    to(words.nav.cluster, '/cluster'),
     to(words.nav.logs, '/logs'),
     to(words.nav.start, '/start'),
     { name: words.shell.language, act: () => void chooseLanguage(language.value === 'zh' ? 'en' : 'zh') },

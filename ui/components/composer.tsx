@@ -1,15 +1,19 @@
 import type { JSX } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { api, sessionPath } from '../lib/api.ts'
+import { Attachments } from '../lib/attachments.ts'
+import { feed } from '../lib/feed.ts'
 import { keep, kept } from '../lib/kept.ts'
 import { onEscape } from '../lib/keys.ts'
 import { texts } from '../lib/language.ts'
 import { send } from '../lib/sender.ts'
+import { AttachedFiles } from './attached-files.tsx'
+import { IconButton } from './basics.tsx'
 import { Icon } from './icons.tsx'
 
 const COMMANDS = ['help', 'status', 'new', 'stop', 'model', 'compact', 'cleanup', 'restore'] as const
 
-/** Where a message is written. The draft outlives a reload; commands are offered after a slash. */
+/** Where a message is written, and files are dropped. The draft outlives a reload; commands are offered after a slash. */
 export function Composer({
   sessionKey,
   isRunning,
@@ -20,12 +24,22 @@ export function Composer({
   const words = texts.value.conversation
   const draftName = `draft.${sessionKey}`
   const [text, setText] = useState(kept(draftName) ?? '')
+  const [isDropping, setIsDropping] = useState(false)
+  const attachments = useMemo(() => new Attachments(sessionKey), [sessionKey])
   const box = useRef<HTMLTextAreaElement>(null)
+  const chooser = useRef<HTMLInputElement>(null)
   useEffect(() => {
     setText(kept(draftName) ?? '')
     box.current?.focus({ preventScroll: true })
   }, [sessionKey])
   useEffect(() => fit(box.current), [text])
+  useEffect(
+    () =>
+      feed.state.subscribe((state) => {
+        if (state === 'open') attachments.tryAgain()
+      }),
+    [attachments],
+  )
   useEffect(() => {
     onEscape.current = isRunning ? () => stop(sessionKey) : undefined
     return () => (onEscape.current = undefined)
@@ -34,9 +48,16 @@ export function Composer({
     setText(value)
     keep(draftName, value)
   }
+  const canSend = !attachments.isBusy && (text.trim() !== '' || attachments.files.value.length > 0)
+  const take = (event: Event, data: DataTransfer | null) => {
+    const files = [...(data?.files ?? [])]
+    if (files.length === 0) return
+    event.preventDefault()
+    attachments.add(files)
+  }
   const submit = () => {
-    if (text.trim() === '') return
-    send(sessionKey, text)
+    if (!canSend) return
+    send(sessionKey, text, attachments.take())
     write('')
   }
   const offered = /^\/[a-z]*$/iu.test(text)
@@ -44,7 +65,18 @@ export function Composer({
     : []
   return (
     <form
-      class="composer"
+      class={`composer ${isDropping ? 'dropping' : ''}`}
+      onDragOver={(event) => {
+        if (event.dataTransfer?.types.includes('Files') !== true) return
+        event.preventDefault()
+        setIsDropping(true)
+      }}
+      onDragLeave={() => setIsDropping(false)}
+      onDrop={(event) => {
+        setIsDropping(false)
+        take(event, event.dataTransfer)
+      }}
+      onPaste={(event) => take(event, event.clipboardData)}
       onSubmit={(event) => {
         event.preventDefault()
         submit()
@@ -67,6 +99,7 @@ export function Composer({
           ))}
         </ul>
       )}
+      <AttachedFiles attachments={attachments} />
       <textarea
         ref={box}
         rows={1}
@@ -81,6 +114,17 @@ export function Composer({
         }}
       />
       <div class="composer-foot">
+        <input
+          ref={chooser}
+          type="file"
+          multiple
+          hidden
+          onChange={(event) => {
+            attachments.add(event.currentTarget.files ?? [])
+            event.currentTarget.value = ''
+          }}
+        />
+        <IconButton icon="clip" label={words.attach} class="plain" onClick={() => chooser.current?.click()} />
         <p class="hints">
           <kbd>Enter</kbd> {words.enter} <kbd>Shift Enter</kbd> {words.shiftEnter} <kbd>Esc</kbd> {words.escape}
         </p>
@@ -94,7 +138,7 @@ export function Composer({
           class="button primary icon-only"
           aria-label={words.send}
           title={words.send}
-          disabled={text.trim() === ''}
+          disabled={!canSend}
         >
           <Icon name="up" />
         </button>

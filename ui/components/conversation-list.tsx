@@ -37,6 +37,16 @@ export function ConversationList({ chosen }: { readonly chosen: string | undefin
     <section class="list" aria-label={words.title}>
       <header>
         <h2>{words.title}</h2>
+        <button
+          type="button"
+          class="button icon-only toggle"
+          aria-pressed={archived}
+          aria-label={words.archived}
+          title={words.archived}
+          onClick={() => (filter.value = { ...filter.value, state: 'all', channel: '', archived: !archived })}
+        >
+          <Icon name="archive" />
+        </button>
         <IconButton icon="plus" label={words.create} onClick={newConversation} />
       </header>
       <label class="field search">
@@ -83,7 +93,6 @@ function Filters(): JSX.Element {
           label={name === 'xiaoyi' ? 'XiaoYi' : name}
         />
       ))}
-      <Chip pressed={archived} onClick={() => set({ archived: true })} label={words.archived} />
     </div>
   )
 }

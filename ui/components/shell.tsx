@@ -24,6 +24,7 @@ const PLACES: readonly Place[] = [
   { to: '/xiaoyi', icon: 'phone', name: 'xiaoyi', pages: ['xiaoyi'] },
   { to: '/search', icon: 'search', name: 'search', pages: ['search'] },
   { to: '/settings', icon: 'sliders', name: 'settings', pages: ['settings'] },
+  { to: '/cluster', icon: 'nodes', name: 'cluster', pages: ['cluster'] },
   { to: '/logs', icon: 'scroll', name: 'logs', pages: ['logs'] },
 ]
 

@@ -100,6 +100,9 @@ function MiniFilm({ requests }: { readonly requests: readonly RequestRow[] }): J
   )
 }
 
+/** Savings below this are not boasted with. */
+const WORTH_SAYING = 100
+
 function Spent({
   conversation,
   requests,
@@ -140,6 +143,7 @@ function Spent({
           </>
         )}
       </dl>
+      {saved >= WORTH_SAYING && <p class="quiet note">{words.savedOnce}</p>}
     </section>
   )
 }

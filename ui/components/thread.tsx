@@ -130,6 +130,7 @@ function Instruction({
         <CutText message={message} conversationKey={conversationKey}>
           {(text) => <p class="as-written">{text}</p>}
         </CutText>
+        <Pictures message={message} conversationKey={conversationKey} />
       </div>
     </article>
   )
@@ -351,6 +352,7 @@ function Call({
               </pre>
             )}
           </CutText>
+          <Pictures message={result} conversationKey={conversationKey} />
         </>
       )}
     </details>
@@ -406,6 +408,11 @@ function OutgoingView({ message }: { readonly message: Outgoing }): JSX.Element 
         </p>
         <div class="bubble">
           <p class="as-written">{message.text}</p>
+          {message.files?.map((file) => (
+            <p key={file.id} class="sent-file">
+              <Icon name="clip" size={14} /> {file.name}
+            </p>
+          ))}
         </div>
         {message.state === 'failed' && (
           <p class="ending">
@@ -428,6 +435,29 @@ function OutgoingView({ message }: { readonly message: Outgoing }): JSX.Element 
         )}
       </article>
     </Knot>
+  )
+}
+
+/** Pictures of a message as the transcript has them. */
+function Pictures({
+  message,
+  conversationKey,
+}: {
+  readonly message: UserMessage | ResultMessage
+  readonly conversationKey: string
+}): JSX.Element | null {
+  if (message.images === undefined) return null
+  return (
+    <p class="pictures">
+      {message.images.map((_, at) => (
+        <img
+          key={at}
+          src={sessionPath(conversationKey, `/entries/${message.id}/images?n=${at}`)}
+          alt={texts.value.thread.picture(at + 1)}
+          loading="lazy"
+        />
+      ))}
+    </p>
   )
 }
 

@@ -15,18 +15,37 @@ export class ApiError extends Error {
 /** True after the gateway asked for a code or token; the shell then shows the sign-in form. */
 export const needsLogin = signal(false)
 
-type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
+type Method = 'POST' | 'PATCH' | 'DELETE'
 
-async function request<T>(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
-  const response = await fetch(path, {
+function request<T>(method: Method, path: string, body?: unknown): Promise<T> {
+  return answerOf<T>(path, {
     method,
-    credentials: 'same-origin',
     headers: body === undefined ? {} : { 'content-type': 'application/json' },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    ...(signal === undefined ? {} : { signal }),
-  }).catch((error: unknown) => {
+  })
+}
+
+/** A read that takes long may hang on a dead connection, as after a laptop's sleep: it is asked again on another. */
+const READS_MS = [4_000, 8_000, 30_000] as const
+
+async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
+  for (const [at, ms] of READS_MS.entries()) {
+    const limit = AbortSignal.timeout(ms)
+    try {
+      return await answerOf<T>(path, { signal: signal === undefined ? limit : AbortSignal.any([signal, limit]) })
+    } catch (error) {
+      if (!limit.aborted || signal?.aborted === true || at === READS_MS.length - 1) throw error
+    }
+  }
+  throw unreachable()
+}
+
+const unreachable = (): ApiError => new ApiError(0, 'OFFLINE', 'the gateway cannot be reached')
+
+async function answerOf<T>(path: string, init: RequestInit): Promise<T> {
+  const response = await fetch(path, { credentials: 'same-origin', ...init }).catch((error: unknown) => {
     if (error instanceof DOMException && error.name === 'AbortError') throw error
-    throw new ApiError(0, 'OFFLINE', 'the gateway cannot be reached')
+    throw unreachable()
   })
   if (response.ok) return (await response.json()) as T
   if (response.status === 401) needsLogin.value = true
@@ -35,10 +54,16 @@ async function request<T>(method: Method, path: string, body?: unknown, signal?:
 }
 
 export const api = {
-  get: <T>(path: string, signal?: AbortSignal) => request<T>('GET', path, undefined, signal),
+  get: read,
   post: <T>(path: string, body: unknown = {}) => request<T>('POST', path, body),
   patch: <T>(path: string, body: unknown) => request<T>('PATCH', path, body),
   delete: <T>(path: string) => request<T>('DELETE', path),
+}
+
+/** Stores a file with the gateway, so that a message can name it. */
+export function uploadFile<T>(file: Blob, name: string): Promise<T> {
+  const headers = { 'content-type': file.type || 'application/octet-stream', 'x-filename': encodeURIComponent(name) }
+  return answerOf<T>('/api/files', { method: 'POST', headers, body: file })
 }
 
 export function sessionPath(key: string, rest = ''): string {

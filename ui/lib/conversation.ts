@@ -43,6 +43,7 @@ export interface Step {
 }
 
 const PAGE = 200
+const CATCH_UP_AGAIN_MS = 2_000
 
 /** What one conversation shows: stored messages by entry id, turns in the making, and how to get the rest. */
 export class Conversation {
@@ -60,6 +61,7 @@ export class Conversation {
   readonly #close: (() => void)[]
   #catchingUp: Promise<void> | undefined
   #again = false
+  #later: ReturnType<typeof setTimeout> | undefined
 
   constructor(key: string) {
     this.key = key
@@ -133,6 +135,7 @@ export class Conversation {
   }
 
   close(): void {
+    clearTimeout(this.#later)
     for (const end of this.#close) end()
   }
 
@@ -152,8 +155,16 @@ export class Conversation {
     } catch (thrown) {
       // A reset gave the conversation a new transcript: the entry asked after is not in it.
       if (thrown instanceof ApiError && thrown.status === 404) return this.reload()
-      if (!(thrown instanceof ApiError && thrown.code === 'OFFLINE')) this.#fail(thrown)
+      if (thrown instanceof ApiError && thrown.code === 'OFFLINE') this.#catchUpLater()
+      else this.#fail(thrown)
     }
+  }
+
+  #catchUpLater(): void {
+    clearTimeout(this.#later)
+    this.#later = setTimeout(() => {
+      if (feed.state.value === 'open') void this.catchUp()
+    }, CATCH_UP_AGAIN_MS)
   }
 
   #page(fields: { before?: string; after?: string; limit: number }): Promise<MessagePage> {
@@ -183,6 +194,7 @@ export class Conversation {
 
   #onTurn({ run, at, event }: TurnEvent): void {
     const before = this.live.value.get(run) ?? { run, startedAt: at, round: 1, text: '', tools: [] }
+    if (event.type === 'delta' && Number(event['offset'] ?? 0) > before.text.length) feed.resync()
     const after = nextTurn(before, event, at)
     this.live.value = new Map([...this.live.value, [run, after]])
     if (event.type === 'accepted' || after.ended !== undefined || isStored(event)) void this.catchUp()
@@ -200,7 +212,8 @@ function nextTurn(turn: LiveTurn, event: TurnFrame, at: number): LiveTurn {
   switch (event.type) {
     case 'delta': {
       const offset = Number(event['offset'] ?? 0)
-      // A gap (this reader was too slow) leaves out what is missing; the stored answer is whole.
+      // A gap: this reader was too slow. What is shown stays until the whole text comes.
+      if (offset > turn.text.length) return turn
       return { ...turn, text: turn.text.slice(0, offset) + textOf(event['delta']), note: '' }
     }
     case 'progress':

@@ -12,23 +12,29 @@ export type FeedEvent = (typeof EVENTS)[number]
 const SILENCE_MS = 25_000
 const FIRST_RETRY_MS = 1_000
 const MAX_RETRY_MS = 15_000
+/** A stream that does not open for so long is asked for on a dead connection of the browser's pool. */
+const OPENING_MS = 4_000
+const RESYNC_EVERY_MS = 2_000
 
 /** The one event stream of this tab. It reconnects by itself and goes on after the last event it saw. */
 class Feed {
   readonly state = signal<FeedState>('connecting')
   readonly retryAt = signal(0)
+  /** Counts how often the connection was dead without a close: others of this page are dead too. */
+  readonly revived = signal(0)
   readonly #listeners = new Map<FeedEvent, Set<Listener>>()
   #source: EventSource | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #failures = 0
   #lastId: string | undefined
   #heardAt = 0
+  #resyncedAt = 0
   #session: string | undefined
   #logs = false
 
   start(): void {
     this.#connect()
-    setInterval(() => this.#checkSilence(), 5_000)
+    setInterval(() => this.#checkSilence(), 2_000)
     for (const name of ['online', 'focus', 'pageshow'] as const) window.addEventListener(name, () => this.#wake())
     document.addEventListener('visibilitychange', () => {
       if (document.visibilityState === 'visible') this.#wake()
@@ -53,6 +59,13 @@ class Feed {
     if (wanted === this.#logs) return
     this.#logs = wanted
     if (this.#source !== undefined) this.#connect()
+  }
+
+  /** Text was lost on the way: a new stream begins with all of it. At most one per pause. */
+  resync(): void {
+    if (Date.now() - this.#resyncedAt < RESYNC_EVERY_MS) return
+    this.#resyncedAt = Date.now()
+    if (this.state.value === 'open') this.#connect()
   }
 
   reconnectNow(): void {
@@ -98,7 +111,11 @@ class Feed {
   }
 
   #checkSilence(): void {
-    if (this.state.value === 'open' && Date.now() - this.#heardAt > SILENCE_MS) this.#connect()
+    const silence = Date.now() - this.#heardAt
+    const isDead = this.state.value === 'open' ? silence > SILENCE_MS : silence > OPENING_MS
+    if (this.state.value === 'waiting' || !isDead) return
+    this.revived.value++
+    this.#connect()
   }
 
   #wake(): void {

@@ -32,6 +32,12 @@ export function money(usd: number | null | undefined): string {
   return `$${numberFormat({ minimumFractionDigits: 2, maximumFractionDigits: digits }).format(usd)}`
 }
 
+export function bytes(size: number): string {
+  if (size < 1_000) return `${size} B`
+  const isSmall = size < 1_000_000
+  return `${numberFormat({ maximumFractionDigits: isSmall ? 0 : 1 }).format(size / (isSmall ? 1_000 : 1_000_000))} ${isSmall ? 'kB' : 'MB'}`
+}
+
 export function duration(ms: number | undefined): string {
   if (ms === undefined) return '–'
   if (ms < 1_000) return `${Math.round(ms)} ms`

@@ -24,6 +24,7 @@ export type Route =
   | { readonly page: 'search'; readonly text: string }
   | { readonly page: 'settings' }
   | { readonly page: 'logs' }
+  | { readonly page: 'cluster' }
   | { readonly page: 'unknown' }
 
 export const route = computed<Route>(() => routeOf(new URL(address.value, location.origin)))
@@ -40,6 +41,7 @@ export function routeOf(url: URL): Route {
     case 'xiaoyi':
     case 'settings':
     case 'logs':
+    case 'cluster':
       return { page: first }
     case 'search':
       return { page: 'search', text: url.searchParams.get('q') ?? '' }

@@ -1,5 +1,7 @@
 import { ClewClient, type Answer } from 'clew/client'
 import { signal } from '@preact/signals'
+import type { StoredFile } from './attachments.ts'
+import { feed } from './feed.ts'
 import { keep, kept } from './kept.ts'
 
 /** A message written here that the transcript does not show yet. */
@@ -7,6 +9,7 @@ export interface Outgoing {
   readonly id: string
   readonly key: string
   readonly text: string
+  readonly files?: readonly StoredFile[]
   readonly at: number
   readonly state: 'sending' | 'accepted' | 'failed'
   /** The run it became; the stored message has it as its step. */
@@ -27,6 +30,9 @@ function connect(): ClewClient {
   const url = new URL('/ws', location.href)
   url.protocol = url.protocol.replace('http', 'ws')
   url.searchParams.set('client', 'dashboard')
+  feed.revived.subscribe((times) => {
+    if (times > 0) client?.reconnect()
+  })
   client = new ClewClient({ url: url.href, uid, reconnect: { maxMs: 5_000 } })
   return client
 }
@@ -36,8 +42,18 @@ export function resendOutgoing(): void {
   for (const message of outgoing.value) if (message.state === 'sending') void follow(message)
 }
 
-export function send(key: string, text: string): void {
-  const message: Outgoing = { id: crypto.randomUUID(), key, text, at: Date.now(), state: 'sending' }
+export function send(key: string, text: string, files: readonly StoredFile[] = []): void {
+  const carried = files.length === 0 ? {} : { files }
+  // A message has words: files alone are named.
+  const content = text.trim() === '' ? files.map(({ name }) => name).join(', ') : text
+  const message: Outgoing = {
+    id: crypto.randomUUID(),
+    key,
+    text: content,
+    at: Date.now(),
+    state: 'sending',
+    ...carried,
+  }
   update([...outgoing.value, message])
   void follow(message)
 }
@@ -51,11 +67,13 @@ export function sendAgain(id: string): void {
   const message = outgoing.value.find((one) => one.id === id)
   if (message === undefined) return
   forgetOutgoing(id)
-  send(message.key, message.text)
+  send(message.key, message.text, message.files)
 }
 
 async function follow(message: Outgoing): Promise<void> {
-  const answer: Answer = connect().ask(message.text, { id: message.id, session: message.key, stream: false })
+  const { id, key: session, files } = message
+  const carried = files === undefined ? {} : { files: files.map((file) => ({ id: file.id })) }
+  const answer: Answer = connect().ask(message.text, { id, session, stream: false, ...carried })
   try {
     for await (const event of answer) {
       if (event.type === 'accepted') change(message.id, { state: 'accepted', ...runOf(event) })

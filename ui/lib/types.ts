@@ -51,6 +51,7 @@ interface MessageBase {
 export interface UserMessage extends MessageBase {
   readonly role: 'user'
   readonly text: string
+  readonly images?: readonly { readonly mimeType: string }[]
 }
 
 export interface AssistantMessage extends MessageBase {
@@ -68,6 +69,7 @@ export interface ResultMessage extends MessageBase {
   readonly tool: string
   readonly failed: boolean
   readonly text: string
+  readonly images?: readonly { readonly mimeType: string }[]
   readonly durationMs?: number
 }
 
@@ -229,6 +231,12 @@ export interface LinkStatus {
   readonly pinned?: string | null
 }
 
+export type ChannelStatus = Readonly<Record<string, unknown>> & {
+  readonly links?: readonly LinkStatus[]
+  /** The connection that the webhook channel dials and keeps. */
+  readonly hub?: LinkStatus
+}
+
 export interface GatewayStatus {
   readonly version: string
   readonly model: string
@@ -236,9 +244,7 @@ export interface GatewayStatus {
   readonly sessions?: number
   readonly activity?: Readonly<Record<string, number>>
   readonly replies?: Readonly<Record<string, number>>
-  readonly channels?: Readonly<
-    Record<string, { readonly links?: readonly LinkStatus[] } & Readonly<Record<string, unknown>>>
-  >
+  readonly channels?: Readonly<Record<string, ChannelStatus>>
   readonly providers?: Readonly<Record<string, unknown>>
   readonly rates?: Readonly<Record<string, number>>
   readonly turns?: readonly RunningTurn[]
@@ -267,6 +273,29 @@ export interface Me {
   readonly account: string
   readonly admin: boolean
   readonly expiresAt?: number | string
+}
+
+/** A gateway of several on one database. */
+export interface ClusterNode {
+  readonly id: string
+  readonly address?: string
+  readonly version?: string
+  readonly startedAt?: string | number
+  readonly heartbeatAgeMs?: number
+  readonly sessions?: number
+  readonly turns?: number
+  readonly state: string
+}
+
+export interface ClusterStatus {
+  readonly nodes: readonly ClusterNode[]
+  readonly lost: readonly ClusterNode[]
+  readonly database?: {
+    readonly version?: string
+    readonly ok: boolean
+    readonly latencyMs?: number | null
+    readonly connections?: number
+  } | null
 }
 
 /** A frame of a turn as the event stream carries it. */

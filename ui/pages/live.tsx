@@ -5,10 +5,11 @@ import { count, duration } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import { paths } from '../lib/router.ts'
 import { rowOf, sessions, status } from '../lib/sessions.ts'
-import type { LinkStatus, RunningTurn } from '../lib/types.ts'
+import type { ChannelStatus, LinkStatus, RunningTurn } from '../lib/types.ts'
 import { Empty, Link, Loading } from '../components/basics.tsx'
 import { Approvals } from '../components/approvals.tsx'
 import { newConversation } from '../components/conversation-list.tsx'
+import { LinkHistory } from '../components/link-history.tsx'
 import { Icon } from '../components/icons.tsx'
 
 /** Does it work, and what is it doing. */
@@ -128,10 +129,15 @@ function Channels(): JSX.Element {
         {channels.map(([name, channel]) => (
           <li key={name}>
             <strong>{name === 'xiaoyi' ? 'XiaoYi' : name}</strong>
-            {channel.links === undefined || channel.links.length === 0 ? (
-              <span class="quiet"> {words.noLinks}</span>
-            ) : (
-              channel.links.map((link) => <LinkLine key={link.url} link={link} />)
+            {linksOf(channel).length === 0 && <span class="quiet"> {words.noLinks}</span>}
+            {linksOf(channel).map((link) => (
+              <LinkLine key={link.url} link={link} />
+            ))}
+            {channel.hub !== undefined && (
+              <details class="link-history">
+                <summary>{texts.value.xiaoyi.history}</summary>
+                <LinkHistory channel={name} />
+              </details>
             )}
           </li>
         ))}
@@ -140,8 +146,13 @@ function Channels(): JSX.Element {
   )
 }
 
+/** The links a channel keeps: XiaoYi's two, or the hub that the webhook dials. */
+function linksOf(channel: ChannelStatus): readonly LinkStatus[] {
+  return [...(channel.links ?? []), ...(channel.hub === undefined ? [] : [channel.hub])]
+}
+
 function LinkLine({ link }: { readonly link: LinkStatus }): JSX.Element {
-  const isOpen = link.state === 'open' || link.state === 'ready'
+  const isOpen = ['open', 'ready', 'up'].includes(link.state)
   return (
     <p class={isOpen ? 'good' : 'bad'}>
       <Icon name={isOpen ? 'check' : 'warning'} size={15} /> {link.state} <span class="quiet">{hostOf(link.url)}</span>{' '}

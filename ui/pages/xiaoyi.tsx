@@ -1,13 +1,13 @@
 import type { JSX } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { api } from '../lib/api.ts'
 import { clock, count, duration, fullTime } from '../lib/format.ts'
-import { feed } from '../lib/feed.ts'
 import { texts } from '../lib/language.ts'
 import { loadStatus, status } from '../lib/sessions.ts'
-import type { HistoryRow, LinkStatus } from '../lib/types.ts'
-import { Empty, Failure, Loading, useLoaded } from '../components/basics.tsx'
+import type { LinkStatus } from '../lib/types.ts'
+import { Empty, Failure, Loading } from '../components/basics.tsx'
 import { Icon } from '../components/icons.tsx'
+import { LinkHistory } from '../components/link-history.tsx'
 import { Phone } from '../components/phone.tsx'
 
 /** Two links to Huawei's service, and a phone to talk with while simulating. */
@@ -30,7 +30,10 @@ export function XiaoyiPage(): JSX.Element {
               <LinkCard key={link.url} link={link} n={at + 1} />
             ))}
             <Counters channel={channel} />
-            <History />
+            <section class="panel">
+              <h2>{words.history}</h2>
+              <LinkHistory channel="xiaoyi" />
+            </section>
           </div>
           {now.simulatesXiaoyi === true && <Phone />}
         </div>
@@ -137,48 +140,5 @@ function Counters({ channel }: { readonly channel: Readonly<Record<string, unkno
           </div>
         ))}
     </dl>
-  )
-}
-
-function History(): JSX.Element {
-  const words = texts.value.xiaoyi
-  const { value, error, again } = useLoaded(
-    (signal) => api.get<{ history: readonly HistoryRow[] }>('/api/channels/xiaoyi/history', signal),
-    [],
-  )
-  useEffect(() => feed.on('link', again), [again])
-  return (
-    <section class="panel">
-      <h2>{words.history}</h2>
-      {error !== undefined && <Failure error={error} again={again} />}
-      {value !== undefined && value.history.length === 0 && <p class="quiet">{words.noHistory}</p>}
-      {value !== undefined && value.history.length > 0 && (
-        <table class="plain-table">
-          <thead>
-            <tr>
-              <th scope="col">{words.when}</th>
-              <th scope="col">{words.link(0).replace(/\s*0/u, '')}</th>
-              <th scope="col">{words.what}</th>
-              <th scope="col">{words.why}</th>
-              <th scope="col">{words.next}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {value.history
-              .toReversed()
-              .slice(0, 200)
-              .map((row, at) => (
-                <tr key={at}>
-                  <td title={fullTime(row.at)}>{clock(row.at)}</td>
-                  <td>{String(row.link)}</td>
-                  <td>{row.what}</td>
-                  <td>{row.reason ?? ''}</td>
-                  <td>{row.nextInMs === undefined ? '' : duration(row.nextInMs)}</td>
-                </tr>
-              ))}
-          </tbody>
-        </table>
-      )}
-    </section>
   )
 }

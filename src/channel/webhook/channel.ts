@@ -17,7 +17,7 @@ import {
   type DeliveryFate,
   type Reply,
 } from '../../core/inbound.ts'
-import type { Acceptance, Channel, Intake } from '../channel.ts'
+import type { Acceptance, Channel, Intake, LinkHistoryRow } from '../channel.ts'
 import type { MessageFiles } from '../files/message-files.ts'
 import type { HeartbeatOptions } from '../heartbeat.ts'
 import {
@@ -68,6 +68,13 @@ const MAX_CONFIRMING = 10_000
 type MessageFrame = Extract<InboundFrame, { kind: 'message' }>
 type ControlFrame = Extract<InboundFrame, { kind: 'control' }>
 
+/** The one connection that is dialled for this channel. */
+interface KeptHub {
+  status(): JsonObject
+  history(): readonly LinkHistoryRow[]
+  reconnect(): number
+}
+
 /** The webhook protocol over sockets that somebody else opened: the HTTP server's, or a hub's that we dialled. */
 export class WebhookChannel implements Channel {
   readonly name = WEBHOOK
@@ -82,7 +89,7 @@ export class WebhookChannel implements Channel {
   /** Sockets whose latest message waits for its files: what follows on them waits behind it. */
   readonly #attaching = new Map<Connection, Promise<void>>()
   #intake: Intake | undefined
-  #hub: { status(): JsonObject } | undefined
+  #hub: KeptHub | undefined
 
   constructor(options: WebhookOptions) {
     this.#options = options
@@ -93,7 +100,7 @@ export class WebhookChannel implements Channel {
   }
 
   /** The connection to a hub that is kept for this channel, for the status. */
-  useHub(hub: { status(): JsonObject }): void {
+  useHub(hub: KeptHub): void {
     this.#hub = hub
   }
 
@@ -165,6 +172,14 @@ export class WebhookChannel implements Channel {
       accounts: this.#byAccount.size,
       ...(this.#hub === undefined ? {} : { hub: this.#hub.status() }),
     }
+  }
+
+  linkHistory(): readonly LinkHistoryRow[] {
+    return this.#hub?.history() ?? []
+  }
+
+  reconnect(): number {
+    return this.#hub?.reconnect() ?? 0
   }
 
   drain(): void {

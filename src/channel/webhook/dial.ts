@@ -4,7 +4,9 @@ import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
 import type { SocketDialer } from '../../base/sockets.ts'
+import type { LinkHistoryRow } from '../channel.ts'
 import { describeDialError } from '../dial-error.ts'
+import { LinkHistory } from '../link-history.ts'
 import type { WebhookChannel } from './channel.ts'
 
 export interface HubLinkOptions {
@@ -20,6 +22,8 @@ export interface HubLinkOptions {
   readonly backoff: BackoffOptions
   /** After this long the connection counts as healthy and the next loss starts with the first delay again. */
   readonly healthyAfterMs: number
+  /** Its history has a new row. */
+  onChanged?(row: LinkHistoryRow): void
 }
 
 const CLOSE_GRACE_MS = 1_000
@@ -34,10 +38,14 @@ export class HubLink {
   #lastError = ''
   #malformed = 0
   #running: Promise<void> | undefined
+  readonly #history: LinkHistory
+  /** Ends the connection, or the pause before the next one. */
+  #renew: (() => void) | undefined
 
   constructor(channel: WebhookChannel, options: HubLinkOptions) {
     this.#channel = channel
     this.#options = options
+    this.#history = new LinkHistory(options.clock)
   }
 
   start(): void {
@@ -54,6 +62,17 @@ export class HubLink {
     }
   }
 
+  history(): readonly LinkHistoryRow[] {
+    return this.#history.rows
+  }
+
+  /** A new connection at once, also in place of an open one. */
+  reconnect(): number {
+    if (this.#renew === undefined) return 0
+    this.#renew()
+    return 1
+  }
+
   async close(): Promise<void> {
     this.#stop.abort(new Error('closed'))
     await this.#running
@@ -67,15 +86,29 @@ export class HubLink {
       if (this.#stop.signal.aborted) return
       const delayMs = backoffDelay(this.#attempts, backoff, ids)
       this.#attempts++
+      this.#note({ what: this.#state === 'up' ? 'down' : 'failed', reason: this.#lastError, nextInMs: delayMs })
       this.#state = 'waiting'
       log.warn('the hub is not reachable; trying again', { attempt: this.#attempts, delayMs, reason: this.#lastError })
-      await sleep(clock, delayMs, this.#stop.signal).catch(() => undefined)
+      await this.#pause(delayMs, clock)
     }
+  }
+
+  async #pause(delayMs: number, clock: Clock): Promise<void> {
+    const renewed = new AbortController()
+    this.#renew = () => renewed.abort()
+    await sleep(clock, delayMs, AbortSignal.any([this.#stop.signal, renewed.signal])).catch(() => undefined)
+    this.#renew = undefined
+  }
+
+  #note(change: Omit<LinkHistoryRow, 'at' | 'link'>): void {
+    const row = this.#history.add(0, change)
+    this.#options.onChanged?.(row)
   }
 
   async #connectOnce(): Promise<void> {
     const { dialer, clock, uid, maxFrameBytes, connectTimeoutMs, healthyAfterMs, log } = this.#options
     this.#state = 'connecting'
+    this.#note({ what: 'connecting' })
     try {
       const socket = await dialer.dial(
         this.#address(),
@@ -84,6 +117,8 @@ export class HubLink {
       )
       const connection = this.#channel.connect(socket, { account: uid })
       this.#state = 'up'
+      this.#note({ what: 'open' })
+      this.#renew = () => connection.close(1000, 'a new connection is made')
       log.info('connected to the hub', { attempt: this.#attempts })
       const healthy = clock.after(healthyAfterMs, () => {
         this.#attempts = 0
@@ -95,6 +130,7 @@ export class HubLink {
       }
       this.#stop.signal.addEventListener('abort', onStop, { once: true })
       await connection.ended
+      this.#renew = undefined
       this.#malformed += connection.malformedFrames
       this.#stop.signal.removeEventListener('abort', onStop)
       healthy.cancel()

@@ -211,4 +211,27 @@ describe('closing', () => {
     expect(me.state).toBe('closed')
     expect(vi.getTimerCount()).toBe(0)
   })
+
+  it('makes a new connection when a message is not acknowledged: the old one died without a close', async () => {
+    const me = connect({ silenceMs: 5_000 })
+    await pass(10)
+    dialled[0]?.socket?.goHalfOpen()
+    const answer = me.ask('still there?', { session: 's' })
+    await pass(4_000)
+    expect(dialled).toHaveLength(1)
+    await pass(1_100)
+    await pass(100)
+    expect(dialled).toHaveLength(2)
+    expect(await answer.text()).toBe('answer to still there?')
+  })
+
+  it('can be asked for a new connection, and loses nothing by it', async () => {
+    const me = connect()
+    await pass(10)
+    const answer = me.ask('hi', { session: 's' })
+    me.reconnect()
+    await pass(100)
+    expect(dialled).toHaveLength(2)
+    expect(await answer.text()).toBe('answer to hi')
+  })
 })

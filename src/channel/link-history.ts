@@ -1,6 +1,5 @@
-import { stampOf, type Clock } from '../../base/clock.ts'
-import type { LinkHistoryRow } from '../channel.ts'
-import type { LinkChange } from './link.ts'
+import { stampOf, type Clock } from '../base/clock.ts'
+import type { LinkHistoryRow } from './channel.ts'
 
 const MAX_ROWS = 500
 
@@ -21,7 +20,7 @@ export class LinkHistory {
   }
 
   /** Links are counted from 1, as `wsUrl1` and `wsUrl2` are. */
-  add(index: number, change: LinkChange): LinkHistoryRow {
+  add(index: number, change: Omit<LinkHistoryRow, 'at' | 'link'>): LinkHistoryRow {
     const row = { at: stampOf(this.#clock, this.#clock.monotonic()), link: index + 1, ...change }
     this.#rows.push(row)
     if (this.#rows.length > this.#maxRows) this.#rows.shift()

@@ -1,0 +1,200 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { BuiltGateway, newHome, removeHome } from '../support/built-gateway.ts'
+import { complaintsOf, launchBrowser } from './browser.ts'
+import { CutLine } from './cut-line.ts'
+
+/** Nothing is asserted to be fast: this only ends a test that would never end. */
+const PATIENCE = { timeout: 45_000 }
+
+let browser: Browser
+let home: string
+let gateway: BuiltGateway
+let line: CutLine
+
+beforeAll(async () => {
+  home = await newHome()
+  gateway = await BuiltGateway.start(home)
+  browser = await launchBrowser()
+}, 240_000)
+
+afterAll(async () => {
+  await browser.close()
+  await gateway.kill()
+  await removeHome(home)
+})
+
+beforeEach(async () => {
+  line = await CutLine.open(gateway.port)
+})
+
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close()
+  await line.close()
+})
+
+async function open(path: string, context?: Awaited<ReturnType<Browser['newContext']>>): Promise<Page> {
+  const page = await (context ?? (await browser.newContext({ locale: 'en-GB' }))).newPage()
+  await page.goto(`${line.url}${path}`)
+  return page
+}
+
+async function say(page: Page, text: string): Promise<void> {
+  await page.getByRole('textbox', { name: 'Message', exact: true }).fill(text)
+  await page.keyboard.press('Enter')
+}
+
+interface Stored {
+  readonly id: string
+  readonly role: string
+  readonly text?: string
+  readonly images?: readonly unknown[]
+  readonly blocks?: readonly { readonly type: string }[]
+}
+
+async function stored(key: string): Promise<readonly Stored[]> {
+  const response = await fetch(`${gateway.url}/api/sessions/${encodeURIComponent(key)}/messages?limit=500`)
+  return response.ok ? ((await response.json()) as { messages: Stored[] }).messages : []
+}
+
+/** Instructions and answers of the transcript, in order: what the thread shows as knots. */
+async function knotsOf(key: string): Promise<readonly string[]> {
+  return (await stored(key))
+    .filter(({ role, blocks }) => role === 'user' || (blocks?.every(({ type }) => type !== 'call') ?? false))
+    .map(({ id }) => id)
+}
+
+/** Knots on the page; one that is not stored has no id. */
+const shownKnots = (page: Page): Promise<readonly string[]> =>
+  page.evaluate(`[...document.querySelectorAll('.thread > .knot')].map((knot) => knot.id.replace('entry-', ''))`)
+
+/** The page ends up with exactly the transcript: each message once, in its order, nothing being written. */
+async function equalsTranscript(page: Page, key: string, instructions: readonly string[]): Promise<void> {
+  await expect
+    .poll(async () => (await stored(key)).filter(({ role }) => role === 'user').map(({ text }) => text), PATIENCE)
+    .toEqual(instructions)
+  await expect
+    .poll(async () => {
+      const { state } = (
+        (await (await fetch(`${gateway.url}/api/sessions?q=${encodeURIComponent(key)}`)).json()) as {
+          sessions: { state: string }[]
+        }
+      ).sessions[0] ?? { state: 'none' }
+      return state
+    }, PATIENCE)
+    .toBe('idle')
+  const knots = await knotsOf(key)
+  await expect.poll(() => shownKnots(page), PATIENCE).toEqual(knots)
+  expect(await page.locator('.instruction .bubble').allInnerTexts()).toEqual(instructions)
+}
+
+it('shows the same conversation in two tabs, whichever writes', async () => {
+  const context = await browser.newContext({ locale: 'en-GB' })
+  const one = await open('/c/two-tabs', context)
+  const other = await open('/c/two-tabs', context)
+  const complaints = [complaintsOf(one), complaintsOf(other)]
+  await say(one, 'What is 2 + 2?')
+  await other.getByText('2 + 2 = 4').waitFor(PATIENCE)
+  await say(other, 'What is 12 * 12?')
+  await one.getByText('12 * 12 = 144').waitFor(PATIENCE)
+  for (const page of [one, other]) await equalsTranscript(page, 'two-tabs', ['What is 2 + 2?', 'What is 12 * 12?'])
+  expect(complaints).toEqual([[], []])
+})
+
+it('catches up after an hour of sleep in which its sockets died without a close', async () => {
+  const page = await open('/c/asleep')
+  await page.clock.install()
+  await page.reload()
+  await say(page, 'What is 2 + 2?')
+  await page.getByText('2 + 2 = 4').waitFor(PATIENCE)
+  line.fallSilent()
+  const client = await gateway.connect('?uid=other')
+  await client.ask({ id: 'while-asleep', content: 'What is 3 + 3?', session: 'asleep' })
+  await client.close()
+  expect(await page.getByText('3 + 3 = 6').count()).toBe(0)
+  await page.clock.fastForward('01:00:00')
+  await page.getByText('3 + 3 = 6').waitFor(PATIENCE)
+  await say(page, 'What is 4 + 4?')
+  await page.clock.fastForward('01:00')
+  await page.getByText('4 + 4 = 8').waitFor(PATIENCE)
+  await equalsTranscript(page, 'asleep', ['What is 2 + 2?', 'What is 3 + 3?', 'What is 4 + 4?'])
+})
+
+it('sends a message that was written offline once the line is back, also after a reload of the page', async () => {
+  const page = await open('/c/offline')
+  await say(page, 'What is 2 + 2?')
+  await page.getByText('2 + 2 = 4').waitFor(PATIENCE)
+  line.cut()
+  await page.getByText(/No connection/u).waitFor(PATIENCE)
+  await say(page, 'What is 5 + 5?')
+  await page.getByText('sending', { exact: true }).waitFor(PATIENCE)
+  expect(await page.getByText('2 + 2 = 4').count()).toBe(1)
+  line.mend()
+  await page.getByText('5 + 5 = 10').waitFor(PATIENCE)
+  await equalsTranscript(page, 'offline', ['What is 2 + 2?', 'What is 5 + 5?'])
+  await page.reload()
+  await equalsTranscript(page, 'offline', ['What is 2 + 2?', 'What is 5 + 5?'])
+})
+
+it('keeps the conversation whole when the page is reloaded in the middle of an answer', async () => {
+  const page = await open('/c/reloaded')
+  await say(page, 'Count to 300')
+  await page.locator('.answer.live').waitFor(PATIENCE)
+  await page.reload()
+  await page.locator('.answer').first().waitFor(PATIENCE)
+  await equalsTranscript(page, 'reloaded', ['Count to 300'])
+})
+
+it('equals the transcript after the gateway was killed and started during an answer, in both tabs', async () => {
+  const context = await browser.newContext({ locale: 'en-GB' })
+  const one = await open('/c/killed-twice', context)
+  const other = await open('/c/killed-twice', context)
+  await say(one, 'Count to 300')
+  await one.locator('.answer.live').waitFor(PATIENCE)
+  for (let times = 0; times < 2; times++) {
+    await gateway.kill()
+    await one.getByText(/No connection/u).waitFor(PATIENCE)
+    gateway = await BuiltGateway.start(home, ['--port', String(gateway.port)])
+    line.mend(gateway.port)
+    await expect.poll(() => one.getByText(/No connection/u).count(), PATIENCE).toBe(0)
+  }
+  for (const page of [one, other]) await equalsTranscript(page, 'killed-twice', ['Count to 300'])
+})
+
+it('sends files that were chosen, pasted and dropped, and shows the picture that was stored', async () => {
+  const page = await open('/c/files')
+  const complaints = complaintsOf(page)
+  const png = 'iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAIAAAACUFjqAAAAFElEQVR4nGP4z8CAB+GTG8HSALfKY52fTcuYAAAAAElFTkSuQmCC'
+  await page.locator('input[type=file]').setInputFiles({
+    name: 'red.png',
+    mimeType: 'image/png',
+    buffer: Buffer.from(png, 'base64'),
+  })
+  await page.getByText('red.png').waitFor(PATIENCE)
+  for (const [event, name] of [
+    ['paste', 'pasted.txt'],
+    ['drop', 'dropped.txt'],
+  ] as const) {
+    await page.evaluate(`{
+      const data = new DataTransfer()
+      data.items.add(new File(['words of ${name}'], '${name}', { type: 'text/plain' }))
+      const options = { bubbles: true, cancelable: true }
+      const event = '${event}' === 'paste'
+        ? new ClipboardEvent('paste', { ...options, clipboardData: data })
+        : new DragEvent('drop', { ...options, dataTransfer: data })
+      document.querySelector('.composer textarea').dispatchEvent(event)
+    }`)
+    await page.locator('.file-chip.ready', { hasText: name }).waitFor(PATIENCE)
+  }
+  await page.getByRole('button', { name: 'Remove pasted.txt' }).click()
+  await page.reload()
+  await expect.poll(() => page.locator('.file-chip.ready').count(), PATIENCE).toBe(2)
+  await say(page, 'What do you see?')
+  await expect.poll(() => page.locator('.file-chip').count(), PATIENCE).toBe(0)
+  await page.locator('.answer').first().waitFor(PATIENCE)
+  const [message] = await stored('files')
+  expect(message?.text).toContain('What do you see?')
+  expect(message?.text).toContain('words of dropped.txt')
+  expect(message?.text).not.toContain('words of pasted.txt')
+  expect(complaints).toEqual([])
+})
