@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -57,4 +58,72 @@ it('an unknown provider needs an address, and a known one a key', async () => {
   expect(unknown.stderr).toContain('--base-url')
   const keyless = await runClew(['init', '--home', home, '--model', 'anthropic/claude-sonnet-4-5', '--yes'])
   expect(keyless.stderr).toContain("--key '$ANTHROPIC_API_KEY'")
+})
+
+/** `clew init` on a terminal; types an answer as soon as its question is there. */
+async function initOnTerminal(answers: readonly (readonly [question: string, answer: string])[]): Promise<string> {
+  const main = join(import.meta.dirname, '..', '..', 'src', 'cli', 'main.ts')
+  const command = `'${process.execPath}' --import tsx '${main}' init --home '${home}'`
+  const terminal = spawn('script', ['-qfec', command, '/dev/null'], {
+    env: { PATH: process.env['PATH'], HOME: '/nonexistent', TERM: 'xterm', LANG: 'C.UTF-8' },
+  })
+  let shown = ''
+  let next = 0
+  let read = 0
+  terminal.stdout.on('data', (piece: Buffer) => {
+    shown += piece.toString()
+    const [question, answer] = answers[next] ?? []
+    const at = question === undefined ? -1 : shown.indexOf(question, read)
+    if (at < 0) return
+    read = at + 1
+    next++
+    terminal.stdin.write(`${answer ?? ''}\r`)
+  })
+  await new Promise((resolve) => terminal.on('close', resolve))
+  return shown
+}
+
+it('on a terminal it asks, shows no key, and ends with the first answer', async () => {
+  const provider = await serveSimulator({ api: 'anthropic-messages', apiKey: 'right-key-1234' })
+  try {
+    const base = provider.baseUrl
+    const shown = await initOnTerminal([
+      ['Model,', 'mine/some-model'],
+      ['Address of mine', base],
+      ['API key of mine', 'right-key-1234'],
+      ['Token for clients', 'auto'],
+      ['XiaoYi phones', ''],
+    ])
+    expect(shown).not.toContain('right-key-1234')
+    expect(shown).toContain('asking mine/some-model')
+  } finally {
+    await provider.close()
+  }
+  const demo = await initOnTerminal([
+    ['Model,', 'demo'],
+    ['Token for clients', 'my-own-token-1234'],
+    ['XiaoYi phones', ''],
+    ['as a service', 'no'],
+  ])
+  expect(demo).toContain('demo says:')
+  expect(demo).not.toContain('my-own-token-1234')
+  expect(await readFile(bridge, 'utf8')).toContain('my-own-token-1234')
+})
+
+it('on a terminal it shows what would change and replaces a file only after a yes', async () => {
+  await writeFile(bridge, '{\n  "model": "demo", "language": "zh"\n}\n')
+  const ask = (answer: string): Promise<string> =>
+    initOnTerminal([
+      ['Model,', 'demo'],
+      ['Token for clients', ''],
+      ['XiaoYi phones', ''],
+      ['Replace it', answer],
+      ['as a service', ''],
+    ])
+  expect(await ask('')).toContain('nothing was written')
+  expect(await readFile(bridge, 'utf8')).toContain('"language": "zh"')
+  const replaced = await ask('yes')
+  expect(replaced).toContain('-   "model": "demo", "language": "zh"')
+  expect(replaced).toContain('demo says:')
+  expect(await readFile(`${bridge}.bak-1`, 'utf8')).toContain('"language": "zh"')
 })

@@ -1,5 +1,7 @@
 import type { Config } from '../../config/config.ts'
-import { knownProvider } from '../../core/known-providers.ts'
+import { endpointOf } from '../../provider/endpoint.ts'
+import { resolveConfig } from '../../provider/provider-config.ts'
+import { toProviderSettings } from '../agent.ts'
 import type { HomePaths } from '../home.ts'
 import type { Platform } from '../platform.ts'
 import { ok, warning, type DoctorCheck } from './check.ts'
@@ -34,8 +36,10 @@ export async function checkClock(
 
 function serverOf({ model: [first], providers }: Config): URL | undefined {
   const name = first.slice(0, Math.max(0, first.indexOf('/')))
-  const url = providers[name]?.baseUrl ?? knownProvider(name)?.baseUrl
-  return url === undefined ? undefined : new URL(url)
+  const settings = Object.hasOwn(providers, name) ? providers[name] : undefined
+  if (settings === undefined) return undefined
+  const { wireApi, baseUrl } = resolveConfig(name, toProviderSettings(settings))
+  return new URL('/', endpointOf(wireApi, baseUrl, name)('x'))
 }
 
 async function offsetOf({ http, clock }: Platform, url: URL, signal: AbortSignal): Promise<number | undefined> {

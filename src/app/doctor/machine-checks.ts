@@ -30,8 +30,12 @@ export async function checkHome(platform: Platform, paths: HomePaths, words: Doc
     : shared.map((sentence) => warning('home', sentence))
 }
 
-export async function checkDisk({ home }: HomePaths, words: DoctorWords): Promise<DoctorCheck[]> {
-  const bytes = await freeDiskBytes(home)
+export async function checkDisk(
+  { home }: HomePaths,
+  words: DoctorWords,
+  measure: typeof freeDiskBytes = freeDiskBytes,
+): Promise<DoctorCheck[]> {
+  const bytes = await measure(home)
   if (bytes === undefined) return []
   const message = words.free(Math.floor(bytes / MEGABYTE))
   if (bytes < LEAST_FREE_BYTES) return [problem('disk', message, words.freeSpace)]
@@ -51,8 +55,11 @@ export async function checkPort(
     : problem('port', words.portOther(address, code), words.otherPort)
 }
 
-export async function checkDescriptors(words: DoctorWords): Promise<DoctorCheck[]> {
-  const limit = await openFilesLimit()
+export async function checkDescriptors(
+  words: DoctorWords,
+  measure: typeof openFilesLimit = openFilesLimit,
+): Promise<DoctorCheck[]> {
+  const limit = await measure()
   if (limit === undefined) return []
   const message = words.descriptors(limit)
   return [

@@ -1,5 +1,6 @@
 import { dirname } from 'node:path'
 import { homePaths } from '../../app/home.ts'
+import { serviceName } from '../../app/service/service-name.ts'
 import { launchdAgent, systemdUnit, type ServiceSettings } from '../../app/service/service-text.ts'
 import { makeDurableDirectory, writeAtomically } from '../../base/files.ts'
 import { GatewayError } from '../../core/errors.ts'
@@ -17,8 +18,6 @@ export interface ServiceOptions extends CommonOptions {
   readonly print?: boolean
 }
 
-const UNIT = 'clew.service'
-const LABEL = 'dev.clew.gateway'
 /** The default drain time and three seconds for the rest, with some to spare. */
 const STOP_SECONDS = 20
 
@@ -77,43 +76,46 @@ export async function restartService(options: ServiceOptions): Promise<void> {
 
 function managerOf(options: ServiceOptions): Manager {
   const { home, userHome } = homePaths(options.home, process.env)
+  const name = serviceName(home, homePaths(undefined, { ...process.env, CLEW_HOME: undefined }).home)
   const isSystem = options.system === true
   const settings: ServiceSettings = {
     command: [process.execPath, ...process.execArgv, process.argv[1] ?? 'clew', 'start'],
     home,
-    environmentFile: isSystem ? '/etc/clew.env' : `${home}/clew.env`,
+    environmentFile: isSystem ? `/etc/${name}.env` : `${home}/clew.env`,
     isSystem,
     stopSeconds: STOP_SECONDS,
   }
-  return process.platform === 'darwin' ? launchd(settings, userHome) : systemd(settings, userHome)
+  return process.platform === 'darwin'
+    ? launchd(settings, userHome, `dev.${name}.gateway`)
+    : systemd(settings, userHome, `${name}.service`)
 }
 
-function systemd(settings: ServiceSettings, userHome: string): Manager {
+function systemd(settings: ServiceSettings, userHome: string, unit: string): Manager {
   const control = settings.isSystem ? ['systemctl'] : ['systemctl', '--user']
   const folder = settings.isSystem ? '/etc/systemd/system' : `${userHome}/.config/systemd/user`
   return {
-    path: `${folder}/${UNIT}`,
+    path: `${folder}/${unit}`,
     text: systemdUnit(settings),
     start: [
       [...control, 'daemon-reload'],
-      [...control, 'enable', '--now', UNIT],
+      [...control, 'enable', '--now', unit],
     ],
-    stop: [[...control, 'disable', '--now', UNIT]],
-    restart: [...control, 'restart', UNIT],
-    isActive: [...control, 'is-active', '--quiet', UNIT],
+    stop: [[...control, 'disable', '--now', unit]],
+    restart: [...control, 'restart', unit],
+    isActive: [...control, 'is-active', '--quiet', unit],
   }
 }
 
-function launchd(settings: ServiceSettings, userHome: string): Manager {
+function launchd(settings: ServiceSettings, userHome: string, label: string): Manager {
   const folder = settings.isSystem ? '/Library/LaunchDaemons' : `${userHome}/Library/LaunchAgents`
-  const path = `${folder}/${LABEL}.plist`
+  const path = `${folder}/${label}.plist`
   return {
     path,
-    text: launchdAgent(settings, LABEL),
+    text: launchdAgent(settings, label),
     start: [['launchctl', 'load', '-w', path]],
     stop: [['launchctl', 'unload', '-w', path]],
-    restart: ['launchctl', 'kickstart', '-k', `gui/${process.getuid?.() ?? 0}/${LABEL}`],
-    isActive: ['launchctl', 'list', LABEL],
+    restart: ['launchctl', 'kickstart', '-k', `gui/${process.getuid?.() ?? 0}/${label}`],
+    isActive: ['launchctl', 'list', label],
   }
 }
 

@@ -7,6 +7,8 @@ export interface InitWords {
   askUrl(provider: string): string
   readonly askToken: string
   readonly askXiaoyi: string
+  readonly askWrite: string
+  readonly askService: string
   exists(path: string): string
   readonly notWritten: string
   trying(model: string): string
@@ -21,10 +23,12 @@ export interface InitWords {
 const WORDS: Readonly<Record<Language, InitWords>> = {
   en: {
     askModel: (suggested) => `Model, "demo" or "<provider>/<model id>" [${suggested}]: `,
-    askKey: (provider) => `API key of ${provider}, or $NAME of an environment variable: `,
+    askKey: (provider) => `API key of ${provider}, or $NAME of an environment variable (not shown): `,
     askUrl: (provider) => `Address of ${provider} (https://…/v1): `,
     askToken: 'Token for clients: none, auto or a text [none]: ',
     askXiaoyi: 'XiaoYi phones, AK,SK,AGENT [none]: ',
+    askWrite: 'Replace it and keep the old file beside it? yes or no [no]: ',
+    askService: 'Run it as a service of this user from now on? yes or no [no]: ',
     exists: (path) => `${path} exists; this would change:`,
     notWritten: 'nothing was written; --force writes it and keeps the old file',
     trying: (model) => `asking ${model} …`,
@@ -37,10 +41,12 @@ const WORDS: Readonly<Record<Language, InitWords>> = {
   },
   zh: {
     askModel: (suggested) => `模型，“demo”或“<提供方>/<模型 id>” [${suggested}]：`,
-    askKey: (provider) => `${provider} 的 API 密钥，或环境变量 $NAME：`,
+    askKey: (provider) => `${provider} 的 API 密钥，或环境变量 $NAME（不显示）：`,
     askUrl: (provider) => `${provider} 的地址（https://…/v1）：`,
     askToken: '客户端令牌：none、auto 或任意文本 [none]：',
     askXiaoyi: '小艺手机，AK,SK,AGENT [无]：',
+    askWrite: '替换它，并保留旧文件？yes 或 no [no]：',
+    askService: '从现在起作为当前用户的服务运行？yes 或 no [no]：',
     exists: (path) => `${path} 已存在；将有以下改动：`,
     notWritten: '没有写入；--force 会写入并保留旧文件',
     trying: (model) => `正在询问 ${model} …`,
