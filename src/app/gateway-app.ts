@@ -1,5 +1,6 @@
 import type { JsonObject } from '../base/json.ts'
 import { createMetrics, type Metrics } from '../base/metrics.ts'
+import type { A2aChannel } from '../channel/a2a/channel.ts'
 import type { Channel } from '../channel/channel.ts'
 import { FileStore } from '../channel/files/file-store.ts'
 import { limitedFiles } from '../channel/files/message-files.ts'
@@ -29,6 +30,7 @@ import type { TurnModel } from '../turn/parts.ts'
 import { recordPoisoned } from '../session/poisoned.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { loadConfig } from '../config/load.ts'
+import { createA2aChannel } from './a2a-channel.ts'
 import { openAgent, type Agent, type AgentOptions } from './agent.ts'
 import { createDashboard, type Dashboard } from './dashboard.ts'
 import { createHttpChannel } from './http-channel.ts'
@@ -59,6 +61,7 @@ export interface GatewayApp {
   readonly webhook: WebhookChannel
   readonly http: HttpChannel
   readonly openai: OpenAiChannel
+  readonly a2a: A2aChannel
   readonly files: FileStore
   readonly metrics: Metrics
   readonly api: GatewayApi
@@ -129,6 +132,8 @@ export async function openGatewayApp(
   const chats = new KnownChats(storage)
   const openai = createOpenAiChannel(platform, { config: first, agent, files: messageFiles, finder: chats })
   channels.set(openai.name, openai)
+  const a2a = createA2aChannel(platform, first, { files: messageFiles, configs: storage.a2aPush })
+  channels.set(a2a.name, a2a)
   const approvals = new Approvals(platform.clock)
   const gateway = createGateway(platform, {
     live,
@@ -197,6 +202,7 @@ export async function openGatewayApp(
     webhook,
     http,
     openai,
+    a2a,
     files,
     metrics,
     failed: watch.failed,
@@ -248,7 +254,10 @@ function createGateway(
   const firstModel = (key: SessionKey): TurnModel => agent.modelsFor(directory.settingsOf(key))[0]
   const gatewayMetrics = createGatewayMetrics(
     metrics,
-    { channels: ['webhook', 'http', 'openai', 'xiaoyi', ...ownChannels], providers: () => agent.providers.names() },
+    {
+      channels: ['webhook', 'http', 'openai', 'a2a', 'xiaoyi', ...ownChannels],
+      providers: () => agent.providers.names(),
+    },
     {
       sessions: () => directory.size,
       activity: () => gateway.activity(),

@@ -7,11 +7,13 @@ import type { Config } from '../config/config.ts'
 import { PageFiles } from '../dashboard/page-files.ts'
 import { answerSignIn } from '../dashboard/routes.ts'
 import { Access, type AccessRules, type Principal, type TokenRule } from '../gateway/access.ts'
+import { A2A_DOORS, answerAgentCard, createA2aRoutes } from '../gateway/a2a-routes.ts'
 import { showHeldBytes } from '../gateway/gateway-metrics.ts'
 import { createFileRoutes } from '../gateway/file-routes.ts'
 import { createHttpHandlers } from '../gateway/http.ts'
 import { createMessageRoutes } from '../gateway/message-routes.ts'
 import { createOpenAiRoutes, OPENAI_DOOR } from '../gateway/openai-routes.ts'
+import { a2aRouteDeps, isA2aOpen } from './a2a-channel.ts'
 import { contactUrl, PROTOCOL, removeContact, writeContact } from './contact.ts'
 import type { GatewayApp } from './gateway-app.ts'
 import type { Platform } from './platform.ts'
@@ -65,15 +67,18 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
   const access = new Access(rulesOf(config), { clock: platform.clock, signedIn })
   app.live.onChange((now) => access.useRules(rulesOf(now)))
   const page = platform.page === undefined ? undefined : new PageFiles(platform.files, platform.page)
+  const a2a = isA2aOpen(config) ? a2aRouteDeps(platform, config, { channel: app.a2a, access }) : undefined
   const handlers = createHttpHandlers({
     access,
     routes: [
       ...createMessageRoutes(http, access),
       ...createOpenAiRoutes(openai, access),
       ...createFileRoutes(files, access),
+      ...(a2a === undefined ? [] : createA2aRoutes(a2a)),
       ...dashboard.routes,
     ],
-    doors: [OPENAI_DOOR],
+    doors: [OPENAI_DOOR, ...(a2a === undefined ? [] : A2A_DOORS)],
+    ...(a2a === undefined ? {} : { open: (request, url) => answerAgentCard(request, url, a2a) }),
     signIn: (request, peer) => answerSignIn(request, signIn, (token) => principalOf(access, token, request, peer)),
     ...(page === undefined ? {} : { page: (request, url) => page.answer(request, url) }),
     api,

@@ -1,5 +1,6 @@
 import { makeDurableDirectory, type Files } from '../base/files.ts'
 import { openJournal, type Journal, type JournalFailed, type JournalRecovery } from '../base/journal.ts'
+import { PushConfigs } from '../channel/a2a/push-configs.ts'
 import { XiaoyiState } from '../channel/xiaoyi/state.ts'
 import type { Config } from '../config/config.ts'
 import type { GatewayError } from '../core/errors.ts'
@@ -38,6 +39,7 @@ export interface Storage {
   readonly windows: LearnedWindows
   /** Kept while the channel is switched off, too. */
   readonly xiaoyi: XiaoyiState
+  readonly a2aPush: PushConfigs
   readonly sessionsFile: SessionsFile
   readonly transcripts: FileTranscriptStore
   readonly control: SessionControl
@@ -123,6 +125,7 @@ async function openLocked(
   const cleanups = new CleanupLedger(limits.usage_sessions)
   const windows = new LearnedWindows(clock, { ...DEFAULT_LEARNED_WINDOWS, models: limits.remembered_windows })
   const xiaoyi = new XiaoyiState(config.channels.xiaoyi.limits?.maxRemembered)
+  const a2aPush = new PushConfigs()
   const delivery = new Delivery({
     clock,
     log,
@@ -142,12 +145,13 @@ async function openLocked(
     files,
     log,
     directory: paths.journal,
-    topics: [directory, history, delivery, usage, cleanups, windows, xiaoyi, topic],
+    topics: [directory, history, delivery, usage, cleanups, windows, xiaoyi, a2aPush, topic],
     fence: () => lock.lost(),
     onFailed: (error) => options.onJournalFailed(error),
   })
   delivery.attach(journal)
   xiaoyi.attach(journal)
+  a2aPush.attach(journal)
   const transcripts = await openFileStore({
     files,
     clock,
@@ -191,6 +195,7 @@ async function openLocked(
     cleanups,
     windows,
     xiaoyi,
+    a2aPush,
     sessionsFile,
     transcripts,
     control,

@@ -66,6 +66,8 @@ export interface Intake {
   unanswered(channel: string): readonly AcceptedMessage[]
   /** A message of this channel, with its answer as long as that is remembered. */
   find(channel: string, run: RunId): KnownRun | undefined
+  /** Every message of this channel that is remembered, answered or not, in the order of acceptance. */
+  runs(channel: string): readonly KnownRun[]
   /** Answered messages of this channel whose answers count as not delivered, in the order they were answered. */
   undelivered(channel: string): readonly KnownRun[]
   /**

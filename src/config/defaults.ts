@@ -36,6 +36,10 @@ export const DEFAULTS = {
     cleanup_keep_rounds: 0,
   },
   queue: { mode: 'queue' },
+  a2a: {
+    name: 'Clew',
+    description: 'An agent that keeps every conversation and goes on where it stopped.',
+  },
   history_limit: 50,
   webhook_backoff: { first_ms: 2_000, max_ms: 60_000, stable_ms: 10_000 },
   compaction: { mode: 'safeguard', maxHistoryShare: 0.5, reserveTokens: 20_000, keepRecentTokens: 20_000 },

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { CLEANUP_STRATEGIES } from '../core/cleanup-strategy.ts'
 import { LANGUAGE_SETTINGS } from '../core/language.ts'
 import { PROVIDER_TYPES } from '../core/known-providers.ts'
+import { a2aSection } from './a2a-schema.ts'
 import { DEFAULTS } from './defaults.ts'
 import { address, count, duration, flag, milliseconds, oneOf, secret, section, share, text, whole } from './fields.ts'
 import { xiaoyiSection } from './xiaoyi-schema.ts'
@@ -339,6 +340,7 @@ export const fileSchema = z
         DEFAULTS.queue.mode,
       ),
     }),
+    a2a: a2aSection(DEFAULTS.a2a),
     channels: section('Ways in.', { webhook, xiaoyi: xiaoyiSection(historyLimits) }),
     compaction,
     contextPruning,

@@ -200,6 +200,11 @@ export class Delivery implements JournalTopic {
   }
 
   /** Accepted, and without a durable answer. */
+  /** In the order of acceptance. */
+  ofChannel(channel: string): readonly Run[] {
+    return [...this.#runs.values()].filter(({ message }) => message.channel === channel)
+  }
+
   isOpen(run: RunId): boolean {
     return this.#runs.get(run)?.state === 'open'
   }

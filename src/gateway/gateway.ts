@@ -151,6 +151,10 @@ export class Gateway implements Intake {
     return known?.message.channel === channel ? this.#describe(known) : undefined
   }
 
+  runs(channel: string): readonly KnownRun[] {
+    return this.#parts.delivery.ofChannel(channel).map((run) => this.#describe(run))
+  }
+
   undelivered(channel: string): readonly KnownRun[] {
     return this.#parts.delivery.undelivered(channel).map((run) => this.#describe(run))
   }

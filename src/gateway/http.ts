@@ -101,6 +101,8 @@ export interface HttpParts {
   readonly signIn?: (request: Request, peer: Peer) => Promise<Response>
   /** Files that hold no data and need no token: the page. Undefined when there is none at this address. */
   readonly page?: (request: Request, url: URL) => Promise<Response | undefined>
+  /** Answered before access is decided: what everyone may have. Undefined for everything else. */
+  readonly open?: (request: Request, url: URL) => Response | undefined
 }
 
 /** Addresses below which problems have a form of their own. */
@@ -120,6 +122,8 @@ export function createHttpHandlers(parts: HttpParts): Pick<ListenOptions, 'handl
         if (url.pathname === '/healthz') return health(parts.api)
         const page = await parts.page?.(request, url)
         if (page !== undefined) return page
+        const open = parts.open?.(request, url)
+        if (open !== undefined) return open
         const { method, headers } = request
         const head = { method, url, headers, peer }
         const signIn = parts.signIn

@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { SocketRefused } from '../../src/base/sockets.ts'
+import { beginRpc, rpc, taskOf, textOf } from '../support/a2a-client.ts'
 import type { MemoryGateway } from '../support/gateway.ts'
 import { gatewaysOfThisFile } from '../support/gateways.ts'
 import { beginHttp, callHttp, eventsOf, type Answer, type Body } from '../support/http-client.ts'
@@ -144,8 +146,54 @@ const responses = openAiDoor('Responses', '/v1/responses', ({ body }) =>
   String((body['output'] as { content: Body[] }[])[0]?.content[0]?.['text']),
 )
 
+/** The codes of ours that an error of the protocol stands for. */
+const CODES: Readonly<Record<number, string>> = { [-32_602]: 'FIELD_INVALID', [-32_601]: 'FRAME_MALFORMED' }
+
+const a2aRequest = ({ fields }: Sent, returnImmediately: boolean): Body => {
+  const { id = randomUUID(), content, session, type, peerId } = fields
+  const parts = content === undefined ? [] : [{ text: content }]
+  const message = { messageId: id, role: 'ROLE_USER', parts, contextId: session ?? peerId }
+  return { method: type ?? 'SendMessage', params: { message, configuration: { returnImmediately } } }
+}
+
+const askA2a = async (gateway: MemoryGateway, sent: Sent, returnImmediately = false): Promise<Body> => {
+  const { method, params } = a2aRequest(sent, returnImmediately)
+  const { status, error, result } = await rpc(gateway, String(method), params as Body, {
+    query: queryOf(sent),
+    ...(sent.headers === undefined ? {} : { headers: sent.headers }),
+  })
+  if (error !== undefined) {
+    const ours = error.data?.find(({ domain }) => domain === 'clew')
+    return { status, code: ours?.['reason'] ?? CODES[error.code] }
+  }
+  const task = taskOf({ result, error } as never)
+  const { session, redelivered } = task.metadata
+  return {
+    status,
+    type: 'complete',
+    session,
+    runId: task.id,
+    messageId: sent.fields['id'],
+    content: textOf(task),
+    ...(redelivered === true ? { redelivered } : {}),
+  }
+}
+
+const a2a: Door = {
+  name: 'A2A',
+  ask: askA2a,
+  leave: async (gateway, all) => {
+    const begun = all.map((sent) => {
+      const { method, params } = a2aRequest(sent, true)
+      return beginRpc(gateway, String(method), params as Body, { query: queryOf(sent) })
+    })
+    await gateway.clock.runUntil(() => begun.every((one) => one.isDone()))
+  },
+  fetch: askA2a,
+}
+
 /** Every door passes these: what is promised does not depend on the way in. */
-describe.each([socket, http, events, completions, responses])('$name', (door) => {
+describe.each([socket, http, events, completions, responses, a2a])('$name', (door) => {
   it('answers in the session that was named, and goes on in it', async () => {
     const gateway = await openGateway()
     const say = (id: string, content: string) =>

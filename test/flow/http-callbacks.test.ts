@@ -1,33 +1,14 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import type { ListenOptions } from '../../src/base/http.ts'
 import type { MemoryGateway } from '../support/gateway.ts'
 import { gatewaysOfThisFile } from '../support/gateways.ts'
+import { receiveCallbacks as receive } from '../support/callback-receiver.ts'
 import { callHttp, type Body } from '../support/http-client.ts'
 
 const { open: openGateway, restart } = gatewaysOfThisFile()
 
 const config = { limits: { callback_hosts: ['hooks.internal'] } }
 const HOOK = 'http://hooks.internal:9000/hook'
-
-interface Received {
-  readonly at: number
-  readonly body: string
-  readonly headers: Headers
-}
-
-/** A server that takes callbacks, with the statuses it is given, then 204. */
-async function receive(gateway: MemoryGateway, statuses: number[] = []): Promise<Received[]> {
-  const received: Received[] = []
-  const handle: ListenOptions['handle'] = async (request) => {
-    received.push({ at: gateway.clock.monotonic(), body: await request.text(), headers: request.headers })
-    return new Response(null, { status: statuses.shift() ?? 204 })
-  }
-  const upgrade: ListenOptions['upgrade'] = () => ({ accept: false, status: 404, body: '' })
-  const limits = { maxBodyBytes: 1e6, maxFrameBytes: 1e6 }
-  await gateway.network.listen({ host: 'hooks.internal', port: 9000, ...limits, handle, upgrade })
-  return received
-}
 
 const post = (gateway: MemoryGateway, callback: unknown, content = 'Hello') =>
   callHttp(gateway, '/api/messages', { body: { id: '1', content, callback } })

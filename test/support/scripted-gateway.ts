@@ -80,6 +80,10 @@ export class ScriptedGateway implements Intake {
     return undefined
   }
 
+  runs(): readonly never[] {
+    return []
+  }
+
   undelivered(): readonly never[] {
     return []
   }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import type { HttpClient } from '../../base/http.ts'
 import type { Ids } from '../../base/ids.ts'
@@ -19,6 +19,7 @@ import {
 } from '../../core/inbound.ts'
 import type { Acceptance, Channel, Intake, KnownRun } from '../channel.ts'
 import type { MessageFiles } from '../files/message-files.ts'
+import { Callbacks } from '../callbacks.ts'
 import { SenderRates } from '../sender-rates.ts'
 import { replyFrame } from '../webhook/codec.ts'
 import { WEBHOOK } from '../webhook/channel.ts'
@@ -34,7 +35,6 @@ import {
   type HttpReplyTo,
   type MessageFrame,
 } from './codec.ts'
-import { Callbacks } from './callbacks.ts'
 import { EventStream } from './event-stream.ts'
 import { RunFeed, type FeedReader, type Frame } from './run-feed.ts'
 
@@ -89,7 +89,14 @@ export class HttpChannel implements Channel {
     this.#options = options
     this.#rates = new SenderRates(options.clock, { perSecond: options.requestsPerSecond, burst: options.requestBurst })
     const { http, clock, ids, log, callbackHosts: privateHosts } = options
-    this.#callbacks = new Callbacks({ http, clock, ids, log, privateHosts, onDelivered: (run) => this.#onTaken(run) })
+    this.#callbacks = new Callbacks({
+      http,
+      clock,
+      ids,
+      log,
+      privateHosts,
+      onDelivered: (run) => this.#onTaken(run as RunId),
+    })
   }
 
   /** What was answered before the last stop and not taken by its callback goes on; other answers are kept anyway. */
@@ -203,7 +210,10 @@ export class HttpChannel implements Channel {
     if (callback === undefined) return
     const age = endedAt === undefined ? 0 : Math.max(0, this.#options.clock.now() - endedAt)
     const body = JSON.stringify(replyFrame({ ...reply, redelivered: false }, replyToOf(reply).messageId))
-    this.#callbacks.send({ ...callback, run: reply.run, body, forMs: CALLBACK_FOR_MS - age })
+    const { url, secret } = callback
+    const signature = secret === undefined ? {} : { 'x-clew-signature': signatureOf(body, secret) }
+    const headers = { 'x-clew-delivery': reply.run, ...signature }
+    this.#callbacks.send({ id: reply.run, url, headers, body, forMs: CALLBACK_FOR_MS - age })
   }
 
   #onTaken(run: RunId): void {
@@ -346,4 +356,8 @@ function isStreaming({ headers }: Request): boolean {
 
 function notFound(run: string): GatewayError {
   return new GatewayError('RUN_NOT_FOUND', 'no run has this id', { run: run.slice(0, 100) })
+}
+
+export function signatureOf(body: string, secret: string): string {
+  return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
 }
