@@ -33,6 +33,7 @@ export async function build() {
   const fresh = `${target}.new-${process.pid}`
   try {
     await compile(fresh)
+    await (await import('./bundle.mjs')).bundle(fresh)
     copyAssets(
       files.filter((file) => file.startsWith(source)),
       fresh,
@@ -114,7 +115,13 @@ function listFiles(folder) {
 
 function hashOf(files) {
   const hash = createHash('sha256')
-  const settings = ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json'].map((name) => join(root, name))
+  const settings = [
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'package-lock.json',
+    'scripts/build.mjs',
+    'scripts/bundle.mjs',
+  ].map((name) => join(root, name))
   for (const file of [...files, ...settings])
     hash
       .update(`${relative(root, file)}\0`)

@@ -7,7 +7,7 @@ import type { Config } from '../config/config.ts'
 import { isLoopbackHost, type Access } from '../gateway/access.ts'
 import type { A2aRouteDeps } from '../gateway/a2a-routes.ts'
 import type { Platform } from './platform.ts'
-import { VERSION } from './version.ts'
+import { VERSION } from '../platform/own-folder.ts'
 
 /** The A2A channel of a configuration; its routes come from `serve.ts`. */
 export function createA2aChannel(

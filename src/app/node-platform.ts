@@ -1,10 +1,11 @@
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import type { Log } from '../base/log.ts'
 import { nodeCommands } from '../platform/node-commands.ts'
 import { nodeFiles } from '../platform/node-files.ts'
 import { nodeHttpServers } from '../platform/node-http-server.ts'
 import { nodeModules } from '../platform/node-modules.ts'
 import { nodeProcesses } from '../platform/node-processes.ts'
+import { PACKAGE_ROOT } from '../platform/own-folder.ts'
 import { createSharpResizer } from '../platform/sharp-resizer.ts'
 import { systemClock } from '../platform/system-clock.ts'
 import { systemIds } from '../platform/system-ids.ts'
@@ -12,8 +13,8 @@ import { createLazyHttpClient } from '../platform/lazy-http-client.ts'
 import { createWsDialer } from '../platform/ws-sockets.ts'
 import type { Platform } from './platform.ts'
 
-/** Beside the compiled program; from the source it is where the build puts it. */
-const PAGE = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? '../../dist/ui' : '../ui', import.meta.url))
+/** Where the build puts it, also when the program runs from its sources. */
+const PAGE = join(PACKAGE_ROOT, 'dist', 'ui')
 
 /** The real world. `close` ends its idle connections. */
 export function createNodePlatform(log: Log): Platform & { close(): Promise<void> } {

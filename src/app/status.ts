@@ -8,7 +8,7 @@ import type { Agent } from './agent.ts'
 import type { HomePaths } from './home.ts'
 import type { Storage } from './storage.ts'
 import { mcpStatus } from './tools.ts'
-import { VERSION } from './version.ts'
+import { VERSION } from '../platform/own-folder.ts'
 
 export interface StatusDeps {
   readonly clock: Clock

@@ -9,7 +9,7 @@ import { createToolRegistry, type ToolRegistry } from '../tool/registry.ts'
 import type { Tool } from '../tool/tool.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
-import { VERSION } from './version.ts'
+import { VERSION } from '../platform/own-folder.ts'
 
 export interface Toolbox {
   readonly registry: ToolRegistry
