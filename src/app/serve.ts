@@ -113,7 +113,10 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
     async stop(deadline) {
       await gateway.drain(deadline)
       await links.close()
-      await removeContact(platform.files, paths.contact, platform.processes)
+      // A file that stays is recognised by its dead process; it must not keep what is durable from being closed.
+      await removeContact(platform.files, paths.contact, platform.processes).catch((error: unknown) => {
+        platform.log.warn('gateway.json could not be removed', { errno: errnoOf(error) })
+      })
       await app.close()
       await listener.close()
     },

@@ -14,9 +14,9 @@ const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 30_000
 
 /**
- * For what belongs to a message that was accepted: while the disk is full, `work` is tried again with growing pauses, so
- * that the message is answered when space returns. Any other failure passes. `work` must leave nothing behind when it
- * fails for lack of space.
+ * For what belongs to a message that was accepted: while the disk is full, or no file can be opened, `work` is tried
+ * again with growing pauses, so that the message is answered when that is over. Any other failure passes. `work` must
+ * leave nothing behind when it fails so.
  */
 export async function retryWhileStorageFull<T>(work: () => Promise<T>, deps: StorageFullDeps): Promise<T> {
   const { clock, log, signal } = deps
@@ -24,16 +24,25 @@ export async function retryWhileStorageFull<T>(work: () => Promise<T>, deps: Sto
     try {
       return await work()
     } catch (error) {
-      if (!isStorageFull(error)) throw error
-      if (pauseMs === FIRST_PAUSE_MS)
-        log.error('the disk is full; an accepted message waits until there is space again', { code: 'STORAGE_FULL' })
+      const shortage = shortageOf(error)
+      if (shortage === undefined) throw error
+      if (pauseMs === FIRST_PAUSE_MS) log.error(SHORTAGES[shortage], { code: shortage })
       await sleep(clock, pauseMs, signal)
     }
   }
 }
 
-function isStorageFull(error: unknown): boolean {
-  if (error instanceof GatewayError) return error.code === 'STORAGE_FULL'
+const SHORTAGES = {
+  STORAGE_FULL: 'the disk is full; an accepted message waits until there is space again',
+  TOO_MANY_OPEN_FILES:
+    'no more files can be opened; an accepted message waits. Raise the limit: ulimit -n, or LimitNOFILE= of the service',
+} as const
+type Shortage = keyof typeof SHORTAGES
+
+/** What passes by itself: space or descriptors that are in use. */
+export function shortageOf(error: unknown): Shortage | undefined {
+  if (error instanceof GatewayError) return error.code in SHORTAGES ? (error.code as Shortage) : undefined
   const errno = errnoOf(error) ?? (error instanceof Error ? errnoOf(error.cause) : undefined)
-  return errno === 'ENOSPC' || errno === 'EDQUOT'
+  if (errno === 'ENOSPC' || errno === 'EDQUOT') return 'STORAGE_FULL'
+  return errno === 'EMFILE' || errno === 'ENFILE' ? 'TOO_MANY_OPEN_FILES' : undefined
 }

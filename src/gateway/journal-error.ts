@@ -1,6 +1,6 @@
-import { errnoOf } from '../base/files.ts'
 import { JournalFailed, JournalRefused } from '../base/journal.ts'
 import { GatewayError } from '../core/errors.ts'
+import { shortageOf } from '../core/storage-full.ts'
 
 /** What a journal that could not take a commit means to the one who sent the message. Anything else passes. */
 export function journalError(error: unknown): unknown {
@@ -12,8 +12,10 @@ export function journalError(error: unknown): unknown {
       { cause: error },
     )
   if (!(error instanceof JournalRefused)) return error
-  const errno = errnoOf(error.cause)
-  if (errno === 'ENOSPC' || errno === 'EDQUOT')
+  const shortage = shortageOf(error.cause)
+  if (shortage === 'TOO_MANY_OPEN_FILES')
+    return new GatewayError(shortage, 'no more files can be opened; nothing was accepted', {}, { cause: error })
+  if (shortage === 'STORAGE_FULL')
     return new GatewayError('STORAGE_FULL', 'the disk is full; nothing was accepted', {}, { cause: error })
   return new GatewayError('STORAGE_FAILED', 'the message could not be stored; try again later', {}, { cause: error })
 }

@@ -33,6 +33,7 @@ export class MemoryFiles implements Files {
   #operations = 0
   #fault: { readonly at: number; readonly fault: Fault } | undefined
   #freeBytes = Number.POSITIVE_INFINITY
+  #isOpeningRefused = false
   readonly #now: () => number
 
   constructor(options: { readonly now?: () => number } = {}) {
@@ -59,6 +60,11 @@ export class MemoryFiles implements Files {
   /** The disk has this much space left from now on: what does not fit fails with ENOSPC. */
   limitSpace(bytes: number): void {
     this.#freeBytes = bytes
+  }
+
+  /** No further file can be opened, until this is called with false: that fails with EMFILE. */
+  refuseOpening(isRefused: boolean): void {
+    this.#isOpeningRefused = isRefused
   }
 
   /** Stops the program: calls under way and later ones fail with `SimulatedCrash`. */
@@ -132,6 +138,7 @@ export class MemoryFiles implements Files {
 
   async open(path: string, mode: OpenMode, permissions = 0o600): Promise<FileHandle> {
     this.#checkAlive()
+    if (this.#isOpeningRefused) throw errno('EMFILE', path)
     let node = this.#names.get(path)
     if (node?.kind === 'directory') throw errno('EISDIR', path)
     if (node !== undefined && mode === 'create') throw errno('EEXIST', path)

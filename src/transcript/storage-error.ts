@@ -1,19 +1,23 @@
 import { errnoOf } from '../base/files.ts'
 import { JournalRefused } from '../base/journal.ts'
 import { GatewayError } from '../core/errors.ts'
+import { shortageOf } from '../core/storage-full.ts'
 
 /** A failure of the disk in the words of this house; what is one of ours already passes. */
 export function toStorageError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   const cause = error instanceof JournalRefused ? error.cause : error
   const errno = errnoOf(cause)
-  if (errno === 'ENOSPC' || errno === 'EDQUOT') {
-    return new GatewayError('STORAGE_FULL', 'the disk is full; nothing was stored', { errno }, { cause: error })
-  }
+  const facts = errno === undefined ? {} : { errno }
+  const shortage = shortageOf(cause)
+  if (shortage === 'STORAGE_FULL')
+    return new GatewayError(shortage, 'the disk is full; nothing was stored', facts, { cause: error })
+  if (shortage === 'TOO_MANY_OPEN_FILES')
+    return new GatewayError(shortage, 'no more files can be opened; nothing was stored', facts, { cause: error })
   return new GatewayError(
     'STORAGE_FAILED',
     'the transcript could not be stored durably',
-    errno === undefined ? {} : { errno },
+    facts,
     { cause: error },
   )
 }
