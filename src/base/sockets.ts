@@ -45,8 +45,14 @@ export interface DialOptions {
     readonly verify: boolean
     readonly servername?: string
     /** Called with the peer's SHA-256 fingerprint before any header is sent; throwing refuses the connection. */
-    readonly checkFingerprint?: (fingerprint: string) => void
+    readonly checkFingerprint?: (fingerprint: string, validity: Validity) => void
   }
+}
+
+/** When a certificate counts, in Unix ms. */
+export interface Validity {
+  readonly from: number
+  readonly to: number
 }
 
 export class SocketRefused extends Error {

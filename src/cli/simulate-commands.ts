@@ -14,6 +14,8 @@ export function addSimulate(program: Command): void {
     .option('--ak <key>', 'access key to expect', 'simulated-ak')
     .option('--sk <key>', 'secret key to expect', 'simulated-sk')
     .option('--agent-id <id>', 'agent to expect', 'simulated-agent')
+    .option('--api-key <key>', 'also take clients of the API-key tier, with this key')
+    .option('--uid <id>', 'user id to expect of them; any unless given')
     .addHelpText('after', examples('clew simulate xiaoyi', 'clew simulate xiaoyi --tls --links 1'))
     .action(async (options: XiaoyiOptions) => (await load()).simulateXiaoyi(options))
   simulate

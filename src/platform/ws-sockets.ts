@@ -294,7 +294,8 @@ function secure(url: URL, options: DialOptions, dialer: WsDialerOptions, ending:
     socket.on('close', () => fail(new Error('the peer closed the connection during the TLS handshake')))
     socket.once('secureConnect', () => {
       try {
-        tls.checkFingerprint?.(socket.getPeerCertificate().fingerprint256)
+        const { fingerprint256, valid_from: from, valid_to: to } = socket.getPeerCertificate()
+        tls.checkFingerprint?.(fingerprint256, { from: Date.parse(from), to: Date.parse(to) })
       } catch (error) {
         return fail(error)
       }

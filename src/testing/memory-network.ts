@@ -11,7 +11,7 @@ import {
   type ListenOptions,
   type UpgradeRequest,
 } from '../base/http.ts'
-import type { DialOptions, Socket, SocketDialer } from '../base/sockets.ts'
+import type { DialOptions, Socket, SocketDialer, Validity } from '../base/sockets.ts'
 import { SocketRefused } from '../base/sockets.ts'
 import type { LinkedSocket } from './linked-sockets.ts'
 import { linkedSockets } from './linked-sockets.ts'
@@ -35,6 +35,7 @@ export interface Connection {
 export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
   /** The certificate every TLS listener shows. */
   fingerprint = 'AA:'.repeat(31) + 'AA'
+  validity: Validity = { from: 0, to: Number.MAX_SAFE_INTEGER }
   /** How long frames of connections opened from now on travel, each way. */
   latencyMs = 0
   /** How far the servers' clocks are ahead of ours, as their refusals tell. */
@@ -88,7 +89,7 @@ export class MemoryNetwork implements HttpServers, SocketDialer, HttpClient {
     this.attempts.push({ url, at: this.#clock.now() })
     const host = this.#reach(url)
     signal.throwIfAborted()
-    if (url.startsWith('wss:')) options.tls?.checkFingerprint?.(this.fingerprint)
+    if (url.startsWith('wss:')) options.tls?.checkFingerprint?.(this.fingerprint, this.validity)
     const decision = host.options.upgrade(upgradeRequest(url, options))
     if (!decision.accept) throw new SocketRefused(decision.status, this.#clock.now() + this.peerClockOffsetMs)
     const [client, server] = linkedSockets({ clock: this.#clock })

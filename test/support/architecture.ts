@@ -108,6 +108,7 @@ const WALL_TIME: Readonly<Record<string, string>> = {
   'base/lock-file.ts': 'when a lock was made, and the age of a lock file',
   'channel/xiaoyi/channel.ts': 'when a message was accepted, which is durable',
   'channel/xiaoyi/link.ts': "the time inside signed headers and heartbeats, and the offset of the peer's clock",
+  'channel/xiaoyi/pins.ts': 'whether a certificate is out of date',
   'channel/xiaoyi/push.ts': 'the time inside signed headers',
   'channel/xiaoyi/task.ts': 'the age of a durable acceptance',
   'app/serve.ts': 'the end of a report, unless a request says it',

@@ -1,6 +1,7 @@
 import type { Files } from '../../src/base/files.ts'
 import { openJournal } from '../../src/base/journal.ts'
 import { silentLog, type Log, type LogFacts } from '../../src/base/log.ts'
+import type { AgentCredentials } from '../../src/simulator/xiaoyi/handshake.ts'
 import type { FetchMedia } from '../../src/channel/xiaoyi/media.ts'
 import { XiaoyiChannel, type Cleared, type ReceivedData } from '../../src/channel/xiaoyi/channel.ts'
 import type { XiaoyiConfig } from '../../src/channel/xiaoyi/settings.ts'
@@ -33,6 +34,8 @@ export interface World {
 }
 
 export interface WorldOptions {
+  /** What the simulated service expects; its clients use `AGENT`. */
+  readonly agent?: AgentCredentials
   readonly config?: Partial<XiaoyiConfig>
   readonly switches?: Partial<Switches>
   readonly endpoints?: number
@@ -109,7 +112,7 @@ function openSimulator(options: WorldOptions, clock: ManualClock, network: Memor
     clock,
     ids: new SeededIds(11),
     servers: network,
-    agent: AGENT,
+    agent: options.agent ?? AGENT,
     endpoints: all.slice(0, options.endpoints ?? 2),
     ...(options.switches === undefined ? {} : { switches: options.switches }),
   })

@@ -105,7 +105,7 @@ export class XiaoyiChannel implements Channel {
     const { settings, clock, log, ids, state } = parts
     this.#parts = parts
     this.#settings = settings
-    this.#pins = new Pins(state, log)
+    this.#pins = new Pins({ state, log, clock })
     this.#late = new LateAnswers(parts)
     this.#names = new SessionNames({
       state,
@@ -115,7 +115,7 @@ export class XiaoyiChannel implements Channel {
     })
     this.#history = new LinkHistory(clock)
     this.#links = new Links(
-      { ...parts, checkFingerprint: (link, seen) => this.#pins.check(link.url, seen) },
+      { ...parts, checkFingerprint: (link, seen, validity) => this.#pins.check(link.url, seen, validity) },
       {
         onText: (link, text) => this.#read(link, text),
         onUndecodable: (link) => this.#countMalformed(link, 'FRAME_MALFORMED'),
@@ -182,7 +182,10 @@ export class XiaoyiChannel implements Channel {
     const list = Array.isArray(links) ? (links as readonly JsonObject[]) : []
     return {
       agentId: this.#settings.agentId,
-      links: list.map((link, index) => ({ ...link, pinned: pinned[this.#settings.servers[index]?.url ?? ''] ?? null })),
+      links: list.map((link, index) => {
+        const url = this.#settings.servers[index]?.url ?? ''
+        return { ...link, pinned: pinned[url] ?? null, ...this.#pins.faultOf(url) }
+      }),
       ...rest,
       streamMode: this.#settings.streamMode,
       openTasks: this.#tasks.size,

@@ -4,7 +4,7 @@ import { deferred } from '../../base/deferred.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
-import type { DialOptions, Socket, SocketDialer } from '../../base/sockets.ts'
+import type { DialOptions, Socket, SocketDialer, Validity } from '../../base/sockets.ts'
 import { SocketRefused } from '../../base/sockets.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { describeDialError } from '../dial-error.ts'
@@ -23,7 +23,7 @@ export interface LinkParts {
   readonly log: Log
   readonly settings: XiaoyiSettings
   /** Throws to refuse; called before any signed header leaves. */
-  readonly checkFingerprint: (link: Link, fingerprint: string) => void
+  readonly checkFingerprint: (link: Link, fingerprint: string, validity: Validity) => void
 }
 
 export interface LinkEvents {
@@ -235,7 +235,9 @@ export class Link {
       tls: {
         verify: tls === 'verify',
         ...(servername === undefined ? {} : { servername }),
-        ...(tls === 'pin' ? { checkFingerprint: (seen) => this.#parts.checkFingerprint(this, seen) } : {}),
+        ...(tls === 'pin'
+          ? { checkFingerprint: (seen, validity) => this.#parts.checkFingerprint(this, seen, validity) }
+          : {}),
       },
     }
   }

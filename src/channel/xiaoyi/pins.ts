@@ -1,6 +1,11 @@
+import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
+import type { Validity } from '../../base/sockets.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { XiaoyiState } from './state.ts'
+
+/** In Unix ms; empty when nothing is wrong. */
+type CertificateFault = { readonly certificateExpiredAt?: number; readonly certificateValidFrom?: number }
 
 /**
  * Certificates of addresses that no name vouches for, trusted on first use. A change is refused until the operator
@@ -9,14 +14,19 @@ import type { XiaoyiState } from './state.ts'
 export class Pins {
   readonly #state: XiaoyiState
   readonly #log: Log
+  readonly #clock: Clock
   readonly #refused = new Map<string, string>()
+  /** Since when the certificate of a URL is out of date, or from when on it counts. */
+  readonly #invalid = new Map<string, CertificateFault>()
 
-  constructor(state: XiaoyiState, log: Log) {
+  constructor({ state, log, clock }: { readonly state: XiaoyiState; readonly log: Log; readonly clock: Clock }) {
     this.#state = state
     this.#log = log
+    this.#clock = clock
   }
 
-  check(url: string, seen: string): void {
+  check(url: string, seen: string, validity: Validity): void {
+    this.#noteValidity(url, validity)
     const pinned = this.#state.get('pins', url)
     if (pinned === seen) {
       this.#refused.delete(url)
@@ -46,6 +56,27 @@ export class Pins {
         return [url, refused === undefined ? pinned : { pinned, refused }]
       }),
     )
+  }
+
+  /** What is wrong with the certificate that was taken because it is the pinned one. */
+  faultOf(url: string): CertificateFault {
+    return this.#invalid.get(url) ?? {}
+  }
+
+  /**
+   * The fingerprint vouches for the peer, not the date: a service that forgot to renew is still the same one. But people
+   * are told, once for each time it begins.
+   */
+  #noteValidity(url: string, { from, to }: Validity): void {
+    const now = this.#clock.now()
+    const before = this.#invalid.has(url)
+    if (now > to) this.#invalid.set(url, { certificateExpiredAt: to })
+    else if (now < from) this.#invalid.set(url, { certificateValidFrom: from })
+    else this.#invalid.delete(url)
+    if (before || !this.#invalid.has(url)) return
+    this.#log.warn('the certificate of a pinned XiaoYi server is out of date, or our clock is wrong', {
+      ...this.#invalid.get(url),
+    })
   }
 
   #pin(url: string, seen: string): void {

@@ -56,16 +56,20 @@ export interface XiaoyiOptions {
   readonly ak: string
   readonly sk: string
   readonly agentId: string
+  readonly apiKey?: string
+  readonly uid?: string
 }
 
 /** Huawei's side with one phone, in this terminal. */
-export async function simulateXiaoyi({ port, links, tls, ak, sk, agentId }: XiaoyiOptions): Promise<void> {
+export async function simulateXiaoyi(options: XiaoyiOptions): Promise<void> {
+  const { port, links, tls, ak, sk, agentId, apiKey, uid } = options
+  const tier = { ...(apiKey === undefined ? {} : { apiKey }), ...(uid === undefined ? {} : { uid }) }
   const endpoints = Array.from({ length: links }, (_, index) => ({
     host: '127.0.0.1',
     port: port === 0 ? 0 : port + index,
     ...(tls === true ? { tls } : {}),
   }))
-  const simulator = await createXiaoyiSimulator({ ...ports, agent: { ak, sk, agentId }, endpoints })
+  const simulator = await createXiaoyiSimulator({ ...ports, agent: { ak, sk, agentId, ...tier }, endpoints })
   printLines(howToConnect(simulator.urls, { ak, sk, agentId }, tls === true))
   const lines = createInterface({
     input: process.stdin,

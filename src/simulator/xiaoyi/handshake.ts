@@ -6,6 +6,9 @@ export interface AgentCredentials {
   readonly ak: string
   readonly sk: string
   readonly agentId: string
+  /** For clients of the API-key tier ("XiaoYi Claw"), which sign nothing; without it they are refused. */
+  readonly apiKey?: string
+  readonly uid?: string
 }
 
 export interface Refusal {
@@ -28,19 +31,39 @@ export function refusalOf(
   return isKnown ? undefined : { status: 403, reason: 'x-agent-id names another agent' }
 }
 
-/** The push endpoint's headers carry the same three values under other names. */
+/** The push endpoint's headers carry the same values. */
 export function isSigned(
   header: (name: string) => string | null,
-  agent: Pick<AgentCredentials, 'ak' | 'sk'>,
+  agent: Keys,
   switches: Switches,
   now: number,
 ): boolean {
   return faultOf(header, agent, switches, now) === undefined
 }
 
+type Keys = Omit<AgentCredentials, 'agentId'>
+
+/** A client that shows an API key is of that tier; every other one has to sign. */
 function faultOf(
   header: (name: string) => string | null,
-  agent: Pick<AgentCredentials, 'ak' | 'sk'>,
+  agent: Keys,
+  switches: Switches,
+  now: number,
+): string | undefined {
+  return header('x-api-key') === null ? signatureFault(header, agent, switches, now) : apiKeyFault(header, agent)
+}
+
+function apiKeyFault(header: (name: string) => string | null, { apiKey, uid }: Keys): string | undefined {
+  if (apiKey === undefined) return 'this service has no API key; give it one (--api-key)'
+  if (header('x-api-key') !== apiKey) return 'x-api-key is not the one of this service'
+  if (header('x-uid') === null || header('x-uid') === '') return 'x-uid is missing'
+  if (uid !== undefined && header('x-uid') !== uid) return 'x-uid is not the one of this service'
+  return header('x-request-from') === 'openclaw' ? undefined : 'x-request-from is not "openclaw"'
+}
+
+function signatureFault(
+  header: (name: string) => string | null,
+  agent: Keys,
   switches: Switches,
   now: number,
 ): string | undefined {

@@ -38,6 +38,38 @@ test('the handshake checks key, signature, time and agent', () =>
     expect(world.simulator.handshakes.at(-1)?.status).toBe(101)
   }))
 
+test('the handshake of the API-key tier checks key, user, origin and agent, and needs no signature', () =>
+  inWorld({ ...OFF, agent: { ...AGENT, apiKey: 'key-1', uid: 'user-1' } }, async (world) => {
+    const good = {
+      'x-uid': 'user-1',
+      'x-api-key': 'key-1',
+      'x-agent-id': AGENT.agentId,
+      'x-request-from': 'openclaw',
+    }
+    const { 'x-uid': _uid, ...nobody } = good
+    const refused = [
+      { ...good, 'x-api-key': 'other' },
+      { ...good, 'x-uid': 'other' },
+      nobody,
+      { ...good, 'x-request-from': 'elsewhere' },
+      { ...good, 'x-agent-id': 'other' },
+    ]
+    for (const headers of refused) await dial(world, headers).catch(() => undefined)
+    expect(world.simulator.handshakes.map(({ status }) => status)).toEqual([401, 401, 401, 401, 403])
+    const socket = await dial(world, good)
+    const codes = closeCodes(socket)
+    await socket.send(JSON.stringify({ msgType: 'clawd_bot_init', agentId: AGENT.agentId, msgDetail: '{}' }))
+    await world.clock.advance(11_000)
+    expect([world.simulator.handshakes.at(-1)?.status, codes]).toEqual([101, []])
+  }))
+
+test('a service without an API key refuses clients of that tier', () =>
+  inWorld(OFF, async (world) => {
+    const headers = { 'x-uid': 'u', 'x-api-key': 'k', 'x-agent-id': AGENT.agentId, 'x-request-from': 'openclaw' }
+    await dial(world, headers).catch(() => undefined)
+    expect(world.simulator.handshakes.at(-1)?.status).toBe(401)
+  }))
+
 test('a connection that does not begin with init is closed after ten seconds', () =>
   inWorld(OFF, async (world) => {
     const codes = closeCodes(await dial(world))

@@ -247,6 +247,25 @@ describe('certificates', () => {
       expect(linkStatus(world)[0]).toMatchObject({ state: 'open', nextTryInSeconds: null })
     }))
 
+  test('an expired certificate that is the pinned one is taken, and said in the status and once in the log', () =>
+    inWorld({ tls: true, endpoints: 1 }, async (world) => {
+      const { network, simulator, clock } = world
+      expect(linkStatus(world)[0]).not.toHaveProperty('certificateExpiredAt')
+      network.validity = { from: 0, to: clock.now() }
+      for (let time = 0; time < 2; time++) {
+        await clock.advance(30_000)
+        simulator.connections.cut()
+        await clock.advance(30_000)
+      }
+      expect(linkStatus(world)[0]).toMatchObject({ state: 'open', certificateExpiredAt: network.validity.to })
+      const said = world.logs.filter((line) => line.includes('out of date'))
+      expect(said).toHaveLength(1)
+      network.validity = { from: 0, to: Number.MAX_SAFE_INTEGER }
+      simulator.connections.cut()
+      await clock.advance(30_000)
+      expect(linkStatus(world)[0]).not.toHaveProperty('certificateExpiredAt')
+    }))
+
   test('the pin survives a restart', async () => {
     let files: World['files'] | undefined
     await inWorld({ tls: true, endpoints: 1 }, async (world) => void (files = world.files))
