@@ -14,10 +14,5 @@ export function toStorageError(error: unknown): GatewayError {
     return new GatewayError(shortage, 'the disk is full; nothing was stored', facts, { cause: error })
   if (shortage === 'TOO_MANY_OPEN_FILES')
     return new GatewayError(shortage, 'no more files can be opened; nothing was stored', facts, { cause: error })
-  return new GatewayError(
-    'STORAGE_FAILED',
-    'the transcript could not be stored durably',
-    facts,
-    { cause: error },
-  )
+  return new GatewayError('STORAGE_FAILED', 'the transcript could not be stored durably', facts, { cause: error })
 }
