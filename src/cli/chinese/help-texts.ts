@@ -87,6 +87,8 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   'access key to expect': '期望的 access key',
   'secret key to expect': '期望的 secret key',
   'agent to expect': '期望的智能体 id',
+  'also take clients of the API-key tier, with this key': '同时接受 API-key 层的客户端，使用这个密钥',
+  'user id to expect of them; any unless given': '期望这些客户端的用户 id；不给则任意',
   'a webhook hub, to try dialling one': '一个 webhook hub，用来试连',
   port: '端口',
   'anthropic, openai, openai-completions, openai-compatible, google or mistral':
