@@ -36,10 +36,12 @@ export async function openTools(platform: Platform, { config, paths, own }: Tool
   return { registry, mcp, notes: notesOn(config), close: async () => mcp?.close() }
 }
 
-function notesOn({ agent }: Config): readonly string[] {
-  return agent.tools.includes('exec') && agent.exec.allow.length === 0
-    ? ['exec is off: agent.exec.allow lists no program it may run']
-    : []
+function notesOn({ agent, a2a }: Config): readonly string[] {
+  const isOff = (tool: string, list: object): boolean => agent.tools.includes(tool) && Object.keys(list).length === 0
+  return [
+    ...(isOff('exec', agent.exec.allow) ? ['exec is off: agent.exec.allow lists no program it may run'] : []),
+    ...(isOff('a2a', a2a.agents) ? ['a2a is off: a2a.agents lists no agent it may call'] : []),
+  ]
 }
 
 /** For `GET /api/tools` and `clew tools list`. No secrets. */
@@ -52,9 +54,17 @@ export function mcpStatus(mcp: McpServers | undefined): readonly JsonObject[] {
   return (mcp?.status() ?? []).map((server) => ({ ...server, skipped: server.skipped.map((tool) => ({ ...tool })) }))
 }
 
-export function builtInTools(platform: Platform, { agent }: Config, { workspace, memory }: HomePaths): readonly Tool[] {
-  // The allow-list is the switch of `exec`: naming it among the tools does nothing without one.
-  const names = [...agent.tools.filter((name) => name !== 'exec'), ...(agent.exec.allow.length > 0 ? ['exec'] : [])]
+export function builtInTools(
+  platform: Platform,
+  { agent, a2a }: Config,
+  { workspace, memory }: HomePaths,
+): readonly Tool[] {
+  // The list of programs, or of agents, is the switch of these: naming them among the tools does nothing without one.
+  const names = [
+    ...agent.tools.filter((name) => name !== 'exec' && name !== 'a2a'),
+    ...(agent.exec.allow.length > 0 ? ['exec'] : []),
+    ...(Object.keys(a2a.agents).length > 0 ? ['a2a'] : []),
+  ]
   const { clock, ids, files, http, commands } = platform
   return createBuiltInTools(names, {
     clock,
@@ -65,6 +75,7 @@ export function builtInTools(platform: Platform, { agent }: Config, { workspace,
     workspace,
     memory,
     exec: agent.exec,
+    a2a: { agents: a2a.agents, timeoutMs: a2a.timeout_ms, maxAnswerChars: a2a.answer_chars },
     fetch: { allowHosts: agent.fetch.allow_hosts },
   })
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { address, section, text } from './fields.ts'
+import { address, count, flag, milliseconds, section, secret, text } from './fields.ts'
 
 const SKILL = {
   id: 'chat',
@@ -16,9 +16,21 @@ const skill = z.strictObject({
   examples: z.array(z.string().min(1)).default([]).meta({ description: 'What one could ask.' }),
 })
 
-/** The door for other agents. */
-export function a2aSection(defaults: { readonly name: string; readonly description: string }) {
-  return section('Other agents: the A2A protocol.', {
+const agent = z.strictObject({
+  url: address('Its address; its card is looked for at the well-known place below it.', ['http', 'https']),
+  token: secret('Sent to it as a bearer token.').optional(),
+  description: text('What our model is told about it.').optional(),
+  private: flag('Whether it may be on this machine or network.', false),
+})
+
+/** The door for other agents, and the agents we may call. */
+export function a2aSection(defaults: {
+  readonly name: string
+  readonly description: string
+  readonly timeout_ms: number
+  readonly answer_chars: number
+}) {
+  return section('Other agents: the A2A protocol, both ways.', {
     enabled: z
       .boolean()
       .optional()
@@ -37,5 +49,11 @@ export function a2aSection(defaults: { readonly name: string; readonly descripti
       .array(skill)
       .default([])
       .meta({ description: 'Skills that only the extended card shows, to holders of a token.' }),
+    agents: z
+      .record(z.string().regex(/^[\w-]{1,40}$/u), agent)
+      .default({})
+      .meta({ description: 'Agents that ours may call with the tool "a2a", by name.' }),
+    timeout_ms: milliseconds('How long a called agent may take.').default(defaults.timeout_ms),
+    answer_chars: count('Characters of a called agent’s answer that our model is given.', defaults.answer_chars),
   })
 }

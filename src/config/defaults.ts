@@ -39,6 +39,8 @@ export const DEFAULTS = {
   a2a: {
     name: 'Clew',
     description: 'An agent that keeps every conversation and goes on where it stopped.',
+    timeout_ms: 300_000,
+    answer_chars: 40_000,
   },
   history_limit: 50,
   webhook_backoff: { first_ms: 2_000, max_ms: 60_000, stable_ms: 10_000 },

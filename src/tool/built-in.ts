@@ -4,6 +4,7 @@ import type { Files } from '../base/files.ts'
 import type { HttpClient } from '../base/http.ts'
 import type { Ids } from '../base/ids.ts'
 import { GatewayError } from '../core/errors.ts'
+import { createA2aTool, type RemoteAgent } from './a2a/a2a-tool.ts'
 import { createCalculatorTool } from './calculator/calculator.ts'
 import { createExecTool } from './exec/exec-tool.ts'
 import { createFetchTool } from './fetch/fetch-tool.ts'
@@ -24,6 +25,12 @@ export interface BuiltInToolParts {
   readonly memory: string
   readonly timezone?: string
   readonly fetch?: { readonly allowHosts?: readonly string[] }
+  /** `a2a` exists only with agents to call. */
+  readonly a2a?: {
+    readonly agents: Readonly<Record<string, RemoteAgent>>
+    readonly timeoutMs: number
+    readonly maxAnswerChars: number
+  }
   /** `exec` exists only with a list of allowed commands. */
   readonly exec?: {
     readonly allow: readonly string[]
@@ -38,6 +45,11 @@ const CREATE: Readonly<Record<string, (parts: BuiltInToolParts) => Tool>> = {
   files: (parts) => createFilesTool({ ...parts, protectVersionControl: (parts.exec?.allow.length ?? 0) > 0 }),
   fetch: (parts) => createFetchTool({ ...parts, ...parts.fetch }),
   memory: (parts) => createMemoryTool({ ...parts, directory: parts.memory }),
+  a2a: (parts) => {
+    if (parts.a2a === undefined || Object.keys(parts.a2a.agents).length === 0)
+      throw new GatewayError('CONFIG_INVALID', 'the tool "a2a" needs agents to call (a2a.agents)')
+    return createA2aTool({ ...parts, ...parts.a2a })
+  },
   exec: (parts) => {
     if (parts.exec === undefined || parts.exec.allow.length === 0) {
       throw new GatewayError('CONFIG_INVALID', 'the tool "exec" needs a list of allowed commands (agent.exec.allow)')
