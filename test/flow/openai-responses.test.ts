@@ -100,6 +100,14 @@ describe('a response', () => {
     const kept = await callHttp(gateway, `${PATH}/${idOf(called)}`)
     expect(outputOf(kept)).toEqual(outputOf(called))
     const output = { type: 'function_call_output', call_id: call?.['call_id'], output: 'rainy' }
+    const [words] = outputOf(called)
+    const named = [
+      { role: 'user', content: 'call get_weather {"city":"Rome"}' },
+      { type: 'item_reference', id: words?.['id'] },
+      { ...call },
+      output,
+    ]
+    expect(textOf(await respond(gateway, { input: named, tools: [WEATHER] }))).toContain('rainy')
     const again = await restart(gateway)
     const answer = await respond(again, { input: [output], previous_response_id: idOf(called), tools: [WEATHER] })
     expect(textOf(answer)).toContain('rainy')

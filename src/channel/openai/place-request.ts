@@ -191,9 +191,10 @@ async function resolveReferences(
   signal: AbortSignal,
 ): Promise<readonly SentMessage[]> {
   const resolved: SentMessage[] = []
-  for (const message of messages) {
+  for (const [index, message] of messages.entries()) {
     if (message.role !== 'reference') {
-      resolved.push(message)
+      const isRepeated = messages[index - 1]?.role === 'reference' && isPartOf(message, resolved.at(-1))
+      if (!isRepeated) resolved.push(message)
       continue
     }
     const found = await finder.answerAt(message.address, caller, signal)
@@ -202,6 +203,12 @@ async function resolveReferences(
     resolved.push({ role: 'assistant', text, calls })
   }
   return resolved
+}
+
+/** Some clients name the words of an answer and repeat its calls. */
+function isPartOf(message: SentMessage, answer: SentMessage | undefined): boolean {
+  if (message.role !== 'assistant' || answer?.role !== 'assistant' || message.text !== '') return false
+  return message.calls.every(({ id }) => answer.calls.some((call) => call.id === id))
 }
 
 async function toClientMessage(
