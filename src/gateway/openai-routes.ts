@@ -6,7 +6,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { Caller } from '../core/inbound.ts'
 import type { Access } from './access.ts'
 import type { Door } from './http.ts'
-import { json, type Call, type Problem, type Route } from './http-routes.ts'
+import { json, retryAfter, type Call, type Problem, type Route } from './http-routes.ts'
 import { identityOf } from './sender-identity.ts'
 
 /** For clients of OpenAI's API. */
@@ -68,7 +68,7 @@ function toResponse(answer: OpenAiAnswer): Response {
   }
   if (answer.kind === 'json') {
     // OpenAI's libraries ask again after many kinds of failure; a turn that failed for good would only fail again.
-    const again = answer.isFinal === true ? { 'x-should-retry': 'false' } : {}
+    const again = answer.isFinal === true ? { 'x-should-retry': 'false' } : retryAfter(answer.status)
     return json(answer.body, answer.status, { ...session, ...again })
   }
   return new Response(answer.body, {

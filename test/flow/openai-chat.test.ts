@@ -2,26 +2,20 @@ import { describe, expect, it } from 'vitest'
 import type { MemoryGateway } from '../support/gateway.ts'
 import { gatewaysOfThisFile } from '../support/gateways.ts'
 import { beginHttp, callHttp, type Answer, type Body } from '../support/http-client.ts'
+import {
+  complete,
+  COMPLETIONS,
+  messageOf,
+  sessionOf,
+  streamedText,
+  textOf,
+  user,
+  WEATHER,
+} from '../support/openai-client.ts'
 
 const { open: openGateway, restart } = gatewaysOfThisFile()
 
-type Said = Body
-
-const user = (content: unknown): Said => ({ role: 'user', content })
-const PATH = '/v1/chat/completions'
-
-function complete(
-  gateway: MemoryGateway,
-  messages: readonly Said[],
-  more: Body = {},
-  headers: Readonly<Record<string, string>> = {},
-): Promise<Answer> {
-  return callHttp(gateway, PATH, { body: { model: 'clew', messages, ...more }, headers })
-}
-
-const messageOf = ({ body }: Answer): Said => (body['choices'] as { message: Said }[])[0]?.message ?? {}
-const textOf = (answer: Answer): string => String(messageOf(answer)['content'])
-const sessionOf = ({ headers }: Answer): string => headers.get('x-clew-session') ?? ''
+const PATH = COMPLETIONS
 
 /** The messages of the branch that a conversation is on. */
 async function shownIn(gateway: MemoryGateway, session: string): Promise<readonly string[]> {
@@ -31,11 +25,6 @@ async function shownIn(gateway: MemoryGateway, session: string): Promise<readonl
 
 async function questionsOf(gateway: MemoryGateway, session: string): Promise<readonly string[]> {
   return (await shownIn(gateway, session)).filter((line) => line.startsWith('user: '))
-}
-
-const WEATHER = {
-  type: 'function',
-  function: { name: 'get_weather', description: 'The weather', parameters: { type: 'object', properties: {} } },
 }
 
 describe('a completion', () => {
@@ -73,7 +62,7 @@ describe('a completion', () => {
 
   it('goes on in the session whose history is resent, and stores nothing twice', async () => {
     const gateway = await openGateway()
-    const history: Said[] = [user('I like tea')]
+    const history: Body[] = [user('I like tea')]
     let session = ''
     for (const next of ['I like milk', 'What did I say?']) {
       const answer = await complete(gateway, history)
@@ -94,13 +83,7 @@ describe('a completion', () => {
 
   it('recognises a streamed answer with rounds of our own tools, and text as parts', async () => {
     const gateway = await openGateway()
-    const { text } = await complete(gateway, [user('What is 6 * 7?')], { stream: true })
-    const said = text
-      .split('\n\n')
-      .filter((line) => line.startsWith('data: {'))
-      .flatMap((line) => (JSON.parse(line.slice(6)) as { choices: { delta: { content?: string } }[] }).choices)
-      .map(({ delta }) => delta.content ?? '')
-      .join('')
+    const said = streamedText(await complete(gateway, [user('What is 6 * 7?')], { stream: true }))
     expect(said).toContain('42')
     const answer = await complete(gateway, [
       user([{ type: 'text', text: 'What is 6 * 7?' }]),

@@ -4,7 +4,7 @@ import type { ReplyContent } from '../../core/inbound.ts'
 import { toFinishedAnswer } from './answer.ts'
 import { responseIdOf } from './answer-id.ts'
 import { chatCompletion } from './chat-format.ts'
-import { problemOfReply, toOpenAiProblem } from './errors.ts'
+import { isFinal, problemOfReply, toOpenAiProblem } from './errors.ts'
 import type { AnswerAddress } from './finder.ts'
 import type { ChatRequest } from './request.ts'
 import { responseObject, unansweredResponse, type ResponseHead } from './responses-format.ts'
@@ -75,5 +75,5 @@ export function shownAnswer(content: ReplyContent | undefined, about: AnswerAbou
 export function answerOrProblem(content: ReplyContent, about: AnswerAbout): OpenAiAnswer {
   const problem = problemOfReply(content)
   if (problem === undefined) return shownAnswer(content, about)
-  return { key: about.key, kind: 'json', isFinal: problem.status !== 503, ...toOpenAiProblem(problem) }
+  return { key: about.key, kind: 'json', isFinal: isFinal(content), ...toOpenAiProblem(problem) }
 }

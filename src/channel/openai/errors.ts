@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../base/json.ts'
-import type { ErrorCode } from '../../core/errors.ts'
+import { ERRORS, type ErrorCode } from '../../core/errors.ts'
 import type { ReplyContent } from '../../core/inbound.ts'
 
 /** What went wrong, in the words of the gateway. */
@@ -56,6 +56,16 @@ export function problemOfReply(content: ReplyContent): Problem | undefined {
     case 'cancelled':
       return { status: 409, code: 'TURN_CANCELLED', error: `the turn was stopped (${content.by})` }
     case 'error':
-      return { status: 500, code: content.code, error: content.message }
+      return { status: isPassing(content.code) ? 503 : 500, code: content.code, error: content.message }
   }
+}
+
+/** The same request may be answered later. */
+function isPassing(code: ErrorCode): boolean {
+  return ERRORS[code].retry === 'later'
+}
+
+/** The same request fails again. */
+export function isFinal(content: ReplyContent): boolean {
+  return content.kind === 'cancelled' || (content.kind === 'error' && !isPassing(content.code))
 }
