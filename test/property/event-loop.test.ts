@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { decodeChat } from '../../src/channel/openai/decode-chat.ts'
+import { chainOf, type SentMessage } from '../../src/channel/openai/sent-message.ts'
 import { decodeFrame } from '../../src/channel/webhook/codec.ts'
 import { decodeRequest } from '../../src/channel/xiaoyi/codec.ts'
 import { toGatewayError } from '../../src/core/errors.ts'
@@ -47,6 +49,7 @@ const texts = [
   'eyJ-',
   'sk-',
   'Bearer ',
+  'call the tool ',
   '\\',
   '"',
 ]
@@ -110,5 +113,33 @@ describe('one frame of a megabyte does not stop everybody', () => {
       expectQuick(() => {
         expect(codeOf(() => decodeRequest(frame, 'agent', limits))).toBe('FRAME_MALFORMED')
       }, FRAME_BOUND_MS)
+  })
+})
+
+describe('one request of a megabyte to the OpenAI door', () => {
+  const asked = (content: unknown, count: number) => ({
+    messages: Array.from({ length: count }, () => ({ role: 'user', content })),
+  })
+
+  it.each([
+    ['one long text', asked(filled('x'), 1)],
+    ['as many messages as there may be', asked(filled('x', 500), 2_048)],
+    [
+      'a message of many parts',
+      asked(
+        Array.from({ length: 30_000 }, () => ({ type: 'text', text: '' })),
+        1,
+      ),
+    ],
+    ['a picture', asked([{ type: 'image_url', image_url: { url: `data:image/png;base64,${filled('A')}` } }], 1)],
+    ['a picture that is none', asked([{ type: 'image_url', image_url: { url: filled('data:;base64') } }], 1)],
+  ])('does not stop everybody: %s', (_, body) => {
+    expectQuick(() => {
+      try {
+        chainOf(decodeChat(body).messages as readonly SentMessage[], 'ann')
+      } catch (thrown) {
+        expect(toGatewayError(thrown).code).toBe('FIELD_INVALID')
+      }
+    }, FRAME_BOUND_MS)
   })
 })
