@@ -89,7 +89,7 @@ async function openParts(model: TurnModel, past: number): Promise<TurnParts> {
     hooks: createHookRunner({ sources: [], clock: systemClock }),
     counter: createTokenCounter(),
     savings: { cleaned: () => [], measured: () => [] },
-    spending: { check: () => undefined, record: () => [], recordSaved: () => [], ofTurn: () => NOTHING_SPENT },
+    spending: { check: async () => undefined, record: () => [], recordSaved: () => [], ofTurn: () => NOTHING_SPENT },
     windows: new LearnedWindows(systemClock),
     clock: systemClock,
     log: silentLog,

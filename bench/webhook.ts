@@ -9,8 +9,7 @@ import type { SessionId, SessionKey } from '../src/core/ids.ts'
 import type { SessionRecord } from '../src/core/inbound.ts'
 import { nodeFiles } from '../src/platform/node-files.ts'
 import { systemClock } from '../src/platform/system-clock.ts'
-import { systemIds } from '../src/platform/system-ids.ts'
-import { SessionDirectory } from '../src/session/directory.ts'
+import { SessionDirectory } from '../src/storage/local/directory.ts'
 import { GatewayProcess, quantile, summary } from './lib/gateway-process.ts'
 
 /** The webhook channel under load, its session index, its restart. Short runs: CLEW_BENCH_SECONDS=10. */
@@ -45,16 +44,24 @@ async function measureIndex(): Promise<void> {
   for (const sessions of [100, 10_000, 100_000]) {
     const folder = mkdtempSync(join(tmpdir(), 'clew-bench-index-'))
     try {
-      const directory = new SessionDirectory({ clock: systemClock, ids: systemIds })
+      const directory = new SessionDirectory(systemClock)
       const journal = await openJournal({ files: nodeFiles, directory: folder, topics: [directory], log: silentLog })
       for (let start = 0; start < sessions; start += 1_000) {
         const count = Math.min(1_000, sessions - start)
         await journal.commit(
-          Array.from({ length: count }, (_, i) => directory.put(keyOf(start + i), row(start + i, start + i))),
+          Array.from({ length: count }, (_, i) =>
+            directory.recordOf({ kind: 'put-session', key: keyOf(start + i), record: row(start + i, start + i) }),
+          ),
         )
       }
       const update = async (turn: number): Promise<void> => {
-        await journal.commit([directory.put(keyOf(turn % sessions), row(turn % sessions, directory.now()))])
+        await journal.commit([
+          directory.recordOf({
+            kind: 'put-session',
+            key: keyOf(turn % sessions),
+            record: row(turn % sessions, directory.now()),
+          }),
+        ])
       }
       const ours = await ratePerSecond(2_000, update)
       const callers = Array.from({ length: 100 }, () => ratePerSecond(2_000, update))

@@ -152,7 +152,7 @@ describe('the operations page', () => {
     const gateway = await MemoryGateway.open()
     const stopRuntime = observeRuntime(gateway.house.metrics)
     const stopWatch = watchLoop(gateway.house.metrics, silentLog)
-    const exposed = [...gateway.house.metrics.expose().matchAll(/^# TYPE (\S+) (\S+)$/gmu)]
+    const exposed = [...(await gateway.house.metrics.expose()).matchAll(/^# TYPE (\S+) (\S+)$/gmu)]
     stopRuntime()
     stopWatch()
     await gateway.stop()

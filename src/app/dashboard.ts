@@ -6,7 +6,6 @@ import { encodeEvent, encodeReply } from '../channel/webhook/codec.ts'
 import type { Config } from '../config/config.ts'
 import type { Environment } from '../config/environment.ts'
 import { checkText, describeValues } from '../config/values.ts'
-import { GatewayError } from '../core/errors.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
 import type { Caller } from '../core/inbound.ts'
 import { LiveEvents } from '../dashboard/live-events.ts'
@@ -20,12 +19,15 @@ import { TurnWatch } from '../dashboard/turn-watch.ts'
 import type { Principal } from '../gateway/access.ts'
 import type { GatewayApi } from '../gateway/http.ts'
 import type { Route } from '../gateway/http-routes.ts'
-import { mayUse, type SessionRow } from '../session/directory.ts'
+import { mayUse } from '../core/session-owner.ts'
+import { choose } from '../session/chosen-settings.ts'
+import { findSession } from '../session/find-session.ts'
 import type { Agent } from './agent.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
 import { testProvider } from './provider-test.ts'
-import type { Storage } from './storage.ts'
+import type { SessionRow, Storage } from '../storage/storage.ts'
+import { VisibleSessions } from './visible-sessions.ts'
 
 /** The pages' side of a running gateway. */
 export interface Dashboard {
@@ -53,7 +55,7 @@ export interface DashboardOptions {
   /** While XiaoYi is simulated. */
   readonly phone?: PhoneControls
   /** What changes often in the status; the page has the rest. */
-  status(): JsonObject
+  status(): Promise<JsonObject>
 }
 
 const SEARCHED_AT_ONCE = 20
@@ -61,8 +63,8 @@ const SEARCHED_AT_ONCE = 20
 export function createDashboard(platform: Platform, options: DashboardOptions): Dashboard {
   const { storage, api, logs } = options
   const { clock, ids } = platform
-  const { directory } = storage
-  const status = (): JsonObject => ({ ...options.status(), turns: watch.running() })
+  const visible = new VisibleSessions(storage)
+  const status = async (): Promise<JsonObject> => ({ ...(await options.status()), turns: watch.running() })
   const live = new LiveEvents({ clock, heartbeat: status })
   const watch = new TurnWatch({
     clock,
@@ -97,10 +99,8 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
       }),
     config: () => describeValues(platform.files, options.paths.config, options.config(), options.env),
     checkConfig: async (text) => checkText(text, options.env),
-    maySee: (key, caller) => {
-      const row = directory.resolve(key)
-      return row === undefined ? caller.sees === 'all' : mayUse(caller, row.record)
-    },
+    maySee: (key, caller) => visible.maySee(key, caller),
+    mayOpen: (key, caller) => visible.mayOpen(key, caller),
   }
   return {
     routes: [...createDashboardRoutes(deps), ...(options.phone === undefined ? [] : createPhoneRoutes(options.phone))],
@@ -117,7 +117,10 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
         write(decoder.decode(piece, { stream: true }))
     },
     linkChanged: (channel, row) => live.emit('link', { channel, ...row }),
-    close: () => watch.close(),
+    close: () => {
+      visible.close()
+      watch.close()
+    },
   }
 }
 
@@ -133,10 +136,8 @@ async function findRow(
   key: string,
   caller: Caller,
 ): Promise<{ key: SessionKey; sessionId: SessionId; title: string }> {
-  if (storage.archive.isWanted(key)) await storage.archive.bringBack(key)
-  const row = storage.directory.byId(key) ?? storage.directory.resolve(key)
-  if (row === undefined || !mayUse(caller, row.record))
-    throw new GatewayError('SESSION_NOT_FOUND', 'no session has this key', { key: key.slice(0, 200) })
+  if (await storage.sessions.hasArchived()) await storage.sessions.bringBack(key)
+  const row = await findSession(storage, { key, sessionId: key }, caller)
   return { key: row.key, sessionId: row.record.sessionId, title: row.record.title ?? row.key }
 }
 
@@ -193,16 +194,15 @@ async function rename(
   watch: TurnWatch,
 ): Promise<JsonObject> {
   const row = await findRow(options, key, caller)
-  const { directory, transcripts, sessionsFile } = options.storage
+  const { transcripts } = options.storage
   const transcript = await transcripts.open(row.sessionId, NEVER)
   try {
     await transcript.append([{ type: 'session_info', name: title }], {
-      alongside: [directory.change(row.key, { title })],
+      changes: [{ kind: 'change-session', key: row.key, fields: { title } }],
     })
   } finally {
     await transcript.close()
   }
-  sessionsFile.changed()
   watch.changed(row.key)
   return { success: true, key: row.key, title }
 }
@@ -227,15 +227,11 @@ async function chooseModel(
   const row = await findRow({ storage, agent, ...rest }, key, caller)
   const resolved = model === null ? undefined : agent.providers.resolve(model)
   const [provider = '', ...name] = resolved?.ref.split('/') ?? []
-  await storage.directory.update(
-    storage.journal,
+  await choose(
+    storage,
     row.key,
-    ({ providerOverride: _p, modelOverride: _m, ...others }) => ({
-      ...others,
-      ...(resolved === undefined ? {} : { providerOverride: provider, modelOverride: name.join('/') }),
-    }),
+    resolved === undefined ? {} : { providerOverride: provider, modelOverride: name.join('/') },
   )
-  storage.sessionsFile.changed()
   watch.changed(row.key)
   return { success: true, key: row.key, model: resolved?.ref ?? null }
 }
@@ -248,14 +244,15 @@ async function searchRows(
   cursor: string | undefined,
   caller: Caller,
 ): Promise<SearchPage> {
-  const { directory, archive } = storage
+  const { sessions } = storage
   if (cursor?.startsWith(ARCHIVE_CURSOR) === true) {
-    const page = await archive.list({ limit: SEARCHED_AT_ONCE, after: cursor.slice(ARCHIVE_CURSOR.length) })
-    const rows = page.rows.filter(({ key, record }) => directory.get(key) === undefined && mayUse(caller, record))
+    const page = await sessions.archived({ limit: SEARCHED_AT_ONCE, after: cursor.slice(ARCHIVE_CURSOR.length) })
+    const isBack = await Promise.all(page.rows.map(async ({ key }) => (await sessions.get(key)) !== undefined))
+    const rows = page.rows.filter(({ record }, at) => isBack[at] === false && mayUse(caller, record))
     return { rows: rows.map(searchRow), next: page.next === undefined ? undefined : ARCHIVE_CURSOR + page.next }
   }
-  const page = directory.list({ limit: SEARCHED_AT_ONCE, caller, ...(cursor === undefined ? {} : { cursor }) })
-  const next = page.nextCursor ?? (archive.isEmpty ? undefined : ARCHIVE_CURSOR)
+  const page = await sessions.list({ limit: SEARCHED_AT_ONCE, caller, ...(cursor === undefined ? {} : { cursor }) })
+  const next = page.nextCursor ?? ((await sessions.hasArchived()) ? ARCHIVE_CURSOR : undefined)
   return { rows: page.sessions.map(searchRow), next }
 }
 

@@ -14,6 +14,7 @@ import type { SessionKey } from '../core/ids.ts'
 import { languageOfLocale, type Language } from '../core/language.ts'
 import { LogLines } from '../dashboard/log-lines.ts'
 import type { PhoneControls } from '../dashboard/phone-routes.ts'
+import { Delivery } from '../gateway/delivery.ts'
 import { Gateway, type GatewayWatch } from '../gateway/gateway.ts'
 import { createGatewayApi } from '../gateway/gateway-api.ts'
 import { createGatewayMetrics } from '../gateway/gateway-metrics.ts'
@@ -24,6 +25,7 @@ import type { HookSource } from '../hook/register.ts'
 import { MediaExpiry } from '../media/expiry.ts'
 import { SessionRetention } from '../session/retention.ts'
 import { Approvals } from '../session/approvals.ts'
+import { settingsOf } from '../session/chosen-settings.ts'
 import { converse } from '../session/converse.ts'
 import type { TurnLimits } from '../session/turn-slots.ts'
 import type { TurnModel } from '../turn/parts.ts'
@@ -45,7 +47,8 @@ import { examineStart, refuseStart } from './start-check.ts'
 import { createStatus } from './status.ts'
 import { createStorageWatch } from './storage-watch.ts'
 import { describeToolbox } from './tools.ts'
-import { openStorage, type Storage } from './storage.ts'
+import type { Storage } from '../storage/storage.ts'
+import { openHomeStorage, type HomeStorage } from './storage.ts'
 import { createWebhookChannel } from './webhook-channel.ts'
 
 /** The whole gateway of one home, without its listeners: everything is built here and passed down. */
@@ -56,6 +59,8 @@ export interface GatewayApp {
   readonly live: LiveConfig
   readonly paths: HomePaths
   readonly storage: Storage
+  /** What the storage of a home has besides. */
+  readonly home: HomeStorage
   readonly agent: Agent
   readonly gateway: Gateway
   readonly webhook: WebhookChannel
@@ -118,28 +123,34 @@ export async function openGatewayApp(
       refuseStart((await examineStart(platform, { config: next, paths, hooks, plugins: own })).problems),
     openAgent: openNext,
   })
-  const storage = await openStorage(platform, {
+  const home = await openHomeStorage(platform, {
     config: first,
     paths,
     hooks: agent.hooks,
+    onJournalFailed: watch.journalFailed,
+    onHomeLost: watch.homeLost,
+  })
+  const { storage } = home
+  const delivery = new Delivery({
+    log: platform.log,
+    storage,
     send: async (reply) => {
       dashboard?.watch.answered(reply)
       return (await channels.get(reply.channel)?.deliver(reply)) ?? 'waiting'
     },
-    onJournalFailed: watch.journalFailed,
-    onHomeLost: watch.homeLost,
   })
   const chats = new KnownChats(storage)
   const openai = createOpenAiChannel(platform, { config: first, agent, files: messageFiles, finder: chats })
   channels.set(openai.name, openai)
-  const a2a = createA2aChannel(platform, first, { files: messageFiles, configs: storage.a2aPush })
+  const a2a = createA2aChannel(platform, first, { files: messageFiles, configs: home.a2aPush })
   channels.set(a2a.name, a2a)
   const approvals = new Approvals(platform.clock)
   const gateway = createGateway(platform, {
     live,
     approvals,
     agent,
-    storage,
+    home,
+    delivery,
     metrics,
     locale,
     ownChannels: channelsOf(plugins).map(({ name }) => name),
@@ -152,21 +163,26 @@ export async function openGatewayApp(
       changed: (key) => dashboard?.watch.changed(key),
     },
   })
-  const media = createMediaExpiry(platform, { config: first, paths, storage })
+  const media = createMediaExpiry(platform, { config: first, paths, home })
   const retention = createRetention(platform, { config: first, storage, gateway, metrics })
   const describe = createStatus({
     clock: platform.clock,
     config: () => live.current,
     paths,
-    storage,
+    home,
     agent,
     gateway,
     channels,
   })
   const simulates = phone === undefined ? {} : { simulatesXiaoyi: true }
-  const status = (): JsonObject => ({ ...describe(), ...simulates, turns: dashboard?.watch.running() ?? [] })
+  const status = async (): Promise<JsonObject> => ({
+    ...(await describe()),
+    ...simulates,
+    turns: dashboard?.watch.running() ?? [],
+  })
   const api = createGatewayApi({
     storage,
+    control: home.control,
     providers: agent.providers,
     agent,
     gateway,
@@ -187,7 +203,7 @@ export async function openGatewayApp(
     logs,
     env,
     ...(phone === undefined ? {} : { phone }),
-    status: () => ({ activity: { ...gateway.activity() }, replies: storage.delivery.counts() }),
+    status: async () => ({ activity: { ...gateway.activity() }, replies: await storage.outbox.counts() }),
   })
   dashboard = pages
   return {
@@ -197,6 +213,7 @@ export async function openGatewayApp(
     live,
     paths,
     storage,
+    home,
     agent,
     gateway,
     webhook,
@@ -209,7 +226,7 @@ export async function openGatewayApp(
     api,
     dashboard: pages,
     async open(more) {
-      chats.load()
+      await chats.load()
       for (const channel of [...more, ...channelsOf(plugins)]) addChannel(channels, channel)
       await gateway.open([...channels.values()])
       media.start()
@@ -221,7 +238,7 @@ export async function openGatewayApp(
       await retention?.close()
       await gateway.close()
       await agent.close()
-      await storage.close()
+      await home.close()
     },
   }
 }
@@ -235,7 +252,8 @@ function addChannel(channels: Map<string, Channel>, channel: Channel): void {
 interface GatewayDeps {
   readonly live: LiveConfig
   readonly agent: LiveAgent
-  readonly storage: Storage
+  readonly home: HomeStorage
+  readonly delivery: Delivery
   readonly approvals: Approvals
   readonly metrics: Metrics
   readonly locale: Language
@@ -246,12 +264,11 @@ interface GatewayDeps {
 
 function createGateway(
   { clock, ids, log }: Platform,
-  { live, agent, storage, approvals, metrics, locale, ownChannels, watch }: GatewayDeps,
+  { live, agent, home, delivery, approvals, metrics, locale, ownChannels, watch }: GatewayDeps,
 ): Gateway {
   const config = live.current
-  const { journal, directory, archive, delivery, control, sessionsFile, transcripts, usage, cleanups, windows } =
-    storage
-  const firstModel = (key: SessionKey): TurnModel => agent.modelsFor(directory.settingsOf(key))[0]
+  const { storage, control, windows } = home
+  const firstModel = async (key: SessionKey): Promise<TurnModel> => agent.modelsFor(await settingsOf(storage, key))[0]
   const gatewayMetrics = createGatewayMetrics(
     metrics,
     {
@@ -259,20 +276,18 @@ function createGateway(
       providers: () => agent.providers.names(),
     },
     {
-      sessions: () => directory.size,
+      sessions: () => storage.sessions.count(),
       activity: () => gateway.activity(),
       providerLoad: () => gateway.providerLoad(),
-      replies: () => delivery.counts(),
-      netTokensSaved: () => cleanups.total().netTokensSaved,
+      replies: () => storage.outbox.counts(),
+      netTokensSaved: async () => (await storage.usage.savedInAll()).netTokensSaved,
     },
   )
   const gateway: Gateway = new Gateway({
     clock,
     ids,
     log,
-    journal,
-    directory,
-    archive,
+    storage,
     delivery,
     control,
     route: { agent: config.agent_id, scope: config.session_scope, preserveCase: config.preserve_case },
@@ -291,35 +306,26 @@ function createGateway(
         converse(message, context, {
           clock,
           log,
-          directory,
-          transcripts,
+          storage,
           agent: current,
-          usage,
-          cleanups,
           windows,
           spending: live.current.budget,
           onSpent: (model, spent) => gatewayMetrics.spent(model, spent),
           approvals,
         }),
       ),
-    providerOf: (key) => firstModel(key).provider.name,
-    modelOf: (key) => firstModel(key).name,
-    recordPoisoned: (message, reason) => recordPoisoned(message, reason, { clock, directory, transcripts }),
+    providerOf: async (key) => (await firstModel(key)).provider.name,
+    modelOf: async (key) => (await firstModel(key)).name,
+    recordPoisoned: (message, reason) => recordPoisoned(message, reason, { clock, storage }),
     commands: createSessionCommands({
-      journal,
-      directory,
-      sessionsFile,
-      usage,
+      storage,
       providers: agent.providers,
       approvals,
       modelsFor: (record) => agent.modelsFor(record),
-      transcripts,
-      cleanups,
       gateway: () => gateway,
       queueMode: () => live.current.queue.mode,
       language: () => ({ setting: live.current.language, locale }),
     }),
-    onIndexChanged: () => sessionsFile.changed(),
     watch,
     onAvailable: (channel, account) => approvals.remind(channel, account),
   })
@@ -342,10 +348,10 @@ function turnLimits(limits: Config['limits']): TurnLimits {
 interface MediaDeps {
   readonly config: Config
   readonly paths: HomePaths
-  readonly storage: Storage
+  readonly home: HomeStorage
 }
 
-function createMediaExpiry(platform: Platform, { config, paths, storage }: MediaDeps): MediaExpiry {
+function createMediaExpiry(platform: Platform, { config, paths, home }: MediaDeps): MediaExpiry {
   const { files, clock, log } = platform
   return new MediaExpiry({
     files,
@@ -353,7 +359,7 @@ function createMediaExpiry(platform: Platform, { config, paths, storage }: Media
     log,
     directory: paths.media,
     limits: { maxAgeMs: config.media.max_age_ms, maxBytes: config.media.max_bytes },
-    stillNeeded: createMediaReferences(platform, paths, storage),
+    stillNeeded: createMediaReferences(platform, paths, home),
   })
 }
 
@@ -380,8 +386,7 @@ function createRetention(
   return new SessionRetention({
     clock,
     log,
-    directory: storage.directory,
-    archive: storage.archive,
+    storage,
     limits: { archiveAfterMs: days * DAY_MS, perPass },
     isIdle: (key) => gateway.isIdle(key),
     onArchived: (sessions) => archived.increase(sessions),

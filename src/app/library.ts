@@ -28,7 +28,7 @@ export interface RunningGateway {
   readonly url: string
   readonly port: number
   /** What `clew status --json` shows. */
-  status(): JsonObject
+  status(): Promise<JsonObject>
   /** Rejects when the disk can no longer make anything durable: stop then. */
   readonly failed: Promise<never>
   /** Reads `bridge.json` again without dropping connections. A file that a start would refuse changes nothing and rejects. */

@@ -2,18 +2,18 @@ import { foldersIn, Mentions } from '../media/mentions.ts'
 import type { MediaExpiryParts } from '../media/expiry.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
-import type { Storage } from './storage.ts'
+import type { FilesStorage } from '../storage/files/files-storage.ts'
 
 /** Who refers to media: messages without an answer, transcripts, and what of transcripts only the journal holds yet. */
 export function createMediaReferences(
   { files }: Platform,
   { transcripts }: HomePaths,
-  storage: Pick<Storage, 'delivery' | 'unwrittenEntries'>,
+  home: Pick<FilesStorage, 'storage' | 'unwrittenEntries'>,
 ): MediaExpiryParts['stillNeeded'] {
   const mentions = new Mentions({ files, directory: transcripts })
   return async (folders, signal) => {
     // Before the transcripts: what is being answered moves from here to there.
-    const held = [...storage.delivery.openMessages(), ...storage.unwrittenEntries()]
+    const held = [...(await home.storage.inbox.open()), ...home.unwrittenEntries()]
     const needed = new Set(held.flatMap((record) => foldersIn(JSON.stringify(record))))
     const others = await mentions.of(
       folders.filter((folder) => !needed.has(folder)),

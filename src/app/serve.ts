@@ -97,7 +97,7 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
     maxUnfinishedBytes: config.limits.unfinished_bytes,
     ...handlers,
   })
-  showHeldBytes(metrics, () => ({ ...listener.held(), ...app.storage.heldBytes() }))
+  showHeldBytes(metrics, () => ({ ...listener.held(), ...app.home.heldBytes() }))
   const links = await openIntake(app, platform, { port: listener.port, localToken }).catch(async (error: unknown) => {
     await listener.close()
     throw error
@@ -180,13 +180,13 @@ interface Links {
 /** Loaded only when it is switched on. */
 async function openXiaoyi(
   platform: Platform,
-  { config, paths, storage, agent, dashboard }: GatewayApp,
+  { config, paths, storage, home, agent, dashboard }: GatewayApp,
 ): Promise<Channel | undefined> {
   const { openXiaoyiChannel } = await import('./xiaoyi-channel.ts')
   return openXiaoyiChannel(platform, config, paths, {
-    state: storage.xiaoyi,
+    state: home.xiaoyi,
     hooks: agent.hooks,
-    directory: storage.directory,
+    storage,
     onLink: (channel, row) => dashboard.linkChanged(channel, row),
   })
 }

@@ -6,7 +6,7 @@ import type { Gateway } from '../gateway/gateway.ts'
 import type { ProviderLoad } from '../session/turn-slots.ts'
 import type { Agent } from './agent.ts'
 import type { HomePaths } from './home.ts'
-import type { Storage } from './storage.ts'
+import type { HomeStorage } from './storage.ts'
 import { mcpStatus } from './tools.ts'
 import { VERSION } from '../platform/own-folder.ts'
 
@@ -14,17 +14,18 @@ export interface StatusDeps {
   readonly clock: Clock
   config(): Config
   readonly paths: HomePaths
-  readonly storage: Storage
+  readonly home: HomeStorage
   readonly agent: Agent
   readonly gateway: Gateway
   readonly channels: ReadonlyMap<string, Channel>
 }
 
 /** What `clew status` and `GET /api/status` show; the time since the call counts as uptime. */
-export function createStatus(deps: StatusDeps): () => JsonObject {
-  const { clock, paths, storage, agent, gateway, channels } = deps
+export function createStatus(deps: StatusDeps): () => Promise<JsonObject> {
+  const { clock, paths, home, agent, gateway, channels } = deps
+  const { sessions, outbox } = home.storage
   const startedAt = clock.monotonic()
-  return () => {
+  return async () => {
     const config = deps.config()
     return {
       version: VERSION,
@@ -34,14 +35,18 @@ export function createStatus(deps: StatusDeps): () => JsonObject {
       model: config.model.join(', '),
       queueMode: config.queue.mode,
       language: config.language,
-      sessions: storage.directory.size,
+      sessions: await sessions.count(),
       activity: { ...gateway.activity() },
-      replies: storage.delivery.counts(),
-      poisoned: storage.delivery.poisoned().map((one) => ({ ...one })),
-      storage: { ...storage.losses },
+      replies: await outbox.counts(),
+      poisoned: (await outbox.failedWith('MESSAGE_POISONED')).map(({ message, deaths = 0 }) => ({
+        run: message.run,
+        session: message.key,
+        deaths,
+      })),
+      storage: { ...home.losses },
       channels: Object.fromEntries([...channels].map(([name, channel]) => [name, channel.status()])),
       providers: providerStatus(agent, gateway),
-      learnedWindows: storage.windows.list().map((learned) => ({ ...learned })),
+      learnedWindows: home.windows.list().map((learned) => ({ ...learned })),
       mcp: { servers: mcpStatus(agent.toolbox.mcp) },
     }
   }

@@ -7,7 +7,7 @@ import type { Config } from '../config/config.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
 import type { HookContext } from '../hook/hook.ts'
 import type { HookRunner } from '../hook/runner.ts'
-import type { SessionDirectory } from '../session/directory.ts'
+import type { Storage } from '../storage/storage.ts'
 import { routeOf } from '../session/route.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
@@ -15,7 +15,7 @@ import type { Platform } from './platform.ts'
 export interface XiaoyiDeps {
   readonly state: XiaoyiState
   readonly hooks: HookRunner
-  readonly directory: SessionDirectory
+  readonly storage: Storage
   onLink?(channel: string, row: LinkHistoryRow): void
 }
 
@@ -24,7 +24,7 @@ export async function openXiaoyiChannel(
   platform: Platform,
   config: Config,
   paths: HomePaths,
-  { state, hooks, directory, onLink }: XiaoyiDeps,
+  { state, hooks, storage, onLink }: XiaoyiDeps,
 ): Promise<XiaoyiChannel | undefined> {
   const { xiaoyi } = config.channels
   if (!xiaoyi.enabled) return undefined
@@ -41,18 +41,19 @@ export async function openXiaoyiChannel(
     log: log.child({ channel: XIAOYI }),
     home: paths.home,
     state,
-    onClear: ({ key, sessionId, id }) => {
+    onClear: async ({ key, sessionId, id }) => {
       const event = { channel: XIAOYI, session: key as SessionKey, sessionId, id }
-      return hooks.sessionCleared(event, contextOf(key, directory), NEVER)
+      return hooks.sessionCleared(event, await contextOf(key, storage), NEVER)
     },
     onLink: (row) => onLink?.(XIAOYI, row),
-    onData: ({ key, id, data }) => hooks.channelData({ channel: XIAOYI, id, data }, contextOf(key, directory), NEVER),
+    onData: async ({ key, id, data }) =>
+      hooks.channelData({ channel: XIAOYI, id, data }, await contextOf(key, storage), NEVER),
     keyFor: (route) => routeOf({ channel: XIAOYI, account: settings.agentId, messageId: '', route }, naming),
   })
 }
 
 /** A conversation that was never used has no id of ours yet. */
-function contextOf(key: string, directory: SessionDirectory): HookContext {
-  const row = directory.resolve(key)
+async function contextOf(key: string, { sessions }: Storage): Promise<HookContext> {
+  const row = await sessions.resolve(key)
   return { session: row?.key ?? (key as SessionKey), sessionId: row?.record.sessionId ?? ('' as SessionId) }
 }

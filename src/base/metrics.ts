@@ -7,9 +7,9 @@ export interface Metrics {
   gauge<L extends string = never>(definition: MetricDefinition<L>): Gauge<L>
   histogram<L extends string = never>(definition: HistogramDefinition<L>): Histogram<L>
   /** Runs before each exposition: the place to set gauges that are read rather than counted. Must not throw. */
-  onCollect(callback: () => void): void
+  onCollect(callback: () => void | Promise<void>): void
   /** The page for `GET /metrics`, of type `METRICS_CONTENT_TYPE`. */
-  expose(): string
+  expose(): Promise<string>
 }
 
 export interface MetricDefinition<L extends string = never> {
@@ -60,7 +60,7 @@ interface Family {
 
 export function createMetrics(): Metrics {
   const families = new Map<string, Family>()
-  const collectors: (() => void)[] = []
+  const collectors: (() => void | Promise<void>)[] = []
 
   const add = (definition: MetricDefinition<string>, type: string, samples: () => Iterable<string>): void => {
     const { name, help } = definition
@@ -101,8 +101,8 @@ export function createMetrics(): Metrics {
     onCollect(callback) {
       collectors.push(callback)
     },
-    expose() {
-      for (const collect of collectors) collect()
+    async expose() {
+      for (const collect of collectors) await collect()
       return `${[...families.values()].flatMap((family) => family.lines()).join('\n')}\n`
     },
   }

@@ -63,13 +63,13 @@ export interface Intake {
    * Messages of this channel that were accepted and not answered, oldest first: what it has to know again after a
    * restart, when some of them only wait and nothing else tells of them.
    */
-  unanswered(channel: string): readonly AcceptedMessage[]
+  unanswered(channel: string): Promise<readonly AcceptedMessage[]>
   /** A message of this channel, with its answer as long as that is remembered. */
-  find(channel: string, run: RunId): KnownRun | undefined
+  find(channel: string, run: RunId): Promise<KnownRun | undefined>
   /** Every message of this channel that is remembered, answered or not, in the order of acceptance. */
-  runs(channel: string): readonly KnownRun[]
+  runs(channel: string): Promise<readonly KnownRun[]>
   /** Answered messages of this channel whose answers count as not delivered, in the order they were answered. */
-  undelivered(channel: string): readonly KnownRun[]
+  undelivered(channel: string): Promise<readonly KnownRun[]>
   /**
    * Takes effect, durably, before it resolves; never waits for a running turn to finish by itself. Conversations that the
    * caller may not see are not found; without a caller it is the channel itself that asks.

@@ -67,9 +67,9 @@ export class LiveEvents {
   #lastId: number
   #beat: Timer | undefined
   #heartbeat: Timer | undefined
-  readonly #heartbeatData: () => JsonObject
+  readonly #heartbeatData: () => Promise<JsonObject>
 
-  constructor(deps: { readonly clock: Clock; heartbeat(): JsonObject }, limits: LiveLimits = LIVE_LIMITS) {
+  constructor(deps: { readonly clock: Clock; heartbeat(): Promise<JsonObject> }, limits: LiveLimits = LIVE_LIMITS) {
     this.#clock = deps.clock
     this.#limits = limits
     this.#heartbeatData = () => deps.heartbeat()
@@ -160,7 +160,7 @@ export class LiveEvents {
     reader.write(': clew\n\n')
     this.#catchUp(reader)
     for (const { name, data } of first) this.#sendNew(reader, name, data)
-    this.#heartbeat ??= this.#clock.after(HEARTBEAT_MS, () => this.#beatHeart())
+    this.#heartbeat ??= this.#clock.after(HEARTBEAT_MS, () => void this.#beatHeart())
   }
 
   #catchUp(reader: Reader): void {
@@ -213,11 +213,12 @@ export class LiveEvents {
     this.#sendNew(reader, 'status', reader.admin ? data : {})
   }
 
-  #beatHeart(): void {
+  async #beatHeart(): Promise<void> {
     this.#heartbeat = undefined
     if (this.#readers.size === 0) return
-    this.emitStatus(this.#heartbeatData())
-    this.#heartbeat = this.#clock.after(HEARTBEAT_MS, () => this.#beatHeart())
+    this.#heartbeat = this.#clock.after(HEARTBEAT_MS, () => void this.#beatHeart())
+    // Without a status the stream still has to show that it lives.
+    this.emitStatus(await this.#heartbeatData().catch(() => ({})))
   }
 
   #end(reader: Reader): void {

@@ -35,6 +35,8 @@ export interface DashboardDeps {
   config(): Promise<JsonObject>
   checkConfig(text: string): Promise<JsonObject>
   maySee(key: string, caller: Caller): boolean
+  /** The same for a conversation that is asked for by its name, whether it was in use lately or not. */
+  mayOpen(key: string, caller: Caller): Promise<boolean>
 }
 
 export interface OpenedBranch {
@@ -220,12 +222,15 @@ function cookie(value: string, maxAgeSeconds: number, request: Request): string 
   return `${COOKIE_NAME}=${value}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${maxAgeSeconds}${secure}`
 }
 
-function openEvents({ url, request, caller, principal }: Call, { live, watch, maySee }: DashboardDeps): Response {
+async function openEvents(
+  { url, request, caller, principal }: Call,
+  { live, watch, maySee, mayOpen }: DashboardDeps,
+): Promise<Response> {
   if (live.isFull)
     return json({ error: 'too many event streams are open', code: 'RATE_LIMITED' }, 503, { 'retry-after': '5' })
   const session = url.searchParams.get('session') ?? undefined
   const since = sinceIn(url, request.headers)
-  const shown = session !== undefined && maySee(session, caller) ? session : undefined
+  const shown = session !== undefined && (await mayOpen(session, caller)) ? session : undefined
   const options = {
     ...(shown === undefined ? {} : { session: shown }),
     ...(since === undefined ? {} : { since }),

@@ -19,8 +19,8 @@ export interface TurnWatchDeps {
   readonly clock: Clock
   readonly live: LiveEvents
   /** The row of the list as it is now; undefined after a delete. */
-  row(key: SessionKey): JsonObject | undefined
-  status(): JsonObject
+  row(key: SessionKey): Promise<JsonObject | undefined>
+  status(): Promise<JsonObject>
   /** A turn event as a frame of the webhook wire, without its address; undefined for what clients do not see. */
   frameOf(event: SessionEvent): JsonObject | undefined
   replyFrame(reply: Reply): JsonObject
@@ -76,9 +76,9 @@ export class TurnWatch {
   /** A row of the list changed: several changes of one moment are told once. */
   changed(key: SessionKey): void {
     this.#changedRows.add(key)
-    this.#rowsTimer ??= this.#deps.clock.after(ROWS_EVERY_MS, () => this.#tellRows())
+    this.#rowsTimer ??= this.#deps.clock.after(ROWS_EVERY_MS, () => void this.#tellRows())
     if (this.#deps.live.hasReaders)
-      this.#statusTimer ??= this.#deps.clock.after(STATUS_EVERY_MS, () => this.#tellStatus())
+      this.#statusTimer ??= this.#deps.clock.after(STATUS_EVERY_MS, () => void this.#tellStatus())
   }
 
   /** What a page that opens this conversation must be shown at once. */
@@ -124,17 +124,21 @@ export class TurnWatch {
     this.#deps.live.emit('turn', { key, run, at: this.#deps.clock.now(), event: frame }, key)
   }
 
-  #tellRows(): void {
+  async #tellRows(): Promise<void> {
     this.#rowsTimer = undefined
-    for (const key of this.#changedRows) {
-      this.#deps.live.emit('session', this.#deps.row(key) ?? { key, deleted: true }, key)
-    }
+    const keys = [...this.#changedRows]
     this.#changedRows.clear()
+    for (const key of keys) {
+      // A row that cannot be read now is shown with its next change.
+      const row = await this.#deps.row(key).catch(() => 'unreadable' as const)
+      if (row !== 'unreadable') this.#deps.live.emit('session', row ?? { key, deleted: true }, key)
+    }
   }
 
-  #tellStatus(): void {
+  async #tellStatus(): Promise<void> {
     this.#statusTimer = undefined
-    this.#deps.live.emitStatus(this.#deps.status())
+    const status = await this.#deps.status().catch(() => undefined)
+    if (status !== undefined) this.#deps.live.emitStatus(status)
   }
 }
 

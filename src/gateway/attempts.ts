@@ -1,18 +1,20 @@
 import type { Log } from '../base/log.ts'
 import type { RunId } from '../core/ids.ts'
 import { isEphemeralAccount, type DeliveryFate, type Reply, type ReplyContent } from '../core/inbound.ts'
-import { accountOf, type DeliveryState, type Destination, type Run } from './run-table.ts'
+import type { ReplyState } from '../core/change.ts'
+import type { Committed, StoredMessage } from '../storage/storage.ts'
+import type { Destination } from './delivery.ts'
 
 export interface AttemptsParts {
   readonly log: Log
-  find(run: RunId): Run | undefined
+  find(run: RunId): Promise<StoredMessage | undefined>
   /** The channel's `deliver`. */
   send(reply: Reply): Promise<DeliveryFate>
   /** Makes the state of a run durable. */
-  record(run: RunId, state: DeliveryState): Promise<void>
-  nextSeq(account: string): Promise<number>
+  record(run: RunId, state: ReplyState): Promise<void>
+  nextSeq(channel: string, account: string): Promise<number>
   /** A client that cannot come back was not there. */
-  onUnreachable(account: string): void
+  onUnreachable(channel: string, account: string): Promise<void>
 }
 
 interface Attempt {
@@ -44,14 +46,16 @@ export class Attempts {
     this.#parts = parts
   }
 
-  isFirstPending(run: RunId): boolean {
-    return this.#firstPending.has(run)
-  }
-
-  /** The first attempt of an answer, once it is durable, and the copies others asked for. Resolves when it has begun. */
-  async first(run: RunId, durable: Promise<void>): Promise<void> {
-    await this.#sendFirst(run, durable)
-    for (const to of this.#copies.get(run) ?? []) this.#sendCopy(run, to)
+  /**
+   * The first attempt of an answer, once it is durable, and the copies others asked for. Nothing for a message that had
+   * another answer before. Resolves when it has begun.
+   */
+  async first(run: RunId, committed: Promise<Committed>): Promise<void> {
+    const answered = committed.then(({ answered: all }) => all.find(({ message }) => message.run === run))
+    await this.#sendFirst(run, answered)
+    const known = await answered
+    if (known === undefined) return
+    for (const to of this.#copies.get(run) ?? []) this.#sendCopy(known, to)
     this.#copies.delete(run)
   }
 
@@ -72,8 +76,10 @@ export class Attempts {
   }
 
   /** For another account that sent the same message: now, or when there is an answer. */
-  copy(run: RunId, to: Destination): void {
-    if (this.#parts.find(run)?.state !== 'open') return this.#sendCopy(run, to)
+  async copy(run: RunId, to: Destination): Promise<void> {
+    const known = await this.#parts.find(run)
+    if (known === undefined) return
+    if (known.state !== 'open') return this.#sendCopy(known, to)
     const others = (this.#copies.get(run) ?? []).filter(({ account }) => account !== to.account)
     this.#copies.set(run, [...others, to].slice(-MAX_COPIES))
   }
@@ -84,49 +90,54 @@ export class Attempts {
   }
 
   async #offer(run: RunId, requested = false): Promise<void> {
-    const known = this.#parts.find(run)
+    const known = await this.#parts.find(run)
     if (known === undefined || this.#firstPending.has(run)) return
     const wasSent = known.state !== 'waiting'
     if (wasSent) return this.#send(run, { redelivered: true, requested })
-    const { written } = await this.#sendFirst(run, this.#parts.record(run, 'unknown'))
+    const marked = this.#parts.record(run, 'unknown').then(() => this.#parts.find(run))
+    const { written } = await this.#sendFirst(run, marked)
     await written
   }
 
   /**
-   * Once what must precede it is durable. Whoever else would like to send it meanwhile leaves it to us: two would both
-   * believe to be the first. Resolves when the attempt has begun.
+   * Once what must precede it is durable. Another sender meanwhile leaves it to us: two would both believe to be the
+   * first. Resolves when the attempt has begun.
    */
-  async #sendFirst(run: RunId, durable: Promise<void>): Promise<{ readonly written: Promise<void> }> {
+  async #sendFirst(
+    run: RunId,
+    durable: Promise<StoredMessage | undefined>,
+  ): Promise<{ readonly written: Promise<void> }> {
     const release = this.#claim(run)
     this.#firstPending.add(run)
     try {
-      await durable
-      return { written: this.#send(run, { redelivered: false }) }
+      const known = await durable
+      if (known === undefined) return { written: Promise.resolve() }
+      return { written: this.#send(run, { redelivered: false }, known) }
     } finally {
       this.#firstPending.delete(run)
       release()
     }
   }
 
-  #send(run: RunId, attempt: Attempt): Promise<void> {
+  #send(run: RunId, attempt: Attempt, known?: StoredMessage): Promise<void> {
     const release = this.#claim(run)
     return this.#own(
-      this.#attempt(run, attempt).finally(() => {
+      this.#attempt(run, attempt, known).finally(() => {
         release()
-        if (!this.#sending.has(run) && this.#tryAgain.delete(run)) this.#tryOnceMore(run)
+        if (!this.#sending.has(run) && this.#tryAgain.delete(run)) void this.#own(this.#tryOnceMore(run), run)
       }),
       run,
     )
   }
 
-  #tryOnceMore(run: RunId): void {
-    const known = this.#parts.find(run)
+  async #tryOnceMore(run: RunId): Promise<void> {
+    const known = await this.#parts.find(run)
     if (known === undefined || known.state === 'open' || known.state === 'delivered') return
-    void this.#own(this.#offer(run), run)
+    await this.#offer(run)
   }
 
-  async #attempt(run: RunId, { redelivered, requested }: Attempt): Promise<void> {
-    const known = this.#parts.find(run)
+  async #attempt(run: RunId, { redelivered, requested }: Attempt, stored?: StoredMessage): Promise<void> {
+    const known = stored ?? (await this.#parts.find(run))
     if (known?.content === undefined) return
     const fate = await this.#parts.send({
       redelivered,
@@ -134,21 +145,20 @@ export class Attempts {
       ...(requested === true ? { requested } : {}),
     })
     if (fate === 'waiting' && isEphemeralAccount(known.message.account))
-      this.#parts.onUnreachable(accountOf(known.message))
+      await this.#parts.onUnreachable(known.message.channel, known.message.account)
     // "Waiting" means that nothing was ever sent; an earlier attempt, or another one right now, may have been.
     if (fate === 'unknown' || (fate === 'waiting' && (redelivered || (this.#sending.get(run) ?? 0) > 1))) return
     await this.#parts.record(run, fate)
   }
 
   /** Not kept in the outbox: whoever misses it sends the message once more. */
-  #sendCopy(run: RunId, to: Destination): void {
-    const known = this.#parts.find(run)
-    if (known?.content === undefined) return
+  #sendCopy(known: StoredMessage, to: Destination): void {
+    if (known.content === undefined) return
     const reply = { ...replyOf(known, known.content), ...to, redelivered: true }
-    const sending = this.#parts.nextSeq(accountOf(reply)).then(async (seq) => {
+    const sending = this.#parts.nextSeq(reply.channel, reply.account).then(async (seq) => {
       await this.#parts.send({ ...reply, seq })
     })
-    void this.#own(sending, run)
+    void this.#own(sending, reply.run)
   }
 
   #claim(run: RunId): () => void {
@@ -173,7 +183,7 @@ export class Attempts {
   }
 }
 
-export function replyOf({ message, seq }: Run, content: ReplyContent): Omit<Reply, 'redelivered'> {
+export function replyOf({ message, seq }: StoredMessage, content: ReplyContent): Omit<Reply, 'redelivered'> {
   const { run, key, channel, account, messageId, replyTo } = message
   return { run, key, channel, account, messageId, replyTo, seq, content }
 }

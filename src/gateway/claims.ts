@@ -3,34 +3,33 @@ import type { Ids } from '../base/ids.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/ids.ts'
 import { callerOf, UNKNOWN_OWNER, type InboundMessage } from '../core/inbound.ts'
-import { ownerOf, type SessionDirectory } from '../session/directory.ts'
+import { ownerOf } from '../core/session-owner.ts'
 import { isLocal, parseSlash } from '../session/commands.ts'
 import { isAutomatic, routeOf, type RouteSettings } from '../session/route.ts'
+import type { Acceptance, Storage } from '../storage/storage.ts'
 
 export interface ClaimsDeps {
-  readonly directory: SessionDirectory
+  readonly storage: Storage
   readonly ids: Ids
   readonly route: RouteSettings
   /** Conversations there may be. */
   readonly maxSessions: number
 }
 
-export interface Claim {
+/** A conversation that a message may join, as far as its row allows it. */
+export interface Candidate {
   readonly key: SessionKey
-  /** To be called when the message is durable, or refused: from then on the index says whose the key is. */
-  release(): void
+  readonly joins: NonNullable<Acceptance['joins']>
 }
 
 const SUFFIX_DIGITS = 6
 
 /**
  * Which conversation a message joins, and whether it may. Two owners whose messages happen to have the same id never
- * meet: the key that the id makes belongs to the first of them, also while its message is still being made durable.
+ * meet: the key that the id makes belongs to the first of them, as the storage decides when it accepts the message.
  */
 export class Claims {
   readonly #deps: ClaimsDeps
-  /** Keys of messages that are being made durable and have no row yet. */
-  readonly #claimed = new Map<SessionKey, { readonly owner: string; messages: number }>()
   /** Conversations that messages being made durable begin. */
   #beginning = 0
 
@@ -38,87 +37,91 @@ export class Claims {
     this.#deps = deps
   }
 
-  /**
-   * Throws `SESSION_NOT_FOUND` for a conversation that the sender may not see, `SESSION_LIMIT` for one that would be one
-   * too many.
-   */
-  claim(message: InboundMessage): Claim {
-    const key = this.keyOf(message)
-    const begins = this.#deps.directory.get(key) === undefined && !isLocal(parseSlash(message.text))
-    if (begins) this.checkRoom()
-    return this.#hold(key, callerOf(message).owner, begins)
-  }
-
-  /** Whether a message of this key is being made durable. */
-  isClaimed(key: SessionKey): boolean {
-    return this.#claimed.has(key)
-  }
-
-  /** The conversation a message joins, as far as the index knows. Throws as `claim` does. */
-  keyOf(message: InboundMessage): SessionKey {
+  /** The keys to try, one after the other, until the storage takes the message under one of them. */
+  async *candidates(message: InboundMessage): AsyncIterable<Candidate> {
+    const { route, ids } = this.#deps
     const { owner, sees } = callerOf(message)
-    const routed = this.#routedKey(message)
-    const isShared = !isAutomatic(message, this.#deps.route) || this.#deps.route.scope === 'global'
-    if (!isShared || (sees === 'own' && routed === 'global')) return this.#ownKey(routed, owner)
-    if (sees === 'own' && this.#isTaken(routed, owner))
+    const routed = await this.#broughtBack(await this.#routedKey(message), message)
+    const isShared = !isAutomatic(message, route) || route.scope === 'global'
+    if (isShared && !(sees === 'own' && routed === 'global')) {
+      yield { key: routed, joins: sees === 'own' ? joinsOf(owner) : { rows: 'any' } }
       throw new GatewayError('SESSION_NOT_FOUND', 'no session has this key', { key: routed.slice(0, 200) })
-    return routed
+    }
+    let key = routed
+    for (let attempt = 0; ; attempt++) {
+      if (!(await this.#isTaken(key, owner))) yield { key, joins: joinsOf(owner) }
+      // Made from the owner, so that the same message sent again finds the same conversation.
+      const suffix = owner === UNKNOWN_OWNER ? ids.hex(SUFFIX_DIGITS) : suffixOf(routed, owner, attempt)
+      key = await this.#broughtBack(`${routed}~${suffix}` as SessionKey, message)
+    }
   }
 
-  /** Throws `SESSION_LIMIT` when there is no room for another conversation. */
-  checkRoom(): void {
-    const { directory, maxSessions } = this.#deps
-    if (directory.size + this.#beginning < maxSessions) return
-    throw new GatewayError(
+  /**
+   * Holds a place for a conversation that the message begins, until `release`. `full` says why there is none, as the
+   * error to throw unless the message is a known one.
+   */
+  async hold(key: SessionKey, message: InboundMessage): Promise<{ readonly full?: GatewayError; release(): void }> {
+    const { sessions } = this.#deps.storage
+    const begins = !isLocal(parseSlash(message.text)) && (await sessions.get(key)) === undefined
+    if (!begins) return { release: () => undefined }
+    const full = await this.#fullError()
+    this.#beginning++
+    let isHeld = true
+    return {
+      ...(full === undefined ? {} : { full }),
+      release: () => {
+        if (isHeld) this.#beginning--
+        isHeld = false
+      },
+    }
+  }
+
+  /** An archived conversation that a message joins is in the index again; it needs room there as a new one does. */
+  async #broughtBack(key: SessionKey, message: InboundMessage): Promise<SessionKey> {
+    const { sessions } = this.#deps.storage
+    if (!(await sessions.hasArchived())) return key
+    const needsRoom = (await sessions.get(key)) === undefined && !isLocal(parseSlash(message.text))
+    const full = needsRoom ? await this.#fullError() : undefined
+    if (full !== undefined) throw full
+    return (await sessions.bringBack(key)) ? ((await sessions.resolve(key))?.key ?? key) : key
+  }
+
+  async #isTaken(key: SessionKey, owner: string): Promise<boolean> {
+    const record = await this.#deps.storage.sessions.get(key)
+    const holder = record === undefined ? undefined : ownerOf(record)
+    return holder !== undefined && (holder !== owner || owner === UNKNOWN_OWNER)
+  }
+
+  async #fullError(): Promise<GatewayError | undefined> {
+    const { storage, maxSessions } = this.#deps
+    const sessions = await storage.sessions.count()
+    if (sessions + this.#beginning < maxSessions) return undefined
+    return new GatewayError(
       'SESSION_LIMIT',
-      `there are ${directory.size} conversations already; delete some, go on with one by its "session", or raise limits.sessions`,
-      { sessions: directory.size, limit: maxSessions },
+      `there are ${sessions} conversations already; delete some, go on with one by its "session", or raise limits.sessions`,
+      { sessions, limit: maxSessions },
     )
   }
 
   /** The key of the route; a row adopted from a file may have another case, and is found exactly first, then folded. */
-  #routedKey(message: InboundMessage): SessionKey {
-    const { directory, route } = this.#deps
+  async #routedKey(message: InboundMessage): Promise<SessionKey> {
+    const { storage, route } = this.#deps
     const asWritten = routeOf(message, { ...route, preserveCase: true })
-    if (directory.get(asWritten) !== undefined) return asWritten
+    if ((await storage.sessions.get(asWritten)) !== undefined) return asWritten
     const key = routeOf(message, route)
     const isFolded = !route.preserveCase && message.route.preserveCase !== true
-    return isFolded ? (directory.resolve(key)?.key ?? key) : key
+    return isFolded ? ((await storage.sessions.resolve(key))?.key ?? key) : key
   }
+}
 
-  /**
-   * The key itself while it is free, else one beside it. The suffix is made from the owner, so that the same message sent
-   * again finds the same conversation.
-   */
-  #ownKey(key: SessionKey, owner: string): SessionKey {
-    let candidate = key
-    for (let attempt = 0; this.#isTaken(candidate, owner); attempt++) {
-      const suffix = owner === UNKNOWN_OWNER ? this.#deps.ids.hex(SUFFIX_DIGITS) : suffixOf(key, owner, attempt)
-      candidate = `${key}~${suffix}` as SessionKey
-    }
-    return candidate
-  }
+/** What has no identity owns nothing: it joins no conversation, not even one of its own kind. */
+function joinsOf(owner: string): Candidate['joins'] {
+  return owner === UNKNOWN_OWNER ? { rows: 'none' } : { rows: 'own', owner }
+}
 
-  #isTaken(key: SessionKey, owner: string): boolean {
-    const record = this.#deps.directory.get(key)
-    const holder = record === undefined ? this.#claimed.get(key)?.owner : ownerOf(record)
-    return holder !== undefined && (holder !== owner || owner === UNKNOWN_OWNER)
-  }
-
-  #hold(key: SessionKey, owner: string, begins: boolean): Claim {
-    if (begins) this.#beginning++
-    const claimed = this.#claimed.get(key) ?? { owner, messages: 0 }
-    claimed.messages++
-    this.#claimed.set(key, claimed)
-    return {
-      key,
-      release: () => {
-        if (begins) this.#beginning--
-        claimed.messages--
-        if (claimed.messages === 0) this.#claimed.delete(key)
-      },
-    }
-  }
+/** A key without what `candidates` put behind it. */
+export function withoutSuffix(key: string): string {
+  return key.replace(/~[0-9a-f]{6}$/u, '')
 }
 
 function suffixOf(key: SessionKey, owner: string, attempt: number): string {

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
-import type { Journal } from '../base/journal.ts'
+import type { Ids } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
+import type { Change } from '../core/change.ts'
 import { toGatewayError } from '../core/errors.ts'
 import type { SessionEvent } from '../core/event.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
@@ -9,7 +10,8 @@ import { retryWhileStorageFull } from '../core/storage-full.ts'
 import { causeOf } from '../core/turn-stopped.ts'
 import { isLocal, parseSlash } from '../session/commands.ts'
 import type { SessionControl } from '../session/control.ts'
-import { mergeForMessage, type SessionDirectory } from '../session/directory.ts'
+import { rowChangeFor } from '../session/message-row.ts'
+import type { Storage, StoredMessage } from '../storage/storage.ts'
 import { Session, type Answer, type Stopped } from '../session/session.ts'
 import { TurnSlots, type ProviderLoad, type TurnLimits } from '../session/turn-slots.ts'
 import type { TurnPlace } from '../session/turn-place.ts'
@@ -17,7 +19,7 @@ import { answerCommand, isImmediate, type CommandParts } from './command-answers
 import type { Delivery } from './delivery.ts'
 import { describeCause } from './describe-cause.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
-import { POISONED, type Resumption, type Verdict } from './resumption.ts'
+import { noteResumed, POISONED, type Resumption, type Verdict } from './resumption.ts'
 
 /** What a new message does while its session's turn runs: wait, join it before its next round, or end it. */
 export type QueueMode = 'queue' | 'steer' | 'interrupt'
@@ -25,8 +27,8 @@ export type QueueMode = 'queue' | 'steer' | 'interrupt'
 export interface ConversationsParts {
   readonly clock: Clock
   readonly log: Log
-  readonly journal: Journal
-  readonly directory: SessionDirectory
+  readonly ids: Ids
+  readonly storage: Storage
   readonly delivery: Delivery
   readonly control: SessionControl
   queueMode(): QueueMode
@@ -39,15 +41,13 @@ export interface ConversationsParts {
    */
   converse(message: AcceptedMessage, turn: ConverseContext): Promise<ReplyContent | undefined>
   /** The provider and the model (`provider/model`) that are to answer first. */
-  providerOf(key: SessionKey): string
-  modelOf(key: SessionKey): string
+  providerOf(key: SessionKey): Promise<string>
+  modelOf(key: SessionKey): Promise<string>
   readonly resumption: Resumption
   /** Keeps a message in its transcript that is not tried again. */
   recordPoisoned(message: AcceptedMessage, reason: string): Promise<void>
   /** What happens in a turn, for the channel of its message. */
   show(event: SessionEvent, message: AcceptedMessage): void
-  /** After every durable change of the session index. */
-  onIndexChanged(): void
 }
 
 export interface ConverseContext {
@@ -78,6 +78,10 @@ export class Conversations {
   readonly #background = new Set<Promise<void>>()
   /** Ends what waits for space on the disk: the messages stay open for the next start. */
   readonly #stopWaiting = new AbortController()
+  /** Resumed messages whose reset an earlier start has done. */
+  readonly #resetDone = new Set<RunId>()
+  /** Messages that were dispatched here and have no answer yet. */
+  readonly #open = new Set<RunId>()
   #runningTurns = 0
   #starting = true
 
@@ -95,10 +99,14 @@ export class Conversations {
     return this.#sessions.has(key)
   }
 
+  keys(): readonly SessionKey[] {
+    return [...this.#sessions.keys()]
+  }
+
   activity(): Activity {
     return {
       running: this.#runningTurns,
-      queued: Math.max(0, this.#parts.delivery.openCount - this.#runningTurns),
+      queued: Math.max(0, this.#open.size - this.#runningTurns),
       waitingForTurn: this.#turns.waiting,
       longestWaitMs: this.#turns.longestWaitMs,
     }
@@ -114,8 +122,15 @@ export class Conversations {
     return { running: session?.runningMessage?.run ?? null, queued: session?.queued ?? 0 }
   }
 
+  /** A message that an earlier start accepted and did not answer. */
+  resume({ message, resetDone }: StoredMessage): void {
+    if (resetDone === true) this.#resetDone.add(message.run)
+    this.dispatch(message)
+  }
+
   /** A durable message takes its place: commands at once, everything else behind what its session has to do. */
   dispatch(message: AcceptedMessage): void {
+    this.#open.add(message.run)
     const slash = parseSlash(message.text)
     if (isImmediate(slash)) return this.own(this.#answerCommand(message))
     const session = this.#session(message.key)
@@ -135,27 +150,25 @@ export class Conversations {
    * at which one is true without the other, and the disk is waited for once.
    */
   async reset(key: SessionKey): Promise<void> {
-    const { control, delivery, onIndexChanged } = this.#parts
+    const { control } = this.#parts
     await this.#session(key).exclusive('reset', (stopped) =>
       control.reset(key, {
         stop: stopped.stopTurn,
-        commit: (change) => delivery.answer(stopped.answers, [change]),
+        commit: (change) => this.#store(stopped.answers, [change]),
       }),
     )
-    onIndexChanged()
   }
 
   async delete(key: SessionKey): Promise<void> {
-    const { control, delivery, onIndexChanged } = this.#parts
-    await this.exclusively(key, 'delete', () => control.delete(key, () => delivery.forgetSession(key)))
-    onIndexChanged()
+    const { control } = this.#parts
+    await this.exclusively(key, 'delete', () => control.delete(key))
   }
 
   /** Runs something that must not overlap with a turn of this session; a running one is stopped and has ended first. */
   exclusively<T>(key: SessionKey, by: 'reset' | 'delete', task: () => Promise<T>): Promise<T> {
     return this.#session(key).exclusive(by, async (stopped) => {
       await stopped.turnEnded()
-      await this.#parts.delivery.answer(stopped.answers)
+      await this.#store(stopped.answers)
       return task()
     })
   }
@@ -200,27 +213,28 @@ export class Conversations {
       })
       if (content !== undefined) await this.#answer([{ run: message.run, content }])
     } catch (thrown) {
-      await this.#answer([{ run: message.run, content: this.#contentOfError(thrown, 'a command failed', message) }])
+      await this.#answer([
+        { run: message.run, content: await this.#contentOfError(thrown, 'a command failed', message) },
+      ])
     }
   }
 
   /** Once for each message, however often a restart comes to it; `first` is what the new conversation begins with. */
   async #resetFor({ key, run }: AcceptedMessage, first: AcceptedMessage | undefined): Promise<void> {
-    const { delivery, control, directory, onIndexChanged } = this.#parts
+    const { storage, control } = this.#parts
     const session = this.#session(key)
-    if (delivery.isResetDone(run)) {
+    if (this.#resetDone.delete(run)) {
       if (first !== undefined) session.enqueue(first)
       return
     }
     const reset = async (stopped: Stopped): Promise<void> => {
-      if (directory.get(key) === undefined) return delivery.answer(stopped.answers)
+      if ((await storage.sessions.get(key)) === undefined) return this.#store(stopped.answers)
       await control.reset(key, {
         stop: stopped.stopTurn,
-        commit: (change) => delivery.answer(stopped.answers, [change, delivery.resetDone(run)]),
+        commit: (change) => this.#store(stopped.answers, [change, { kind: 'reset-done', run }]),
       })
     }
     await session.exclusive('reset', reset, first)
-    onIndexChanged()
   }
 
   async #work(
@@ -229,7 +243,7 @@ export class Conversations {
     signal: AbortSignal,
     place: Pick<TurnPlace, 'whileWaiting'>,
   ): Promise<ReplyContent | undefined> {
-    const { clock, converse, delivery, metrics, queueMode, resumption, show } = this.#parts
+    const { clock, converse, metrics, queueMode, resumption, show } = this.#parts
     let content: ReplyContent | undefined
     const startedAt = clock.monotonic()
     let leave = (): void => undefined
@@ -245,13 +259,13 @@ export class Conversations {
         emit: async (event) => {
           metrics.happened(event.event)
           // A turn that was left may still be on its way out: nothing of it may follow its answer.
-          if (delivery.isOpen(message.run)) show(event, message)
+          if (this.#open.has(message.run)) show(event, message)
         },
         whileWaiting: (wait) => place.whileWaiting(() => this.#pausedFor(message.run, wait)),
         takeQueued: () => (queueMode() === 'steer' ? (this.#sessions.get(message.key)?.takeQueued(isPlain) ?? []) : []),
       })
     } catch (thrown) {
-      content = this.#contentOfFailure(thrown, message, signal)
+      content = await this.#contentOfFailure(thrown, message, signal)
     } finally {
       leave()
       this.#runningTurns--
@@ -262,10 +276,10 @@ export class Conversations {
 
   /** A start that ends while a person is waited for does not count against the message. */
   async #pausedFor<T>(run: RunId, wait: () => Promise<T>): Promise<T> {
-    const { delivery } = this.#parts
-    await delivery.paused(run)
+    const { storage } = this.#parts
+    await storage.transact([{ kind: 'paused', run }]).catch(() => undefined)
     const result = await wait()
-    await delivery.resumed(run)
+    await noteResumed(storage, run)
     return result
   }
 
@@ -282,16 +296,19 @@ export class Conversations {
 
   /** A message accepted while its session was being deleted begins a new one; a command begins none. */
   async #ensureRow(message: AcceptedMessage, signal: AbortSignal): Promise<boolean> {
-    const { clock, log, directory, journal, onIndexChanged } = this.#parts
-    if (directory.get(message.key) !== undefined) return true
+    const { clock, log, ids, storage } = this.#parts
+    if ((await storage.sessions.get(message.key)) !== undefined) return true
     if (isLocal(parseSlash(message.text))) return false
-    const commit = (): Promise<void> => journal.commit([mergeForMessage(directory, message)])
-    await retryWhileStorageFull(commit, { clock, log, signal })
-    onIndexChanged()
+    const begin = rowChangeFor(message, ids)
+    await retryWhileStorageFull(() => storage.transact([begin]), { clock, log, signal })
     return true
   }
 
-  #contentOfFailure(thrown: unknown, message: AcceptedMessage, signal: AbortSignal): ReplyContent | undefined {
+  async #contentOfFailure(
+    thrown: unknown,
+    message: AcceptedMessage,
+    signal: AbortSignal,
+  ): Promise<ReplyContent | undefined> {
     if (signal.aborted) {
       const by = causeOf(signal)
       return by === 'shutdown' ? undefined : { kind: 'cancelled', by }
@@ -299,13 +316,13 @@ export class Conversations {
     return this.#contentOfError(thrown, 'a turn failed', message)
   }
 
-  #contentOfError(thrown: unknown, what: string, { key, run }: AcceptedMessage): ReplyContent {
+  async #contentOfError(thrown: unknown, what: string, { key, run }: AcceptedMessage): Promise<ReplyContent> {
     const error = toGatewayError(thrown)
     this.#parts.log.error(what, {
       ...error.facts,
       session: key,
       run,
-      model: this.#parts.modelOf(key),
+      model: await this.#parts.modelOf(key).catch(() => 'unknown'),
       code: error.code,
       ...(error.code === 'INTERNAL' ? describeCause(error) : {}),
     })
@@ -317,10 +334,10 @@ export class Conversations {
    * first, the message stays open and is answered after the next start.
    */
   async #answer(answers: readonly Answer[]): Promise<void> {
-    const { clock, log, delivery } = this.#parts
+    const { clock, log } = this.#parts
     const { signal } = this.#stopWaiting
     try {
-      await retryWhileStorageFull(() => delivery.answer(answers), { clock, log, signal })
+      await retryWhileStorageFull(() => this.#store(answers), { clock, log, signal })
     } catch (thrown) {
       const error = toGatewayError(thrown)
       const runs = answers.map(({ run }) => run)
@@ -328,12 +345,18 @@ export class Conversations {
     }
   }
 
+  /** Durable, and on its way to its channel, when it resolves. */
+  async #store(answers: readonly Answer[], changes: readonly Change[] = []): Promise<void> {
+    await this.#parts.delivery.answer(answers, changes)
+    for (const { run } of answers) this.#open.delete(run)
+  }
+
   #session(key: SessionKey): Session {
     const known = this.#sessions.get(key)
     if (known !== undefined) return known
     const session = new Session(key, {
-      admit: ({ channel, account }, signal) =>
-        this.#turns.acquire({ provider: this.#parts.providerOf(key), account: `${channel}\n${account}` }, signal),
+      admit: async ({ channel, account }, signal) =>
+        this.#turns.acquire({ provider: await this.#parts.providerOf(key), account: `${channel}\n${account}` }, signal),
       work: (message, tellAnswer, signal, place) => this.#work(message, tellAnswer, signal, place),
       answer: (answers) => this.#answer(answers),
       answerLater: (answers) => this.own(this.#answer(answers)),

@@ -1,5 +1,4 @@
 import type { Clock } from '../base/clock.ts'
-import type { Journal } from '../base/journal.ts'
 import type { JsonObject } from '../base/json.ts'
 import { NEVER } from '../base/never.ts'
 import type { Channel } from '../channel/channel.ts'
@@ -7,6 +6,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { MessageEntry } from '../core/entry.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
 import type { Caller, SessionRecord } from '../core/inbound.ts'
+import { mayUse } from '../core/session-owner.ts'
 import { textOf, type Message } from '../core/message.ts'
 import { usdOf } from '../core/spent.ts'
 import { activeCleanups } from '../history/cleanup-records.ts'
@@ -14,15 +14,12 @@ import { factsOf } from '../history/request-record.ts'
 import { activeEntries } from '../history/view.ts'
 import type { CountMessages } from '../history/view-tokens.ts'
 import type { Providers } from '../provider/registry.ts'
-import type { SessionArchive } from '../session/archive.ts'
-import type { CleanupLedger } from '../session/cleanup-ledger.ts'
 import type { Approvals } from '../session/approvals.ts'
 import type { SessionControl } from '../session/control.ts'
-import type { AgentParts } from '../session/converse.ts'
-import { mayUse, type SessionDirectory } from '../session/directory.ts'
-import type { SessionsFile } from '../session/sessions-file.ts'
-import type { UsageLedger } from '../session/usage-ledger.ts'
-import type { Transcript, TranscriptStore } from '../transcript/store.ts'
+import { savingsOf, type AgentParts } from '../session/converse.ts'
+import { findSession } from '../session/find-session.ts'
+import type { SessionQuery, SessionRow, Storage } from '../storage/storage.ts'
+import type { Transcript } from '../transcript/store.ts'
 import { undoLatestCompaction } from '../turn/compact.ts'
 import { findStoredResult } from '../turn/stored-result.ts'
 import { countFor } from '../turn/count-messages.ts'
@@ -32,20 +29,9 @@ import { describeSteps } from './describe-steps.ts'
 import type { Gateway } from './gateway.ts'
 import type { GatewayApi, ListQuery } from './http.ts'
 
-/** What of the stored sessions the API reads and changes. */
-export interface ApiStorage {
-  readonly journal: Journal
-  readonly directory: SessionDirectory
-  readonly archive: SessionArchive
-  readonly control: SessionControl
-  readonly transcripts: TranscriptStore
-  readonly sessionsFile: SessionsFile
-  readonly usage: UsageLedger
-  readonly cleanups: CleanupLedger
-}
-
 export interface ApiDeps {
-  readonly storage: ApiStorage
+  readonly storage: Storage
+  readonly control: SessionControl
   readonly providers: Providers
   readonly agent: Pick<AgentParts, 'modelsFor' | 'counter'>
   readonly gateway: Gateway
@@ -53,7 +39,7 @@ export interface ApiDeps {
   /** Rows of one list. */
   readonly maxList: number
   readonly clock: Clock
-  status(): JsonObject
+  status(): Promise<JsonObject>
   reload(): Promise<JsonObject>
   tools(): JsonObject
   channel(name: string): Channel | undefined
@@ -64,8 +50,12 @@ const STUCK_AFTER_MS = 30_000
 
 /** The JSON API, for the HTTP side and for commands that work on a stopped gateway's files. */
 export function createGatewayApi(deps: ApiDeps): GatewayApi {
-  const { storage, providers, gateway, approvals, maxList, status, tools, channel } = deps
-  const { directory, control, transcripts, sessionsFile } = storage
+  const { storage, control, providers, gateway, approvals, maxList, status, tools, channel } = deps
+  const { sessions, transcripts } = storage
+  const findRow = async (key: string, caller: Caller | undefined): Promise<SessionRow> => {
+    await gateway.bringBack(key)
+    return findSession(storage, { key, sessionId: key }, caller)
+  }
   const runningChannel = (name: string): Channel => {
     const known = channel(name)
     if (known !== undefined) return known
@@ -81,23 +71,28 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
       const limit = Math.min(query.limit ?? 50, maxList)
       if (query.archived === true && isArchiveCursor(query.cursor)) return listArchive(storage, query, limit, caller)
       const { prefix, cursor } = query
-      const { sessions, total, nextCursor } = directory.list({
+      const page = await sessions.list({
         limit,
         ...(prefix === undefined ? {} : { prefix }),
         ...(cursor === undefined ? {} : { cursor }),
         ...(caller && { caller }),
         ...filterOf(query, gateway),
       })
-      const rows = sessions.flatMap((row) => (query.archived === true ? archivedRows(row) : [listRow(row, deps)]))
-      const next = nextCursor ?? (query.archived === true && !storage.archive.isEmpty ? ARCHIVE_CURSOR : undefined)
+      const { total, nextCursor } = page
+      const rows =
+        query.archived === true
+          ? page.sessions.flatMap((row) => archivedRows(row))
+          : await Promise.all(page.sessions.map((row) => listRow(row, deps)))
+      const hasMore = query.archived === true && (await sessions.hasArchived())
+      const next = nextCursor ?? (hasMore ? ARCHIVE_CURSOR : undefined)
       return { sessions: rows, count: rows.length, total, ...(next === undefined ? {} : { nextCursor: next }) }
     },
-    row(key) {
-      const record = directory.get(key)
+    async row(key) {
+      const record = await sessions.get(key)
       return record === undefined ? undefined : listRow({ key, record }, deps)
     },
     async show(key, query, caller) {
-      const row = await findRow(deps, key, caller)
+      const row = await findRow(key, caller)
       const transcript = await transcripts.open(row.record.sessionId, NEVER)
       try {
         const branch = await transcript.branch()
@@ -108,11 +103,11 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
         const active = new Set(activeEntries(branch))
         const messages = branch.filter((entry): entry is MessageEntry => entry.type === 'message')
         return {
-          session: { ...rowOf(row.key, row.record), ...costOf(storage, row.record.sessionId) },
+          session: { ...rowOf(row.key, row.record), ...(await costOf(storage, row.record.sessionId)) },
           activity: gateway.sessionActivity(row.key),
           requests: branch.filter((entry) => factsOf(entry) !== undefined).length,
-          usage: usageOf(storage, row.record.sessionId),
-          cleanup: { ...storage.cleanups.ofSession(row.record.sessionId) },
+          usage: await usageOf(storage, row.record.sessionId),
+          cleanup: { ...(await storage.usage.savedBy(row.record.sessionId)) },
           steps: describeSteps(branch),
           repairs: transcript.repairs.map((note) => ({ ...note })),
           messages: messages.slice(-(query.limit ?? 1_000)).map((entry) => ({
@@ -126,17 +121,17 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
       }
     },
     async steps(key, caller) {
-      const row = await findRow(deps, key, caller)
+      const row = await findRow(key, caller)
       const transcript = await transcripts.open(row.record.sessionId, NEVER)
       try {
         const steps = describeSteps(await transcript.branch())
-        return { key: row.key, cleanup: { ...storage.cleanups.ofSession(row.record.sessionId) }, steps }
+        return { key: row.key, cleanup: { ...(await storage.usage.savedBy(row.record.sessionId)) }, steps }
       } finally {
         await transcript.close()
       }
     },
     async blob(key, id, caller) {
-      const row = await findRow(deps, key, caller)
+      const row = await findRow(key, caller)
       const transcript = await transcripts.open(row.record.sessionId, NEVER)
       try {
         const found = await findStoredResult(transcript, id)
@@ -147,34 +142,37 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
         await transcript.close()
       }
     },
-    usage({ from, to, by, bucket }) {
-      const rows = storage.usage.report({ from, to, by, bucket })
-      const nameOf = (group: string): string => directory.byId(group)?.key ?? group
+    async usage({ from, to, by, bucket }) {
+      const rows = await storage.usage.report({ from, to, by, bucket })
+      const nameOf = async (group: string): Promise<string> =>
+        by === 'session' ? ((await sessions.byId(group))?.key ?? group) : group
       return {
-        usage: rows.map((row) => ({ ...row, group: by === 'session' ? nameOf(row.group) : row.group })),
+        usage: await Promise.all(rows.map(async (row) => ({ ...row, group: await nameOf(row.group) }))),
         pricesDate: providers.pricesDate,
       }
     },
     async approvals(caller) {
-      return { approvals: approvals.list().filter(({ session }) => isSeenBy(directory, session, caller)) }
+      const waiting = approvals.list()
+      const seen = await Promise.all(waiting.map(({ session }) => isSeenBy(storage, session, caller)))
+      return { approvals: waiting.filter((_, at) => seen[at] === true) }
     },
     async approve(id, approve, caller) {
       const key = approvals.sessionOf(id)
-      if (!isSeenBy(directory, key, caller))
+      if (!(await isSeenBy(storage, key, caller)))
         throw new GatewayError('APPROVAL_NOT_FOUND', 'no tool call waits for approval under this id', { field: 'id' })
       await approvals.decide(id, approve)
       return { success: true, id, session: key, approved: approve }
     },
     async reset(key, caller) {
-      const result = await gateway.control({ type: 'reset', key: (await findRow(deps, key, caller)).key })
+      const result = await gateway.control({ type: 'reset', key: (await findRow(key, caller)).key })
       return { success: true, key: result.type === 'reset' ? result.key : key }
     },
     async cancel(key, caller) {
-      const result = await gateway.control({ type: 'cancel', key: (await findRow(deps, key, caller)).key })
+      const result = await gateway.control({ type: 'cancel', key: (await findRow(key, caller)).key })
       return { success: true, key, cancelled: result.type === 'cancel' ? result.cancelled : 0 }
     },
     async delete(key, caller) {
-      const row = await findRow(deps, key, caller)
+      const row = await findRow(key, caller)
       await gateway.control({ type: 'delete', key: row.key })
       return { success: true, key: row.key }
     },
@@ -186,12 +184,11 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
     async restore(key, { archive, compaction = false, cleanup }, caller) {
       const isNamed = archive !== undefined || compaction || cleanup !== undefined
       const wasArchived = await gateway.bringBack(key)
-      const row = await findRow(deps, key, caller)
+      const row = await findRow(key, caller)
       if (wasArchived && !isNamed) return keepRestored(storage, row)
       if (cleanup !== undefined) return restoreCleanup(storage, row, cleanup)
       if (archive === undefined) return restoreView(deps, row, compaction)
       await gateway.exclusively(row.key, () => control.restoreArchive(row.key, archive as SessionId))
-      sessionsFile.changed()
       return { success: true, key: row.key, message: `${row.key} goes on with ${archive}` }
     },
   }
@@ -208,7 +205,7 @@ async function restoreView(
       countFor(agent.modelsFor(record)[0], { counter: agent.counter, clock }, await transcript.branch())
     const undone = await (compaction
       ? restoreSummarised(transcript, await count())
-      : restoreCleaned({ transcript, savings: storage.cleanups.accountOf(record.sessionId) }))
+      : restoreCleaned({ transcript, savings: savingsOf(record.sessionId) }))
     if (undone !== undefined) return { success: true, key, ...undone }
     const what = compaction ? 'compaction' : 'cleanup'
     throw new GatewayError('FIELD_INVALID', `there is no ${what} left to undo in this session`, { field: 'key' })
@@ -217,10 +214,10 @@ async function restoreView(
   }
 }
 
-async function restoreCleanup(storage: ApiStorage, { key, record }: SessionRow, cleanup: string): Promise<JsonObject> {
+async function restoreCleanup(storage: Storage, { key, record }: SessionRow, cleanup: string): Promise<JsonObject> {
   const transcript = await storage.transcripts.open(record.sessionId, NEVER)
   try {
-    const undone = await undoCleanup({ transcript, savings: storage.cleanups.accountOf(record.sessionId) }, cleanup)
+    const undone = await undoCleanup({ transcript, savings: savingsOf(record.sessionId) }, cleanup)
     if (undone === undefined) throw new GatewayError('ENTRY_NOT_FOUND', 'this session has no such cleanup', {})
     if (undone === 'gone') throw new GatewayError('ALREADY_RESTORED', 'this cleanup was undone before', {})
     return { success: true, key, cleanup, stepId: undone }
@@ -243,38 +240,22 @@ async function restoreSummarised(transcript: Transcript, count: CountMessages): 
   return { tokensBefore, tokensAfter, estimated, message }
 }
 
-interface SessionRow {
-  readonly key: SessionKey
-  readonly record: SessionRecord
-}
-
-/** A key, or a session's id. */
-async function findRow({ storage, gateway }: ApiDeps, key: string, caller: Caller | undefined): Promise<SessionRow> {
-  await gateway.bringBack(key)
-  const { directory } = storage
-  return directory.resolveOrThrow(directory.byId(key)?.key ?? key, caller)
-}
-
 /** An archived conversation counts as used now: the next pass does not archive it again. */
-async function keepRestored(
-  { directory, journal, sessionsFile }: ApiStorage,
-  { key }: SessionRow,
-): Promise<JsonObject> {
-  await directory.update(journal, key, (record) => record)
-  sessionsFile.changed()
+async function keepRestored(storage: Storage, { key }: SessionRow): Promise<JsonObject> {
+  await storage.transact([{ kind: 'change-session', key, touched: true }])
   return { success: true, key, message: `${key} is in the list again` }
 }
 
 /** A row of the list: the record, and what runs. No transcript is opened for it. */
-function listRow({ key, record }: SessionRow, { gateway, agent, storage }: ApiDeps): JsonObject {
+async function listRow({ key, record }: SessionRow, { gateway, agent, storage }: ApiDeps): Promise<JsonObject> {
   const { queued } = gateway.sessionActivity(key)
   return {
     ...rowOf(key, record),
     state: stateOf(gateway, key),
     queued,
     ...(record.modelOverride === undefined ? {} : { model: agent.modelsFor(record)[0].name }),
-    ...costOf(storage, record.sessionId),
-    ...cleanupOf(storage, record),
+    ...(await costOf(storage, record.sessionId)),
+    ...(await cleanupOf(storage, record)),
   }
 }
 
@@ -293,20 +274,19 @@ function isArchiveCursor(cursor: string | undefined): cursor is string {
 }
 
 async function listArchive(
-  { archive, directory }: ApiStorage,
+  { sessions }: Storage,
   query: ListQuery,
   limit: number,
   caller: Caller | undefined,
 ): Promise<JsonObject> {
   const after = query.cursor?.slice(ARCHIVE_CURSOR.length) ?? ''
-  const { rows, next } = await archive.list({ limit, after })
-  const isListed = ({ key, record }: SessionRow): boolean =>
-    directory.get(key) === undefined && mayUse(caller, record) && isMatch(key, record, query)
-  const sessions = rows
-    .filter(isListed)
+  const { rows, next } = await sessions.archived({ limit, after })
+  const isBack = await Promise.all(rows.map(async ({ key }) => (await sessions.get(key)) !== undefined))
+  const listed = rows
+    .filter(({ key, record }, at) => isBack[at] === false && mayUse(caller, record) && isMatch(key, record, query))
     .map(({ key, record }) => ({ ...rowOf(key, record), of: key, archived: true, state: 'archived' }))
   const nextCursor = next === undefined ? {} : { nextCursor: `${ARCHIVE_CURSOR}${next}` }
-  return { sessions, count: sessions.length, total: directory.size, ...nextCursor }
+  return { sessions: listed, count: listed.length, total: await sessions.count(), ...nextCursor }
 }
 
 function isMatch(key: SessionKey, record: SessionRecord, { channel, q, prefix }: ListQuery): boolean {
@@ -318,16 +298,20 @@ function isMatch(key: SessionKey, record: SessionRecord, { channel, q, prefix }:
   )
 }
 
-/** What a page of the list is asked for besides its place: decided on the index alone. */
-function filterOf(query: ListQuery, gateway: Gateway): { keep?: (key: SessionKey, record: SessionRecord) => boolean } {
-  const { state, channel, q, archived } = query
-  if (state === undefined && channel === undefined && q === undefined && archived !== true) return {}
+/** What a page of the list is asked for besides its place. */
+function filterOf({ state, channel, q, archived }: ListQuery, gateway: Gateway): Omit<SessionQuery, 'limit'> {
   return {
-    keep: (key, record) => {
-      if (archived === true && (record.archived ?? []).length === 0) return false
-      return isMatch(key, record, query) && (state === undefined || stateOf(gateway, key) === state)
-    },
+    ...(channel === undefined ? {} : { channel }),
+    ...(q === undefined ? {} : { search: q }),
+    ...(archived === true ? { archived: true as const } : {}),
+    ...(state === undefined ? {} : keysIn(state, gateway)),
   }
+}
+
+function keysIn(state: string, gateway: Gateway): Pick<SessionQuery, 'only' | 'without'> {
+  const busy = gateway.busySessions()
+  if (state === 'idle') return { without: new Set(busy) }
+  return { only: new Set(busy.filter((key) => stateOf(gateway, key) === state)) }
 }
 
 function stateOf(gateway: Gateway, key: SessionKey): string {
@@ -336,8 +320,8 @@ function stateOf(gateway: Gateway, key: SessionKey): string {
 }
 
 /** One that a caller may not see is as if it were not there. */
-function isSeenBy(directory: SessionDirectory, key: SessionKey, caller: Caller | undefined): boolean {
-  const record = directory.get(key)
+async function isSeenBy({ sessions }: Storage, key: SessionKey, caller: Caller | undefined): Promise<boolean> {
+  const record = await sessions.get(key)
   return record !== undefined && mayUse(caller, record)
 }
 
@@ -346,8 +330,8 @@ function rowOf(key: SessionKey, record: SessionRecord): JsonObject {
 }
 
 /** What cleanups saved, where there were any. */
-function cleanupOf({ cleanups }: ApiStorage, { sessionId }: SessionRecord): JsonObject {
-  const totals = cleanups.ofSession(sessionId)
+async function cleanupOf({ usage }: Storage, { sessionId }: SessionRecord): Promise<JsonObject> {
+  const totals = await usage.savedBy(sessionId)
   return totals.steps === 0 && totals.netTokensSaved === 0 ? {} : { cleanup: { ...totals } }
 }
 
@@ -399,13 +383,13 @@ function textOfMessage(message: Message): string {
   }
 }
 
-function usageOf({ usage }: Pick<ApiStorage, 'usage'>, sessionId: SessionId): JsonObject {
-  const spent = usage.ofSession(sessionId)
+async function usageOf({ usage }: Storage, sessionId: SessionId): Promise<JsonObject> {
+  const spent = await usage.ofSession(sessionId)
   return { ...spent, usd: usdOf(spent) }
 }
 
 /** Beside a row of a list: what its conversation has used in all. */
-function costOf({ usage }: Pick<ApiStorage, 'usage'>, sessionId: SessionId): JsonObject {
-  const spent = usage.ofSession(sessionId)
+async function costOf({ usage }: Storage, sessionId: SessionId): Promise<JsonObject> {
+  const spent = await usage.ofSession(sessionId)
   return { tokens: spent.tokens, usd: usdOf(spent) }
 }

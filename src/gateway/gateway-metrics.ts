@@ -3,7 +3,7 @@ import { SECONDS_BUCKETS, type Metrics } from '../base/metrics.ts'
 import type { TurnEvent } from '../core/event.ts'
 import type { Spent } from '../core/spent.ts'
 import type { ProviderLoad } from '../session/turn-slots.ts'
-import type { DeliveryState } from './run-table.ts'
+import type { ReplyState } from '../core/change.ts'
 
 export interface GatewayMetrics {
   messageAccepted(channel: string): void
@@ -15,12 +15,12 @@ export interface GatewayMetrics {
 
 /** What the gauges are read from when somebody asks. */
 export interface GatewayGauges {
-  sessions(): number
+  sessions(): Promise<number>
   activity(): { readonly running: number; readonly queued: number }
   providerLoad(): ReadonlyMap<string, ProviderLoad>
-  replies(): Readonly<Record<DeliveryState, number>>
+  replies(): Promise<Readonly<Record<'open' | ReplyState, number>>>
   /** What all cleanups saved, less what they cost in prompt caches. */
-  netTokensSaved(): number
+  netTokensSaved(): Promise<number>
 }
 
 export interface GatewayLabels {
@@ -124,9 +124,9 @@ export function createGatewayMetrics(
   })
   // A provider that a reload removed goes down to zero instead of standing still.
   const shown = new Set<string>()
-  metrics.onCollect(() => {
-    sessions.set(gauges.sessions())
-    netTokens.set(gauges.netTokensSaved())
+  metrics.onCollect(async () => {
+    sessions.set(await gauges.sessions())
+    netTokens.set(await gauges.netTokensSaved())
     const activity = gauges.activity()
     running.set(activity.running)
     queued.set(activity.queued)
@@ -138,7 +138,7 @@ export function createGatewayMetrics(
       ofProvider.set(load?.waiting ?? 0, { provider, state: 'waiting' })
       slowest.set((load?.slowestMs ?? 0) / 1000, { provider })
     }
-    for (const [state, count] of Object.entries(gauges.replies())) replies.set(count, { state })
+    for (const [state, count] of Object.entries(await gauges.replies())) replies.set(count, { state })
   })
   return {
     messageAccepted: (channel) => accepted.increase(1, { channel }),

@@ -1,6 +1,5 @@
 import type { Clock } from '../base/clock.ts'
 import type { Ids } from '../base/ids.ts'
-import type { Journal } from '../base/journal.ts'
 import type { JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import type { Acceptance, Channel, ControlResult, Intake, KnownRun } from '../channel/channel.ts'
@@ -8,22 +7,21 @@ import { GatewayError } from '../core/errors.ts'
 import type { SessionEvent } from '../core/event.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, Caller, ControlCommand, InboundMessage } from '../core/inbound.ts'
-import type { SessionArchive } from '../session/archive.ts'
-import { parseSlash } from '../session/commands.ts'
 import type { SessionControl } from '../session/control.ts'
-import { mergeForMessage, type SessionDirectory } from '../session/directory.ts'
+import { findSession } from '../session/find-session.ts'
 import { canonicalKey, type RouteSettings } from '../session/route.ts'
+import type { Storage, StoredMessage } from '../storage/storage.ts'
 import type { TurnLimits } from '../session/turn-slots.ts'
 import { Admission, type QueueLimits } from './admission.ts'
 import { ArrivalOrder } from './arrival-order.ts'
 import { replyOf } from './attempts.ts'
-import { Claims } from './claims.ts'
-import { isImmediate, type CommandParts } from './command-answers.ts'
+import { withoutSuffix } from './claims.ts'
+import type { CommandParts } from './command-answers.ts'
 import { Conversations, type ConversationsParts, type QueueMode } from './conversations.ts'
-import type { Delivery } from './delivery.ts'
+import type { Delivery, Destination } from './delivery.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
+import { InboxIntake, type Stored } from './intake.ts'
 import { Resumption, type ResumptionLimits } from './resumption.ts'
-import type { Destination, Run } from './run-table.ts'
 
 export interface GatewayLimits extends QueueLimits, ResumptionLimits {
   readonly turns: TurnLimits
@@ -37,9 +35,7 @@ export interface GatewayParts {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
-  readonly journal: Journal
-  readonly directory: SessionDirectory
-  readonly archive: SessionArchive
+  readonly storage: Storage
   readonly delivery: Delivery
   readonly control: SessionControl
   readonly route: RouteSettings
@@ -51,8 +47,6 @@ export interface GatewayParts {
   readonly modelOf: ConversationsParts['modelOf']
   readonly recordPoisoned: ConversationsParts['recordPoisoned']
   readonly commands: CommandParts
-  /** After every durable change of the session index. */
-  onIndexChanged(): void
   /** An account can be reached again. */
   onAvailable(channel: string, account: string): void
   /** Hears of everything without taking part in it. */
@@ -78,14 +72,13 @@ export class Gateway implements Intake {
   readonly #resumption: Resumption
   readonly #admission: Admission
   readonly #arrivals = new ArrivalOrder()
-  readonly #claims: Claims
+  readonly #inbox: InboxIntake
   #state: 'starting' | 'open' | 'draining' | 'closed' = 'starting'
 
   constructor(parts: GatewayParts) {
     this.#parts = parts
-    const { limits, directory, ids, route, clock, delivery } = parts
-    this.#resumption = new Resumption({ clock, delivery, messageAttempts: limits.messageAttempts })
-    this.#claims = new Claims({ directory, ids, route, maxSessions: limits.sessions })
+    const { limits, storage, ids, route, clock } = parts
+    this.#resumption = new Resumption({ clock, storage, messageAttempts: limits.messageAttempts })
     this.#conversations = new Conversations({
       ...parts,
       turnLimits: limits.turns,
@@ -99,6 +92,14 @@ export class Gateway implements Intake {
       inSession: (key) => this.#conversations.activityOf(key).queued,
       inAll: () => this.#conversations.activity().queued,
     })
+    this.#inbox = new InboxIntake({
+      clock,
+      ids,
+      storage,
+      admission: this.#admission,
+      route,
+      maxSessions: limits.sessions,
+    })
   }
 
   get isOpen(): boolean {
@@ -111,55 +112,51 @@ export class Gateway implements Intake {
     const unfinished = await this.#resumption.begin()
     if (unfinished.length > 0)
       this.#parts.log.info('resuming messages accepted before the last stop', { messages: unfinished.length })
-    for (const message of unfinished) this.#conversations.dispatch(message)
+    for (const message of unfinished) this.#conversations.resume(message)
     for (const channel of channels) await channel.start(this)
     this.#state = 'open'
   }
 
   async accept(message: InboundMessage, onDurable?: (acceptance: Acceptance) => void): Promise<Acceptance> {
     if (this.#state === 'closed') throw new GatewayError('SHUTTING_DOWN', 'the gateway is shutting down')
-    // Not awaited without need: what arrives for one session is claimed in the order it arrives.
-    if (!this.#parts.archive.isEmpty) await this.#bringBackFor(message)
-    const { key, release } = this.#claims.claim(message)
-    const ours = { run: this.#newRunId(), key, acceptedAt: this.#parts.clock.now() }
-    const accepted: AcceptedMessage = Object.assign({}, message, ours)
-    let acceptance: Acceptance | undefined
-    const storing = this.#store(accepted)
-      .then((stored) => {
-        const made: Acceptance = { key, ...stored }
-        acceptance = made
-        onDurable?.(made)
-        return made
-      })
-      .finally(release)
-    await this.#arrivals.enter(lineOf(key), storing, () => {
-      if (acceptance === undefined || acceptance.duplicate) return
+    const line = lineOf(this.#inbox.lineOf(message))
+    let stored: Stored | undefined
+    const storing = this.#inbox.store(message, line).then((made): Acceptance => {
+      stored = made
+      const { run, key } = made.message
+      const acceptance = { run, key, duplicate: made.duplicate }
+      onDurable?.(acceptance)
+      return acceptance
+    })
+    await this.#arrivals.enter(line, storing, () => {
+      if (stored === undefined || stored.duplicate) return
+      const { message: accepted } = stored
       this.#parts.metrics.messageAccepted(accepted.channel)
       this.#parts.watch?.accepted(accepted)
-      this.#parts.onIndexChanged()
       if (this.#state === 'starting' || this.#state === 'open') this.#conversations.dispatch(accepted)
+      stored.entered()
     })
     return storing
   }
 
-  unanswered(channel: string): readonly AcceptedMessage[] {
-    return this.#parts.delivery.openMessages().filter((message) => message.channel === channel)
+  async unanswered(channel: string): Promise<readonly AcceptedMessage[]> {
+    return (await this.#parts.storage.inbox.open({ channel })).map(({ message }) => message)
   }
 
-  find(channel: string, run: RunId): KnownRun | undefined {
-    const known = this.#parts.delivery.find(run)
+  async find(channel: string, run: RunId): Promise<KnownRun | undefined> {
+    const known = await this.#parts.storage.inbox.find(run)
     return known?.message.channel === channel ? this.#describe(known) : undefined
   }
 
-  runs(channel: string): readonly KnownRun[] {
-    return this.#parts.delivery.ofChannel(channel).map((run) => this.#describe(run))
+  async runs(channel: string): Promise<readonly KnownRun[]> {
+    return (await this.#parts.storage.outbox.remembered(channel)).map((known) => this.#describe(known))
   }
 
-  undelivered(channel: string): readonly KnownRun[] {
-    return this.#parts.delivery.undelivered(channel).map((run) => this.#describe(run))
+  async undelivered(channel: string): Promise<readonly KnownRun[]> {
+    return (await this.#parts.storage.outbox.undelivered({ channel })).map((known) => this.#describe(known))
   }
 
-  #describe(known: Run): KnownRun {
+  #describe(known: StoredMessage): KnownRun {
     const { message, content, endedAt, state } = known
     return {
       message,
@@ -171,35 +168,35 @@ export class Gateway implements Intake {
   }
 
   async control(command: ControlCommand, caller?: Caller): Promise<ControlResult> {
-    const { directory, limits } = this.#parts
+    const { storage, limits } = this.#parts
     if (command.type !== 'list') await this.bringBack(command.key ?? '')
     switch (command.type) {
       case 'get': {
-        const row = command.sessionId === undefined ? undefined : directory.byId(command.sessionId)
+        const row = command.sessionId === undefined ? undefined : await storage.sessions.byId(command.sessionId)
         const key = row?.key ?? command.key ?? command.sessionId ?? ''
-        return this.#inOrder(key, () => ({ type: 'get', ...directory.resolveOrThrow(key, caller) }))
+        return this.#inOrder(key, async () => ({ type: 'get', ...(await findSession(storage, { key }, caller)) }))
       }
       case 'list': {
         const { limit, cursor, prefix } = command
         return {
           type: 'list',
-          ...directory.list({
+          ...(await storage.sessions.list({
             limit: Math.min(limit ?? limits.list, limits.list),
             ...(caller === undefined ? {} : { caller }),
             ...(cursor === undefined ? {} : { cursor }),
             ...(prefix === undefined ? {} : { prefix }),
-          }),
+          })),
         }
       }
       case 'cancel':
         return this.#inOrder(command.key, async () => {
-          const { key } = directory.resolveOrThrow(command.key, caller)
+          const { key } = await findSession(storage, { key: command.key }, caller)
           return { type: 'cancel', key, cancelled: await this.#conversations.cancel(key, command.run) }
         })
       case 'reset':
       case 'delete':
         return this.#inOrder(command.key, async () => {
-          const { key } = directory.resolveOrThrow(command.key, caller)
+          const { key } = await findSession(storage, { key: command.key }, caller)
           await this.#conversations[command.type](key)
           this.#parts.watch?.changed(key)
           return { type: command.type, key }
@@ -209,13 +206,13 @@ export class Gateway implements Intake {
 
   /** An archived conversation that is named is in the index again when this resolves, with whether it was archived. */
   async bringBack(key: string): Promise<boolean> {
-    const { archive } = this.#parts
-    return archive.isWanted(key) && (await archive.bringBack(key))
+    const { sessions } = this.#parts.storage
+    return (await sessions.hasArchived()) && (await sessions.bringBack(key))
   }
 
   /** Nothing runs or waits in it, and no message of it is being accepted. */
   isIdle(key: SessionKey): boolean {
-    return !this.#conversations.has(key) && !this.#claims.isClaimed(key)
+    return !this.#conversations.has(key) && !this.#inbox.isStoring(lineOf(key))
   }
 
   /** Runs something that must not overlap with a turn of this session; a running one is stopped first. */
@@ -233,7 +230,7 @@ export class Gateway implements Intake {
   }
 
   gone(channel: string, account: string): void {
-    this.#parts.delivery.gone(channel, account)
+    this.#conversations.own(this.#parts.storage.outbox.abandon(channel, account))
   }
 
   resend(run: RunId, to: Destination): Promise<void> {
@@ -249,7 +246,7 @@ export class Gateway implements Intake {
   }
 
   nextSeq(channel: string, account: string): Promise<number> {
-    return this.#parts.delivery.nextSeq(`${channel}\n${account}`)
+    return this.#parts.storage.outbox.nextSeq(channel, account)
   }
 
   /** For `/api/status`: what runs and what waits. */
@@ -265,6 +262,11 @@ export class Gateway implements Intake {
   /** Conversations something runs or waits in. */
   get sessionObjects(): number {
     return this.#conversations.size
+  }
+
+  /** Keys of conversations something runs or waits in. */
+  busySessions(): readonly SessionKey[] {
+    return this.#conversations.keys()
   }
 
   sessionActivity(key: SessionKey): ReturnType<Conversations['activityOf']> {
@@ -288,46 +290,12 @@ export class Gateway implements Intake {
     await this.#parts.delivery.close()
   }
 
-  /** The key itself may belong to another owner: then the one beside it is looked for, too. */
-  async #bringBackFor(message: InboundMessage): Promise<void> {
-    const { archive, directory } = this.#parts
-    let tried: SessionKey | undefined
-    for (;;) {
-      const key = this.#claims.keyOf(message)
-      if (key === tried || !archive.isWanted(key)) return
-      if (directory.get(key) === undefined) this.#claims.checkRoom()
-      await archive.bringBack(key)
-      if (directory.get(key) === undefined) return
-      tried = key
-    }
-  }
-
-  async #store(message: AcceptedMessage): Promise<{ readonly run: RunId; readonly duplicate: boolean }> {
-    const { delivery, directory } = this.#parts
-    let release = (): void => undefined
-    try {
-      return await delivery.accept(message, {
-        admit: () => {
-          // What is answered at once needs no place: a full queue must not keep anybody from /stop.
-          release = this.#admission.enter(message.key, !isImmediate(parseSlash(message.text)))
-        },
-        alongside: () => [mergeForMessage(directory, message)],
-      })
-    } finally {
-      release()
-    }
-  }
-
   #inOrder(key: string, act: () => ControlResult | Promise<ControlResult>): Promise<ControlResult> {
     return this.#arrivals.enter(lineOf(key), undefined, act)
-  }
-
-  #newRunId(): RunId {
-    return `run_${this.#parts.ids.hex(20)}` as RunId
   }
 }
 
 /** Keys that differ by case only stand in one line: which of them is meant shows when its turn has come. */
 function lineOf(key: string): string {
-  return canonicalKey(key, false)
+  return withoutSuffix(canonicalKey(key, false))
 }

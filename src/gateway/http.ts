@@ -3,7 +3,7 @@ import type { JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import { METRICS_CONTENT_TYPE, type Metrics } from '../base/metrics.ts'
 import { usageQuery } from './usage-query.ts'
-import type { UsageQuery } from '../session/usage-report.ts'
+import type { UsageQuery } from '../core/usage-report.ts'
 import type { WebhookChannel } from '../channel/webhook/channel.ts'
 import { GatewayError, toGatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/ids.ts'
@@ -27,7 +27,7 @@ export interface GatewayApi {
   isOpen(): boolean
   /** Messages have been waiting for a free turn for long: something behind the gateway hangs. */
   isStuck(): boolean
-  status(): JsonObject
+  status(): Promise<JsonObject>
   /** Reads the configuration again; says what took effect and what needs a restart. */
   reload(): Promise<JsonObject>
   /** What the model is offered, and the servers some of it comes from. */
@@ -35,7 +35,7 @@ export interface GatewayApi {
   /** A caller gets to see what it may; without one it is the operator. */
   list(query: ListQuery, caller?: Caller): Promise<JsonObject>
   /** One row of the list as it is now; undefined when there is none. */
-  row(key: SessionKey): JsonObject | undefined
+  row(key: SessionKey): Promise<JsonObject | undefined>
   show(key: string, query: ShowQuery, caller?: Caller): Promise<JsonObject>
   /** What was asked, done and answered, step by step. */
   steps(key: string, caller?: Caller): Promise<JsonObject>
@@ -50,7 +50,7 @@ export interface GatewayApi {
   /** Undoes the latest cleanup, or what is named. */
   restore(key: string, what: RestoreQuery, caller?: Caller): Promise<JsonObject>
   /** What requests cost, by time and group. */
-  usage(query: UsageQuery): JsonObject
+  usage(query: UsageQuery): Promise<JsonObject>
   /** Accepts what a channel refused because it had changed. */
   trust(channel: string): Promise<JsonObject>
   /** What happened to a channel's links, oldest first. */
@@ -151,9 +151,9 @@ function createRoutes({ api, metrics, now }: HttpParts): readonly Route[] {
       method: 'GET',
       path: /^\/metrics$/u,
       needs: 'all',
-      answer: async () => plain(metrics.expose(), METRICS_CONTENT_TYPE),
+      answer: async () => plain(await metrics.expose(), METRICS_CONTENT_TYPE),
     },
-    { method: 'GET', path: /^\/api\/status$/u, needs: 'admin', answer: async () => json(api.status()) },
+    { method: 'GET', path: /^\/api\/status$/u, needs: 'admin', answer: async () => json(await api.status()) },
     { method: 'POST', path: /^\/api\/reload$/u, needs: 'admin', answer: async () => json(await api.reload()) },
     { method: 'GET', path: /^\/api\/tools$/u, needs: 'admin', answer: async () => json(api.tools()) },
     {
@@ -176,7 +176,7 @@ function createRoutes({ api, metrics, now }: HttpParts): readonly Route[] {
       method: 'GET',
       path: /^\/api\/usage$/u,
       needs: 'all',
-      answer: async ({ url }) => json(api.usage(usageQuery(url, now()))),
+      answer: async ({ url }) => json(await api.usage(usageQuery(url, now()))),
     },
     {
       method: 'GET',

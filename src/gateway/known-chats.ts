@@ -6,15 +6,14 @@ import { UNKNOWN_OWNER, type AcceptedMessage, type Caller, type ReplyContent } f
 import type { ClientCall } from '../core/client-turn.ts'
 import { textOf, type ToolCallBlock } from '../core/message.ts'
 import { toTurnUsage } from '../core/spent.ts'
-import { mayUse, type SessionDirectory, type SessionRow } from '../session/directory.ts'
-import type { Transcript, TranscriptStore } from '../transcript/store.ts'
+import { mayUse } from '../core/session-owner.ts'
+import type { SessionRow, Storage } from '../storage/storage.ts'
+import type { Transcript } from '../transcript/store.ts'
 import { modelOfStep, stepSpent, stepState } from '../turn/step-state.ts'
 import { behindResults, longestMatch, nodesBelow, readTree, type TreeMatch, type TreeNode } from './transcript-tree.ts'
 
-export interface KnownChatsDeps {
-  readonly directory: SessionDirectory
-  readonly transcripts: TranscriptStore
-}
+/** Rows that are read at a time when the index is looked through. */
+const ROWS_AT_ONCE = 1_000
 
 /** Transcripts that are read for one request, newest conversations first. */
 const MAX_READ = 16
@@ -32,18 +31,26 @@ interface Marks {
  * last request came: most requests go on from there and cost one transcript to be read.
  */
 export class KnownChats implements ConversationFinder {
-  readonly #deps: KnownChatsDeps
+  readonly #storage: Storage
   readonly #marks = new Map<SessionKey, Marks>()
   readonly #byRoot = new Map<string, Set<SessionKey>>()
   readonly #byLast = new Map<string, Set<SessionKey>>()
 
-  constructor(deps: KnownChatsDeps) {
-    this.#deps = deps
+  constructor(storage: Storage) {
+    this.#storage = storage
   }
 
   /** Once, when the index has been read. */
-  load(): void {
-    for (const [key, { chat }] of this.#deps.directory.rows()) if (isMarks(chat)) this.#remember(key, chat)
+  async load(): Promise<void> {
+    let cursor: string | undefined
+    do {
+      const page = await this.#storage.sessions.list({
+        limit: ROWS_AT_ONCE,
+        ...(cursor === undefined ? {} : { cursor }),
+      })
+      for (const { key, record } of page.sessions) if (isMarks(record['chat'])) this.#remember(key, record['chat'])
+      cursor = page.nextCursor
+    } while (cursor !== undefined)
   }
 
   accepted({ key, client }: AcceptedMessage): void {
@@ -59,7 +66,7 @@ export class KnownChats implements ConversationFinder {
     const lastAnswer = messages.findLastIndex(({ role }) => role === 'assistant')
     if (lastAnswer < 0) return undefined
     let best: FoundPlace | undefined
-    for (const row of this.#candidates(chain, lastAnswer, caller)) {
+    for await (const row of this.#candidates(chain, lastAnswer, caller)) {
       const found = await this.#match(row, signal, (root) => longestMatch(root, messages))
       if (found !== undefined && found.matched > (best?.matched ?? 0)) best = found
       if (found !== undefined && found.matched > lastAnswer) return found
@@ -74,7 +81,7 @@ export class KnownChats implements ConversationFinder {
     caller: Caller,
     signal: AbortSignal,
   ): Promise<FoundPlace | undefined> {
-    const row = this.#rowOf(sessionId, caller)
+    const row = await this.#rowOf(sessionId, caller)
     if (row === undefined) return undefined
     return this.#match(row, signal, (root) => {
       const answer = answerOf(root, run)
@@ -87,7 +94,7 @@ export class KnownChats implements ConversationFinder {
     caller: Caller,
     signal: AbortSignal,
   ): Promise<{ readonly key: SessionKey; readonly content: ReplyContent; readonly at: number } | undefined> {
-    const row = this.#rowOf(sessionId, caller)
+    const row = await this.#rowOf(sessionId, caller)
     if (row === undefined) return undefined
     return this.#reading(row, signal, async (transcript) => {
       const node = answerOf(await readTree(transcript.entries()), run)
@@ -109,23 +116,23 @@ export class KnownChats implements ConversationFinder {
     })
   }
 
-  exists(key: string, caller: Caller): boolean {
-    const row = this.#deps.directory.resolve(key)
+  async exists(key: string, caller: Caller): Promise<boolean> {
+    const row = await this.#storage.sessions.resolve(key)
     return row !== undefined && mayUse(caller, row.record)
   }
 
-  sessionIdOf(key: SessionKey): SessionId | undefined {
-    return this.#deps.directory.get(key)?.sessionId
+  async sessionIdOf(key: SessionKey): Promise<SessionId | undefined> {
+    return (await this.#storage.sessions.get(key))?.sessionId
   }
 
   /** Those that stopped right before the last answer, then those that begin alike; newest first. */
-  *#candidates(chain: readonly string[], lastAnswer: number, caller: Caller): Iterable<SessionRow> {
+  async *#candidates(chain: readonly string[], lastAnswer: number, caller: Caller): AsyncIterable<SessionRow> {
     const near = this.#byLast.get(chain[lastAnswer - 1] ?? '') ?? []
     const alike = this.#byRoot.get(chain[0] ?? '') ?? []
     const keys = new Set([...[...near].toReversed(), ...[...alike].toReversed()])
     let read = 0
     for (const key of keys) {
-      const record = this.#deps.directory.get(key)
+      const record = await this.#storage.sessions.get(key)
       if (record === undefined) this.#forget(key)
       if (record === undefined || !mayUse(caller, record)) continue
       if (read++ === MAX_READ) return
@@ -133,8 +140,8 @@ export class KnownChats implements ConversationFinder {
     }
   }
 
-  #rowOf(sessionId: SessionId, caller: Caller): SessionRow | undefined {
-    const row = this.#deps.directory.byId(sessionId)
+  async #rowOf(sessionId: SessionId, caller: Caller): Promise<SessionRow | undefined> {
+    const row = await this.#storage.sessions.byId(sessionId)
     return row !== undefined && mayUse(caller, row.record) ? row : undefined
   }
 
@@ -154,7 +161,7 @@ export class KnownChats implements ConversationFinder {
     signal: AbortSignal,
     read: (transcript: Transcript) => Promise<T>,
   ): Promise<T> {
-    const transcript = await this.#deps.transcripts.open(record.sessionId, signal)
+    const transcript = await this.#storage.transcripts.open(record.sessionId, signal)
     try {
       return await read(transcript)
     } finally {

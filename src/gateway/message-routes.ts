@@ -16,12 +16,12 @@ export function createMessageRoutes(channel: HttpChannel, access: Access): reado
       path: /^\/api\/messages$/u,
       answer: async (call) => toResponse(await channel.post(call.request, call.url, senderOf(call))),
     },
-    { method: 'GET', path: run, answer: async ({ name, caller }) => toResponse(channel.show(name, caller)) },
+    { method: 'GET', path: run, answer: async ({ name, caller }) => toResponse(await channel.show(name, caller)) },
     { method: 'DELETE', path: run, answer: async ({ name, caller }) => toResponse(await channel.cancel(name, caller)) },
     {
       method: 'GET',
       path: /^\/api\/runs\/([^/]+)\/events$/u,
-      answer: async ({ name, caller, request }) => toResponse(channel.events(name, caller, request.headers)),
+      answer: async ({ name, caller, request }) => toResponse(await channel.events(name, caller, request.headers)),
     },
     {
       method: 'POST',

@@ -1,8 +1,8 @@
 import type { Clock } from '../base/clock.ts'
 import { deferred } from '../base/deferred.ts'
 import type { RunId } from '../core/ids.ts'
-import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
-import type { Delivery } from './delivery.ts'
+import type { ReplyContent } from '../core/inbound.ts'
+import type { Storage, StoredMessage } from '../storage/storage.ts'
 
 export interface ResumptionLimits {
   /** After so many starts that ended unforeseen while a message was worked on, it is answered with an error. */
@@ -11,7 +11,7 @@ export interface ResumptionLimits {
 
 export interface ResumptionDeps extends ResumptionLimits {
   readonly clock: Clock
-  readonly delivery: Delivery
+  readonly storage: Storage
 }
 
 /** How long a message that may have ended the last start has the gateway to itself, as far as its like go. */
@@ -39,10 +39,15 @@ export class Resumption {
   }
 
   /** What has to be resumed, oldest first. */
-  async begin(): Promise<readonly AcceptedMessage[]> {
-    const { delivery } = this.#deps
-    for (const { run, deaths } of await delivery.beginLife()) this.#deaths.set(run, deaths)
-    return delivery.openMessages()
+  async begin(): Promise<readonly StoredMessage[]> {
+    const { storage } = this.#deps
+    await storage.start()
+    const open = await storage.inbox.open()
+    for (const key of new Set(open.map(({ message }) => message.key))) {
+      const claim = await storage.ownership.claim(key)
+      for (const { run, deaths } of claim?.suspects ?? []) this.#deaths.set(run, deaths)
+    }
+    return open
   }
 
   /** Waits until a message may begin. Call `leave` with its run when it has ended. */
@@ -51,7 +56,7 @@ export class Resumption {
     if (deaths === undefined) return { verdict: 'converse', leave: () => undefined }
     const release = await this.#waitInLine(signal)
     const timer = this.#deps.clock.after(ALONE_MS, release)
-    await this.#deps.delivery.resumed(run)
+    await noteResumed(this.#deps.storage, run)
     this.#deaths.delete(run)
     return {
       verdict: this.#verdict(deaths),
@@ -82,6 +87,11 @@ export class Resumption {
     if (messageAttempts === 0 || deaths < messageAttempts) return 'converse'
     return deaths === messageAttempts ? 'record' : 'refuse'
   }
+}
+
+/** To be durable before a message that has ended starts begins again, if the disk has room for it. */
+export async function noteResumed(storage: Storage, run: RunId): Promise<void> {
+  await storage.transact([{ kind: 'resumed', run }]).catch(() => undefined)
 }
 
 export const POISONED = {

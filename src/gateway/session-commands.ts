@@ -1,4 +1,3 @@
-import type { Journal } from '../base/journal.ts'
 import { NEVER } from '../base/never.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
@@ -13,24 +12,16 @@ import { sizeOfHistory } from '../history/request-record.ts'
 import type { Providers } from '../provider/registry.ts'
 import type { Approvals } from '../session/approvals.ts'
 import type { AgentParts } from '../session/converse.ts'
-import type { CleanupLedger } from '../session/cleanup-ledger.ts'
-import type { SessionDirectory } from '../session/directory.ts'
-import type { SessionsFile } from '../session/sessions-file.ts'
-import type { UsageLedger } from '../session/usage-ledger.ts'
-import type { TranscriptStore } from '../transcript/store.ts'
+import { choose, settingsOf } from '../session/chosen-settings.ts'
+import type { Storage } from '../storage/storage.ts'
 import type { CommandParts } from './command-answers.ts'
 import type { Gateway } from './gateway.ts'
 
 export interface SessionCommandDeps {
-  readonly journal: Journal
-  readonly directory: SessionDirectory
-  readonly sessionsFile: SessionsFile
-  readonly usage: UsageLedger
+  readonly storage: Storage
   readonly providers: Providers
   readonly approvals: Approvals
   readonly modelsFor: AgentParts['modelsFor']
-  readonly transcripts: TranscriptStore
-  readonly cleanups: CleanupLedger
   /** Asked when a command runs: the gateway itself needs the commands to be made. */
   gateway(): Pick<Gateway, 'sessionActivity'>
   queueMode(): string
@@ -50,15 +41,15 @@ export function createSessionCommands(deps: SessionCommandDeps): CommandParts {
 
 async function describeSession(message: AcceptedMessage, deps: SessionCommandDeps): Promise<string> {
   const { running, queued } = deps.gateway().sessionActivity(message.key)
-  const model = deps.modelsFor(deps.directory.settingsOf(message.key))[0].name
-  const record = deps.directory.get(message.key)
+  const model = deps.modelsFor(await settingsOf(deps.storage, message.key))[0].name
+  const record = await deps.storage.sessions.get(message.key)
   const phrases = await phrasesFor(message, deps)
   return [
     phrases.statusSession(message.key),
     phrases.statusModel(model),
     phrases.statusRunning(running !== null),
     phrases.statusQueue(queued, deps.queueMode()),
-    ...(record === undefined ? [] : spentLines(deps.usage.ofSession(record.sessionId), phrases)),
+    ...(record === undefined ? [] : spentLines(await deps.storage.usage.ofSession(record.sessionId), phrases)),
     ...(record === undefined ? [] : await describeContext(record.sessionId, phrases, deps)),
   ].join('\n')
 }
@@ -66,12 +57,12 @@ async function describeSession(message: AcceptedMessage, deps: SessionCommandDep
 async function describeContext(
   sessionId: SessionId,
   phrases: Phrases,
-  { transcripts, cleanups }: SessionCommandDeps,
+  { storage }: SessionCommandDeps,
 ): Promise<readonly string[]> {
-  const transcript = await transcripts.open(sessionId, NEVER)
+  const transcript = await storage.transcripts.open(sessionId, NEVER)
   try {
     const { messages, tokens } = sizeOfHistory((await transcript.context()).entries)
-    const totals = cleanups.ofSession(sessionId)
+    const totals = await storage.usage.savedBy(sessionId)
     const hasCleaned = totals.steps !== 0 || totals.netTokensSaved !== 0
     return [phrases.statusContext(tokens, messages), ...(hasCleaned ? [phrases.statusCleanup(totals)] : [])]
   } finally {
@@ -85,14 +76,15 @@ const TAKES_NAMES: readonly CommandName[] = ['model', 'approve', 'deny']
 /** By the words behind the command, then by what the user said last, then by the locale. */
 async function phrasesFor(
   { key, text }: AcceptedMessage,
-  { language: languageNow, directory, transcripts }: SessionCommandDeps,
+  { language: languageNow, storage }: SessionCommandDeps,
 ): Promise<Phrases> {
   const language = languageNow()
   const slash = parseSlash(text)
   const rest = slash.kind === 'command' && !TAKES_NAMES.includes(slash.name) ? slash.rest : undefined
   if (language.setting !== 'auto' || (rest !== undefined && languageOfText(rest) !== undefined))
     return phrasesIn(chooseLanguage(language, rest))
-  const record = directory.get(key)
+  const { sessions, transcripts } = storage
+  const record = await sessions.get(key)
   if (record === undefined || !(await transcripts.exists(record.sessionId))) return phrasesIn(chooseLanguage(language))
   const transcript = await transcripts.open(record.sessionId, NEVER)
   try {
@@ -109,7 +101,7 @@ function spentLines(spent: Spent, phrases: Phrases): readonly string[] {
 
 /** Durable, per session, and stronger than the configuration until `/model default`. */
 async function changeModel(message: AcceptedMessage, name: string, deps: SessionCommandDeps): Promise<string> {
-  const { journal, directory, sessionsFile, providers, modelsFor } = deps
+  const { storage, providers, modelsFor } = deps
   const { key } = message
   const phrases = await phrasesFor(message, deps)
   if (name === '') {
@@ -117,7 +109,7 @@ async function changeModel(message: AcceptedMessage, name: string, deps: Session
     const listed = new Set(known.map(({ provider }) => provider))
     const others = [...providers.names()].filter((provider) => !listed.has(provider))
     return [
-      phrases.usesModel(modelsFor(directory.settingsOf(key))[0].name),
+      phrases.usesModel(modelsFor(await settingsOf(storage, key))[0].name),
       ...(known.length === 0 ? [] : [phrases.knownModels(known.map(({ ref }) => ref).join(', '))]),
       ...(others.length === 0 ? [] : [phrases.otherProviders(others.join(', '))]),
     ].join('\n')
@@ -127,13 +119,7 @@ async function changeModel(message: AcceptedMessage, name: string, deps: Session
   if (resolved instanceof GatewayError) return resolved.message
   const [provider = '', ...model] = resolved?.ref.split('/') ?? []
   const settings = resolved === undefined ? {} : { providerOverride: provider, modelOverride: model.join('/') }
-  if (directory.get(key) === undefined) directory.choose(key, settings)
-  else {
-    await directory.update(journal, key, ({ providerOverride: _provider, modelOverride: _model, ...rest }) => {
-      return { ...rest, ...settings }
-    })
-    sessionsFile.changed()
-  }
+  await choose(storage, key, settings)
   return resolved === undefined ? phrases.usesConfiguredModel() : phrases.nowUsesModel(resolved.ref)
 }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
-import type { JournalRecord } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
+import type { Change, CleanupTotals } from '../core/change.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionEvent } from '../core/event.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
@@ -9,18 +9,26 @@ import type { UserBlock } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { addSpent, NOTHING_SPENT, spentOn, type Spent } from '../core/spent.ts'
 import { retryWhileStorageFull, type StorageFullDeps } from '../core/storage-full.ts'
-import type { Transcript, TranscriptStore } from '../transcript/store.ts'
+import type { Storage } from '../storage/storage.ts'
+import type { Transcript } from '../transcript/store.ts'
 import { MAINTENANCE, phrasesOf, runMaintenance } from '../turn/maintain.ts'
-import type { Instruction, ModelWindows, Spending, TurnModel, TurnParts, TurnSettings } from '../turn/parts.ts'
+import type {
+  Instruction,
+  ModelWindows,
+  SavingsAccount,
+  Spending,
+  TurnModel,
+  TurnParts,
+  TurnSettings,
+} from '../turn/parts.ts'
 import { runTurn } from '../turn/turn.ts'
 import { rewrite } from '../turn/versions.ts'
 import type { Approvals } from './approvals.ts'
 import { placedTurn, type ContentOf } from './client-messages.ts'
 import { parseSlash } from './commands.ts'
-import type { SessionDirectory, SessionSettings } from './directory.ts'
-import type { CleanupLedger } from './cleanup-ledger.ts'
+import type { SessionSettings } from './chosen-settings.ts'
 import { SummarisedTranscript } from './row-summary.ts'
-import type { SpendingLimits, UsageLedger } from './usage-ledger.ts'
+import { checkBudget, type SpendingLimits } from './budget.ts'
 
 /** What answers, as far as a conversation has to know it. */
 export interface AgentParts extends Pick<TurnParts, 'tools' | 'hooks' | 'counter' | 'resolveModel' | 'workspaceText'> {
@@ -44,11 +52,8 @@ export interface Pictures {
 export interface ConverseParts {
   readonly clock: Clock
   readonly log: Log
-  readonly directory: SessionDirectory
-  readonly transcripts: TranscriptStore
+  readonly storage: Storage
   readonly agent: AgentParts
-  readonly usage: UsageLedger
-  readonly cleanups: CleanupLedger
   readonly spending: SpendingLimits
   readonly approvals: Approvals
   readonly windows: ModelWindows
@@ -72,13 +77,14 @@ export async function converse(
   conversation: Conversation,
   parts: ConverseParts,
 ): Promise<ReplyContent | undefined> {
-  const record = parts.directory.get(message.key)
+  const record = await parts.storage.sessions.get(message.key)
   if (record === undefined)
     throw new GatewayError('SESSION_NOT_FOUND', 'the session was deleted before this message was answered')
-  const { clock, log, transcripts } = parts
+  const { clock, log } = parts
+  const { transcripts } = parts.storage
   const waiting = { clock, log: log.child({ run: message.run }), signal: conversation.signal }
   const opened = await retryWhileStorageFull(() => transcripts.open(record.sessionId, waiting.signal), waiting)
-  const transcript = new SummarisedTranscript(withPatientAppends(opened, waiting), parts.directory, message.key)
+  const transcript = new SummarisedTranscript(withPatientAppends(opened, waiting), message.key)
   try {
     const turn = turnParts(message, record, transcript, conversation, parts)
     const slash = parseSlash(message.text)
@@ -124,7 +130,7 @@ function turnParts(
   record: SessionRecord,
   transcript: Transcript,
   conversation: Conversation,
-  { agent, clock, log, usage, cleanups, spending, windows, approvals, onSpent }: ConverseParts,
+  { agent, clock, log, storage, spending, windows, approvals, onSpent }: ConverseParts,
 ): TurnParts {
   const { key, run } = message
   const { sessionId } = record
@@ -149,8 +155,8 @@ function turnParts(
     clock,
     log: log.child({ session: key, run }),
     windows,
-    savings: cleanups.accountOf(sessionId),
-    spending: createSpending(message.channel, sessionId, { usage, limits: spending, onSpent }),
+    savings: savingsOf(sessionId),
+    spending: createSpending(message.channel, sessionId, { storage, limits: spending, onSpent }),
     onSettled: (outcome) => {
       const content = toReply(outcome)
       if (content !== undefined) conversation.tellAnswer(content)
@@ -164,24 +170,44 @@ function turnParts(
   }
 }
 
-interface SpendingDeps extends Pick<ConverseParts, 'usage' | 'onSpent'> {
+interface SpendingDeps extends Pick<ConverseParts, 'storage' | 'onSpent'> {
   readonly limits: SpendingLimits
 }
 
 /** What one turn costs, for the ledger, for the metrics and for its own answer. */
-function createSpending(channel: string, session: SessionId, { usage, limits, onSpent }: SpendingDeps): Spending {
+function createSpending(channel: string, session: SessionId, { storage, limits, onSpent }: SpendingDeps): Spending {
   let ofTurn = NOTHING_SPENT
-  const record = (model: string, spent: Spent): readonly JournalRecord[] => {
+  const record = (model: string, spent: Spent): readonly Change[] => {
     ofTurn = addSpent(ofTurn, spent)
     onSpent(model, spent)
-    return usage.record({ session, model, channel }, spent)
+    return [{ kind: 'spend', sessionId: session, model, channel, spent }]
   }
   return {
-    check: () => usage.check(session, limits),
+    check: () => checkBudget(session, storage.usage, limits),
     record: ({ name, isPriced }, ...paid) =>
       record(name, paid.map((one) => spentOn(one, isPriced)).reduce(addSpent, NOTHING_SPENT)),
     recordSaved: ({ name }, saved) => (saved > 0 ? record(name, { ...NOTHING_SPENT, saved }) : []),
     ofTurn: () => ofTurn,
+  }
+}
+
+const NOTHING_SAVED: CleanupTotals = {
+  steps: 0,
+  messages: 0,
+  tokensSaved: 0,
+  netTokensSaved: 0,
+  netBasis: 'measured',
+}
+
+/** What cleanups save of one conversation, for its ledger. */
+export function savingsOf(sessionId: SessionId): SavingsAccount {
+  const saved = (change: Partial<CleanupTotals>): readonly Change[] => [
+    { kind: 'save', sessionId, ...NOTHING_SAVED, ...change },
+  ]
+  return {
+    cleaned: (change) => saved(change),
+    measured: ({ tokens, measured }) =>
+      saved({ netTokensSaved: tokens, netBasis: measured ? 'measured' : 'estimated' }),
   }
 }
 

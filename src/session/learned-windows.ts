@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
-import type { JournalRecord, JournalTopic } from '../base/journal.ts'
-import { isRecord } from '../base/json.ts'
+import type { Change } from '../core/change.ts'
+import { isRecord, type JsonObject } from '../base/json.ts'
+import type { Storage } from '../storage/storage.ts'
 import type { LearnedBy, ModelWindows, TurnModel } from '../turn/parts.ts'
 
 export interface LearnedWindow {
@@ -30,14 +31,13 @@ export const DEFAULT_LEARNED_WINDOWS: LearnedWindowLimits = {
   catalogueMs: 60 * 60 * 1000,
 }
 
-const TOPIC = 'windows'
+const SECTION = 'windows'
 const SMALLEST_ANSWER_TOKENS = 64
 /** A name and five fields. */
 const BYTES_PER_WINDOW = 256
 
-/** Windows of models as refusals taught them, per provider and model, durable in the journal. */
-export class LearnedWindows implements JournalTopic, ModelWindows {
-  readonly name = TOPIC
+/** Windows of models as refusals taught them, per provider and model; what is kept is in the storage too. */
+export class LearnedWindows implements ModelWindows {
   readonly #clock: Clock
   readonly #limits: LearnedWindowLimits
   readonly #kept = new Map<string, LearnedWindow>()
@@ -49,7 +49,18 @@ export class LearnedWindows implements JournalTopic, ModelWindows {
     this.#limits = limits
   }
 
-  apply(data: unknown): void {
+  /** Takes over what earlier starts learned, and from then on what this one and others learn. */
+  async load(storage: Pick<Storage, 'state' | 'watch'>): Promise<void> {
+    const { state } = storage
+    for (const [, value] of await state.entries(SECTION)) this.#keep(value)
+    storage.watch((notice) => {
+      if (notice.kind !== 'state' || notice.section !== SECTION) return
+      if (notice.value === undefined) void state.get(SECTION, notice.key).then((value) => this.#keep(value))
+      else this.#keep(notice.value)
+    })
+  }
+
+  #keep(data: unknown): void {
     if (!isLearnedWindow(data)) return
     this.#kept.delete(data.model)
     this.#kept.set(data.model, data)
@@ -59,10 +70,6 @@ export class LearnedWindows implements JournalTopic, ModelWindows {
 
   get heldBytes(): number {
     return (this.#kept.size + this.#tried.size) * BYTES_PER_WINDOW
-  }
-
-  *snapshot(): Iterable<unknown> {
-    yield* this.#kept.values()
   }
 
   /** Those that still count, for people. */
@@ -85,8 +92,8 @@ export class LearnedWindows implements JournalTopic, ModelWindows {
     }
   }
 
-  told(model: TurnModel, contextWindow: number): readonly JournalRecord[] {
-    return [{ topic: TOPIC, data: this.#entry(model, contextWindow, 'told') }]
+  told(model: TurnModel, contextWindow: number): readonly Change[] {
+    return [toChange(this.#entry(model, contextWindow, 'told'))]
   }
 
   tryHalf(model: TurnModel, contextWindow: number): void {
@@ -94,10 +101,10 @@ export class LearnedWindows implements JournalTopic, ModelWindows {
     dropOldest(this.#tried, this.#limits.models)
   }
 
-  confirm(model: TurnModel): readonly JournalRecord[] {
+  confirm(model: TurnModel): readonly Change[] {
     const tried = this.#tried.get(model.name)
     // The catalogue has its numbers from the provider: a refusal without one says little against them.
-    return tried === undefined || model.window.source === 'catalogue' ? [] : [{ topic: TOPIC, data: tried }]
+    return tried === undefined || model.window.source === 'catalogue' ? [] : [toChange(tried)]
   }
 
   giveUp(model: TurnModel): void {
@@ -121,6 +128,10 @@ export class LearnedWindows implements JournalTopic, ModelWindows {
 function dropOldest(windows: Map<string, LearnedWindow>, most: number): void {
   const [oldest] = windows.size > most ? windows.keys() : []
   if (oldest !== undefined) windows.delete(oldest)
+}
+
+function toChange(learned: LearnedWindow): Change {
+  return { kind: 'set-state', section: SECTION, key: learned.model, value: { ...learned } satisfies JsonObject }
 }
 
 function isLearnedWindow(data: unknown): data is LearnedWindow {

@@ -2,14 +2,12 @@ import type { Clock } from '../base/clock.ts'
 import { NEVER } from '../base/never.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
 import { NO_USAGE, type AssistantMessage } from '../core/message.ts'
-import type { TranscriptStore } from '../transcript/store.ts'
 import { stepState } from '../turn/step-state.ts'
-import type { SessionDirectory } from './directory.ts'
+import type { Storage } from '../storage/storage.ts'
 
 export interface PoisonedDeps {
   readonly clock: Clock
-  readonly directory: SessionDirectory
-  readonly transcripts: TranscriptStore
+  readonly storage: Pick<Storage, 'sessions' | 'transcripts'>
 }
 
 /**
@@ -17,9 +15,10 @@ export interface PoisonedDeps {
  * belongs to it may be what the gateway ended over.
  */
 export async function recordPoisoned(message: AcceptedMessage, reason: string, deps: PoisonedDeps): Promise<void> {
-  const record = deps.directory.get(message.key)
+  const { sessions, transcripts } = deps.storage
+  const record = await sessions.get(message.key)
   if (record === undefined) return
-  const transcript = await deps.transcripts.open(record.sessionId, NEVER)
+  const transcript = await transcripts.open(record.sessionId, NEVER)
   try {
     const { entries } = await transcript.context()
     const { run } = message

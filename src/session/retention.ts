@@ -2,14 +2,12 @@ import { sleep, type Clock } from '../base/clock.ts'
 import { errnoOf } from '../base/files.ts'
 import type { Log } from '../base/log.ts'
 import type { SessionKey } from '../core/ids.ts'
-import type { SessionArchive } from './archive.ts'
-import type { SessionDirectory } from './directory.ts'
+import type { Storage } from '../storage/storage.ts'
 
 export interface RetentionDeps {
   readonly clock: Clock
   readonly log: Log
-  readonly directory: SessionDirectory
-  readonly archive: SessionArchive
+  readonly storage: Pick<Storage, 'sessions'>
   readonly limits: RetentionLimits
   /** Nothing runs, waits or is being accepted in it. */
   isIdle(key: SessionKey): boolean
@@ -61,7 +59,7 @@ export class SessionRetention {
   }
 
   async #pass(signal: AbortSignal): Promise<void> {
-    const { log, directory, limits, onArchived } = this.#deps
+    const { log, storage, limits, onArchived } = this.#deps
     let archived = 0
     try {
       archived = await this.#archiveOld(signal)
@@ -72,21 +70,23 @@ export class SessionRetention {
     if (archived === 0) return
     onArchived(archived)
     const { perPass } = limits
-    log.info('old conversations were archived', { archived, sessions: directory.size, isMore: archived === perPass })
+    const sessions = await storage.sessions.count()
+    log.info('old conversations were archived', { archived, sessions, isMore: archived === perPass })
   }
 
   async #archiveOld(signal: AbortSignal): Promise<number> {
-    const { clock, directory, archive, limits, isIdle } = this.#deps
+    const { clock, storage, limits, isIdle } = this.#deps
     const before = clock.now() - limits.archiveAfterMs
     const tried = new Set<SessionKey>()
     let archived = 0
     while (archived < limits.perPass) {
       signal.throwIfAborted()
       const room = Math.min(SLICE, limits.perPass - archived)
-      const going = directory.untouchedSince(before, room, (key) => !tried.has(key) && isIdle(key))
-      if (going.length === 0) break
-      for (const { key } of going) tried.add(key)
-      archived += await archive.archive(going)
+      const found = await storage.sessions.untouchedSince(before, room, tried)
+      if (found.length === 0) break
+      for (const { key } of found) tried.add(key)
+      // In one go with the archiving: what arrives later finds the move under way and waits for it.
+      archived += await storage.sessions.archive(found.filter(({ key }) => isIdle(key)))
       await sleep(clock, 0, signal)
     }
     return archived

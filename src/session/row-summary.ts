@@ -1,9 +1,8 @@
-import type { JournalRecord } from '../base/journal.ts'
+import type { Change } from '../core/change.ts'
 import type { Entry, EntryDraft, SessionHeader } from '../core/entry.ts'
 import type { EntryId, SessionId, SessionKey } from '../core/ids.ts'
 import { textOf } from '../core/message.ts'
 import type { AppendOptions, RepairNote, Transcript, TranscriptContext } from '../transcript/store.ts'
-import type { SessionDirectory } from './directory.ts'
 import { previewOf } from './row-texts.ts'
 
 /**
@@ -12,12 +11,10 @@ import { previewOf } from './row-texts.ts'
  */
 export class SummarisedTranscript implements Transcript {
   readonly #inner: Transcript
-  readonly #directory: SessionDirectory
   readonly #key: SessionKey
 
-  constructor(inner: Transcript, directory: SessionDirectory, key: SessionKey) {
+  constructor(inner: Transcript, key: SessionKey) {
     this.#inner = inner
-    this.#directory = directory
     this.#key = key
   }
 
@@ -39,7 +36,7 @@ export class SummarisedTranscript implements Transcript {
 
   append(drafts: readonly EntryDraft[], options: AppendOptions = {}): Promise<readonly Entry[]> {
     const summary = this.#summaryOf(drafts)
-    return this.#inner.append(drafts, { ...options, alongside: [...(options.alongside ?? []), ...summary] })
+    return this.#inner.append(drafts, { ...options, changes: [...(options.changes ?? []), ...summary] })
   }
 
   context(): Promise<TranscriptContext> {
@@ -74,18 +71,16 @@ export class SummarisedTranscript implements Transcript {
     return this.#inner.close()
   }
 
-  #summaryOf(drafts: readonly EntryDraft[]): readonly JournalRecord[] {
+  #summaryOf(drafts: readonly EntryDraft[]): readonly Change[] {
     const messages = drafts.flatMap((draft) => (draft.type === 'message' ? [draft.message] : []))
     if (messages.length === 0) return []
-    const known = this.#directory.get(this.#key)?.messages
     const answer = messages.findLast((message) => message.role === 'assistant')
     const text = answer === undefined ? '' : textOf(answer.content)
     const used = answer === undefined ? 0 : answer.usage.input + answer.usage.cacheRead + answer.usage.cacheWrite
     const fields = {
-      messages: (typeof known === 'number' ? known : 0) + messages.length,
       ...(text === '' ? {} : { preview: previewOf(text) }),
       ...(used === 0 ? {} : { contextTokens: used }),
     }
-    return [this.#directory.change(this.#key, fields)]
+    return [{ kind: 'change-session', key: this.#key, fields, added: { messages: messages.length } }]
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { errnoOf, type FileHandle, type Files } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
-import type { Journal, JournalRecord } from '../base/journal.ts'
+import type { JournalRecord } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
 import { NEVER } from '../base/never.ts'
 import type { Processes } from '../base/processes.ts'
@@ -15,12 +15,12 @@ import type { TranscriptLimits } from './limits.ts'
 import { encodeHeader, FORMAT_VERSION } from './line.ts'
 import { loadByScan, type Loaded } from './load.ts'
 import { loadTail } from './load-tail.ts'
-import type { EncodedEntry, EntryLog, LogState } from './log.ts'
-import { requireJournal } from './memory-log.ts'
+import type { EncodedEntry, EntryLog, LogState, Together } from './log.ts'
+import { requireStorage } from './memory-log.ts'
 import { makeSound, makeSuspectSound } from './mend.ts'
 import { reconcile } from './reconcile.ts'
 import { toStorageError } from './storage-error.ts'
-import { appendRecord, goneRecord, type TranscriptTopic } from './topic.ts'
+import { appendRecord, goneRecord, type TranscriptJournal } from './topic.ts'
 import { TranscriptFile } from './transcript-file.ts'
 import { writeLockOf, type WriteLock } from './write-lock.ts'
 
@@ -36,7 +36,7 @@ export interface FileLogContext {
   readonly limits: TranscriptLimits
   readonly cwd: string
   readonly durability: 'sync' | 'fast'
-  readonly journal: { readonly journal: Pick<Journal, 'commit'>; readonly topic: TranscriptTopic } | undefined
+  readonly journal: TranscriptJournal | undefined
   /** Files whose last sync failed: what they show may not be on the disk. */
   readonly suspects: Set<string>
   /** A file got its name, which needs a sync of the folder. */
@@ -214,28 +214,29 @@ export class FileLog implements EntryLog {
     }
   }
 
-  write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {
-    this.#lastWrite = this.#write(batch, alongside).catch((error: unknown) => {
+  write(batch: readonly EncodedEntry[], together: Together): Promise<void> {
+    this.#lastWrite = this.#write(batch, together).catch((error: unknown) => {
       throw toStorageError(error)
     })
     return this.#lastWrite
   }
 
-  async #write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {
+  async #write(batch: readonly EncodedEntry[], { changes, owner }: Together): Promise<void> {
     const { journal, durability, suspects } = this.#context
     this.#heldLock.fence()
     if (this.#toMend !== undefined || suspects.has(this.#file.path)) await this.#mend()
-    if (batch.length === 0) return requireJournal(journal).journal.commit(alongside)
+    const storage = changes.length === 0 && owner === undefined ? journal?.storage : requireStorage(journal?.storage)
+    if (batch.length === 0) return requireStorage(storage).commitWith([], changes, owner)
     const prefix = this.#isEmpty ? encodeHeader(this.#header) : ''
     const start = this.#file.size
     const text = prefix + batch.map(({ line }) => line).join('')
-    if (journal === undefined || (durability === 'fast' && alongside.length === 0)) {
-      if (alongside.length > 0) requireJournal(journal)
+    if (journal === undefined || (durability === 'fast' && changes.length === 0)) {
+      storage?.requireOwner(owner)
       await this.#append(text)
       if (durability === 'sync') await this.#sync()
     } else {
       const record = appendRecord(this.#sessionId, start, this.#isEmpty ? this.#header : undefined, batch)
-      await journal.journal.commit([record, ...alongside])
+      await (storage?.commitWith([record], changes, owner) ?? journal.journal.commit([record]))
       await this.#follow(text, record)
     }
     this.#tree.add(batch, prefix, start)

@@ -1,7 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import { makeDurableDirectory, openIfThere, type Files } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
-import type { Journal } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
 import type { Processes } from '../base/processes.ts'
 import { NEVER } from '../base/never.ts'
@@ -20,7 +19,7 @@ import { OpenTranscripts, type OpenTranscript } from './open-transcripts.ts'
 import { Stamps } from './stamps.ts'
 import { toStorageError } from './storage-error.ts'
 import type { Transcript, TranscriptStore } from './store.ts'
-import { goneRecord, type TranscriptTopic } from './topic.ts'
+import { goneRecord, type TranscriptJournal } from './topic.ts'
 import { LogTranscript } from './transcript.ts'
 
 export interface FileStoreOptions {
@@ -32,7 +31,7 @@ export interface FileStoreOptions {
   /** `<home>/sessions`; made when missing. */
   readonly directory: string
   /** Appends become durable through this journal, together with everybody else's. Without it each file is synced. */
-  readonly journal?: { readonly journal: Pick<Journal, 'commit'>; readonly topic: TranscriptTopic }
+  readonly journal?: TranscriptJournal
   /** `sync`: acknowledged means on the disk. `fast`: acknowledged means handed to the system; a power cut can take it. */
   readonly durability?: 'sync' | 'fast'
   readonly cwd?: string

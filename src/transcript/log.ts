@@ -1,4 +1,4 @@
-import type { JournalRecord } from '../base/journal.ts'
+import type { Change, Owner } from '../core/change.ts'
 import type { Entry, SessionHeader } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 import type { ActivePath } from './context.ts'
@@ -18,6 +18,18 @@ export interface EncodedEntry {
   readonly line: string
 }
 
+/** What becomes durable with a batch, or not at all. */
+export interface Together {
+  readonly changes: readonly Change[]
+  readonly owner: Owner | undefined
+}
+
+export const ALONE: Together = { changes: [], owner: undefined }
+
+export function isAlone({ changes, owner }: Together): boolean {
+  return changes.length === 0 && owner === undefined
+}
+
 /**
  * Where the entries of one transcript are kept. `FileLog` and `MemoryLog` are the two we have; everything about
  * meaning (guard, leaf, context) is in `LogTranscript` above it.
@@ -27,7 +39,7 @@ export interface EntryLog {
   /** Takes the right to write. The new state when others wrote since we last looked, undefined when nothing changed. */
   beginWrite(signal: AbortSignal): Promise<LogState | undefined>
   /** All or none; durable when it resolves. Only between `beginWrite` and `endWrite`. */
-  write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void>
+  write(batch: readonly EncodedEntry[], together: Together): Promise<void>
   endWrite(): Promise<void>
   /** How many hexadecimal digits a new id needs: 8 where every id is known, more where only the tail was read. */
   readonly idDigits: number

@@ -1,9 +1,12 @@
-import type { Journal, JournalRecord } from '../base/journal.ts'
+import type { Change, Owner } from '../core/change.ts'
 import type { Entry, SessionHeader } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { EntryId } from '../core/ids.ts'
 import { EMPTY_PATH, toActivePath, type ActivePath } from './context.ts'
-import type { EncodedEntry, EntryLog, LogState } from './log.ts'
+import { isAlone, type EncodedEntry, type EntryLog, type LogState, type Together } from './log.ts'
+
+/** Makes the changes that come with entries durable, or throws. */
+export type CommitChanges = (changes: readonly Change[], owner: Owner | undefined) => Promise<void>
 
 /** Everything in memory; lives as long as the store. */
 export class MemoryLog implements EntryLog {
@@ -13,11 +16,11 @@ export class MemoryLog implements EntryLog {
   readonly #entries: Entry[] = []
   readonly #byId = new Map<EntryId, Entry>()
 
-  readonly #journal: Pick<Journal, 'commit'> | undefined
+  readonly #commit: CommitChanges | undefined
 
-  constructor(header: SessionHeader, journal?: Pick<Journal, 'commit'>) {
+  constructor(header: SessionHeader, commit?: CommitChanges) {
     this.#header = header
-    this.#journal = journal
+    this.#commit = commit
   }
 
   async load(): Promise<LogState> {
@@ -26,8 +29,8 @@ export class MemoryLog implements EntryLog {
 
   async beginWrite(): Promise<undefined> {}
 
-  async write(batch: readonly EncodedEntry[], alongside: readonly JournalRecord[]): Promise<void> {
-    if (alongside.length > 0) await requireJournal(this.#journal).commit(alongside)
+  async write(batch: readonly EncodedEntry[], together: Together): Promise<void> {
+    if (!isAlone(together)) await requireStorage(this.#commit)(together.changes, together.owner)
     for (const { entry, line } of batch) {
       this.#entries.push(entry)
       this.#byId.set(entry.id, entry)
@@ -66,8 +69,8 @@ export class MemoryLog implements EntryLog {
   }
 }
 
-/** Records that nobody would write must not look committed. */
-export function requireJournal<J>(journal: J | undefined): J {
-  if (journal !== undefined) return journal
-  throw new GatewayError('FIELD_INVALID', 'this store has no journal for other records', { field: 'alongside' })
+/** Changes that nothing would write must not look committed. */
+export function requireStorage<S>(storage: S | undefined): S {
+  if (storage !== undefined) return storage
+  throw new GatewayError('FIELD_INVALID', 'this store has no storage for other changes', { field: 'changes' })
 }

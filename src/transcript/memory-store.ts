@@ -1,6 +1,5 @@
 import type { Clock } from '../base/clock.ts'
 import type { Ids } from '../base/ids.ts'
-import type { Journal } from '../base/journal.ts'
 import { silentLog, type Log } from '../base/log.ts'
 import type { Entry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -10,7 +9,7 @@ import type { WriteHooks } from './guard.ts'
 import { createHandle } from './handle.ts'
 import { DEFAULT_LIMITS, type TranscriptLimits } from './limits.ts'
 import { FORMAT_VERSION } from './line.ts'
-import { MemoryLog } from './memory-log.ts'
+import { MemoryLog, type CommitChanges } from './memory-log.ts'
 import { Stamps } from './stamps.ts'
 import type { TranscriptStore } from './store.ts'
 import { LogTranscript } from './transcript.ts'
@@ -23,8 +22,8 @@ export interface MemoryStoreOptions {
   readonly cwd?: string
   readonly hooks?: WriteHooks
   readonly limits?: Partial<TranscriptLimits>
-  /** Where `alongside` records go; without one they are refused. */
-  readonly journal?: Pick<Journal, 'commit'>
+  /** Where the changes of an append go; without it they are refused. */
+  readonly commit?: CommitChanges
   readonly onAppended?: (sessionId: SessionId, entries: readonly Entry[]) => void
 }
 
@@ -41,13 +40,13 @@ export function createMemoryStore(options: MemoryStoreOptions): TranscriptStore 
   const archived = new Map<SessionId, Promise<Kept>>()
 
   const create = async (sessionId: SessionId, signal: AbortSignal): Promise<Kept> => {
-    const { clock, log = silentLog, cwd = '/', hooks = {}, journal, onAppended } = options
+    const { clock, log = silentLog, cwd = '/', hooks = {}, commit, onAppended } = options
     const timestamp = new Date(clock.now()).toISOString()
     const blobs = createMemoryBlobs()
     const transcript = await LogTranscript.open(
       {
         sessionId,
-        log: new MemoryLog({ type: 'session', version: FORMAT_VERSION, id: sessionId, timestamp, cwd }, journal),
+        log: new MemoryLog({ type: 'session', version: FORMAT_VERSION, id: sessionId, timestamp, cwd }, commit),
         stamps,
         maxLineBytes: limits.maxLineBytes,
         guard: { sessionId, clock, log, blobs, hooks, hookTimeoutMs: limits.hookTimeoutMs, cap: capOf(limits) },

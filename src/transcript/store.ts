@@ -1,6 +1,6 @@
 import type { Entry, EntryDraft, SessionHeader } from '../core/entry.ts'
 import type { EntryId, SessionId } from '../core/ids.ts'
-import type { JournalRecord } from '../base/journal.ts'
+import type { Change, Owner } from '../core/change.ts'
 import type { Message, Provenance } from '../core/message.ts'
 
 /** Where transcripts live. Implementations: files, memory, later PostgreSQL; all run `describeTranscriptStore`. */
@@ -51,8 +51,10 @@ export interface Transcript {
 
 /** What goes with an append. */
 export interface AppendOptions {
-  /** Records of other topics that become durable in the same commit. Stores without a journal refuse them. */
-  readonly alongside?: readonly JournalRecord[]
+  /** Other changes of the same transaction. Stores without a storage around them refuse them with `FIELD_INVALID`. */
+  readonly changes?: readonly Change[]
+  /** Fails with `OWNERSHIP_LOST`, and writes nothing, when this is no longer the session's owner. */
+  readonly owner?: Owner
   /** For user messages of these drafts that carry none of their own. */
   readonly provenance?: Provenance
 }

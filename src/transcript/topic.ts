@@ -1,6 +1,7 @@
-import type { JournalRecord, JournalTopic } from '../base/journal.ts'
+import type { Journal, JournalRecord, JournalTopic } from '../base/journal.ts'
 import type { JsonValue } from '../base/json.ts'
 import { isRecord } from '../base/json.ts'
+import type { Change, Owner } from '../core/change.ts'
 import type { SessionHeader } from '../core/entry.ts'
 import type { SessionId } from '../core/ids.ts'
 import { encodeLine, orderedRaw } from './line.ts'
@@ -15,6 +16,18 @@ export interface RecoveredBatch {
   readonly headerLine: string | undefined
   readonly lines: readonly { readonly id: string; readonly line: string }[]
   readonly record: JsonValue
+}
+
+/** How appends become durable: through the journal of a home, together with everything else that commits. */
+export interface TranscriptJournal {
+  readonly journal: Pick<Journal, 'commit'>
+  readonly topic: TranscriptTopic
+  /** The storage around the transcripts; without one, appends that bring changes or an owner are refused. */
+  readonly storage?: {
+    /** Records and changes in one commit; throws `OWNERSHIP_LOST` for a void owner. */
+    commitWith(records: readonly JournalRecord[], changes: readonly Change[], owner: Owner | undefined): Promise<void>
+    requireOwner(owner: Owner | undefined): void
+  }
 }
 
 /** What the topic asks of the store once there is one. */

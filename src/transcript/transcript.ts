@@ -1,5 +1,4 @@
 import { deferred, type Deferred } from '../base/deferred.ts'
-import type { JournalRecord } from '../base/journal.ts'
 import { NEVER } from '../base/never.ts'
 import { LEAF_POINTER, type Entry, type EntryDraft, type SessionHeader, type UnknownEntry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -16,7 +15,7 @@ import {
 } from './context.ts'
 import { guardDrafts, type GuardOptions } from './guard.ts'
 import { encodeLine, freezeEntry, orderedRaw, toEntry } from './line.ts'
-import type { EncodedEntry, EntryLog, LogState } from './log.ts'
+import { ALONE, type EncodedEntry, type EntryLog, type LogState, type Together } from './log.ts'
 import { openCallsOf, type OpenCalls } from './open-calls.ts'
 import type { Stamps } from './stamps.ts'
 import type { AppendOptions, RepairNote, TranscriptContext } from './store.ts'
@@ -31,13 +30,11 @@ export interface LogTranscriptOptions {
   readonly onAppended?: (sessionId: SessionId, entries: readonly Entry[]) => void
 }
 
-const NOTHING: readonly JournalRecord[] = []
-
 interface AppendJob {
   readonly kind: 'append'
   readonly drafts: readonly EntryDraft[]
   readonly provenance: Provenance | undefined
-  readonly alongside: readonly JournalRecord[]
+  readonly together: Together
   readonly done: Deferred<readonly Entry[]>
 }
 
@@ -115,8 +112,8 @@ export class LogTranscript {
 
   append(drafts: readonly EntryDraft[], options: AppendOptions = {}): Promise<readonly Entry[]> {
     const done = deferred<readonly Entry[]>()
-    const { provenance, alongside = NOTHING } = options
-    this.#enqueue({ kind: 'append', drafts, provenance, alongside, done })
+    const { provenance, changes = [], owner } = options
+    this.#enqueue({ kind: 'append', drafts, provenance, together: { changes, owner }, done })
     return done.promise
   }
 
@@ -149,7 +146,7 @@ export class LogTranscript {
       await this.#writing(async () => {
         await this.#requireEntry(id)
         const pointer = this.#toEntry({ type: 'custom', customType: LEAF_POINTER, data: { leafId: id } }, id, [])
-        await this.#log.write([pointer], [])
+        await this.#log.write([pointer], ALONE)
         await this.#moveLeaf(id)
         this.#options.onAppended?.(this.sessionId, [pointer.entry])
       })
@@ -161,7 +158,7 @@ export class LogTranscript {
       this.#writing(async () => {
         await this.#requireEntry(id)
         const written = this.#toEntry({ type: 'branch_summary', fromId: id ?? 'root', summary }, id, [])
-        await this.#log.write([written], [])
+        await this.#log.write([written], ALONE)
         await this.#moveLeaf(written.entry.id)
         this.#options.onAppended?.(this.sessionId, [written.entry])
         return written.entry
@@ -202,6 +199,8 @@ export class LogTranscript {
       }
       const batch = [job]
       for (let next = this.#jobs[0]; next?.kind === 'append'; next = this.#jobs[0]) {
+        // An owner that is refused takes only its own appends with it.
+        if (next.together.owner?.epoch !== job.together.owner?.epoch) break
         batch.push(next)
         this.#jobs.shift()
       }
@@ -228,9 +227,8 @@ export class LogTranscript {
             job.done.reject(error)
           }
         }
-        const alongside =
-          planned.length === 1 ? (planned[0]?.job.alongside ?? NOTHING) : planned.flatMap(({ job }) => job.alongside)
-        if (stage.batch.length > 0 || alongside.length > 0) await this.#log.write(stage.batch, alongside)
+        const together = togetherOf(planned.map(({ job }) => job))
+        if (stage.batch.length > 0 || together.changes.length > 0) await this.#log.write(stage.batch, together)
         this.#commit(stage)
       } finally {
         await this.#log.endWrite()
@@ -352,6 +350,15 @@ export class LogTranscript {
     }
     return stamps.uuid() as EntryId
   }
+}
+
+/** They have one owner. */
+function togetherOf(jobs: readonly AppendJob[]): Together {
+  const [first] = jobs
+  if (first === undefined) return ALONE
+  return jobs.length === 1
+    ? first.together
+    : { changes: jobs.flatMap(({ together }) => together.changes), owner: first.together.owner }
 }
 
 interface Mark {

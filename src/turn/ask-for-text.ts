@@ -12,7 +12,7 @@ export async function askForText(
   parts: Pick<TurnParts, 'spending' | 'clock'>,
   signal: AbortSignal,
 ): Promise<string> {
-  parts.spending.check()
+  await parts.spending.check()
   const encoded = model.provider.encode({
     model: model.model,
     system: prompt.system,

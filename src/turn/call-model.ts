@@ -1,5 +1,5 @@
 import { GrowingText } from '../base/growing-text.ts'
-import type { JournalRecord } from '../base/journal.ts'
+import type { Change } from '../core/change.ts'
 import type { LogFacts } from '../base/log.ts'
 import { GatewayError, toGatewayError, type ErrorCode } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
@@ -89,7 +89,7 @@ export async function callModel(round: Round, parts: TurnParts, signal: AbortSig
         throw new ModelFailure(told, partialText, request, usage)
       }
       if (thrown.usage.totalTokens > 0)
-        await parts.transcript.append([], { alongside: parts.spending.record(model, thrown.usage) })
+        await parts.transcript.append([], { changes: parts.spending.record(model, thrown.usage) })
       await parts.emit({ type: 'model-retry', attempt: index + 1, delayMs: 0, code: error.code, model: next.name })
       parts.log.warn('another model steps in', { model: next.name, instead: model.name, code: error.code })
     }
@@ -232,7 +232,7 @@ async function send(
 ): Promise<AssistantMessage> {
   const { provider, model } = request.model
   const context = hookContext(parts, round.run)
-  parts.spending.check()
+  await parts.spending.check()
   const { history, setup } = request
   await parts.hooks.llmInput(
     {
@@ -335,7 +335,7 @@ async function appendAnswer(
   const stored = await parts.transcript.append(
     [...request.drafts(), { type: 'message', message, stepId: round.run, round: round.round }],
     {
-      alongside: [
+      changes: [
         ...parts.spending.record(request.model, message.usage),
         ...parts.windows.confirm(request.model),
         ...savingsOf(request, message, parts),
@@ -355,7 +355,7 @@ function savingsOf(
   { model, input }: PreparedRequest,
   { usage, timestamp }: AssistantMessage,
   { savings }: TurnParts,
-): readonly JournalRecord[] {
+): readonly Change[] {
   const { ttlMs } = input.budget.pruning
   const effect = cleanupEffect(input.entries, usage, { prices: cachePricesOf(model.prices), now: timestamp, ttlMs })
   return effect === undefined ? [] : savings.measured(effect)
@@ -389,6 +389,6 @@ async function appendCutAnswer(
   }
   await parts.transcript.append(
     [...request.drafts(), { type: 'message', message, stepId: round.run, round: round.round }],
-    usage.totalTokens > 0 ? { alongside: parts.spending.record(request.model, usage) } : {},
+    usage.totalTokens > 0 ? { changes: parts.spending.record(request.model, usage) } : {},
   )
 }

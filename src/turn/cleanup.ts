@@ -42,12 +42,12 @@ export async function cleanStep(
   const drafts = draftsOf(plan, stepId, entries, parts)
   // A summary that is not used has been paid for too.
   const [model] = parts.models
-  const alongside = [
+  const changes = [
     ...(chosen.paid.length === 0 ? [] : parts.spending.record(model, ...chosen.paid)),
     ...(plan.kind === 'clean' ? parts.spending.recordSaved(model, plan.stats.tokensSaved) : []),
     ...(plan.kind === 'clean' ? parts.savings.cleaned(changeOf(plan)) : []),
   ]
-  if (drafts.length > 0 || alongside.length > 0) await transcript.append(drafts, { alongside })
+  if (drafts.length > 0 || changes.length > 0) await transcript.append(drafts, { changes })
   if (plan.kind === 'skipped' && plan.reason === 'already cleaned') return undefined
   return toEvent(stepId, plan)
 }

@@ -45,7 +45,7 @@ export async function compact(
   const paid: Usage[] = []
   const result = await summarizeInChunks(model, plan, input, paid, parts, signal)
   // A summary that is thrown away has been paid for too.
-  const alongside = [
+  const changes = [
     ...(paid.length === 0 ? [] : parts.spending.record(model, ...paid)),
     ...(result.kind === 'compacted' ? parts.windows.confirm(model) : []),
   ]
@@ -56,10 +56,10 @@ export async function compact(
       model: model.name,
       why: result.reason,
     })
-    await parts.transcript.append([], { alongside })
+    await parts.transcript.append([], { changes })
     return { kind: 'failed', reason: result.reason }
   }
-  await parts.transcript.append([result.draft, ...joinsOfLatestStep(input.entries)], { alongside })
+  await parts.transcript.append([result.draft, ...joinsOfLatestStep(input.entries)], { changes })
   const { tokensAfter, estimated } = result
   await parts.emit({ type: 'compaction-end', tokensBefore, tokensAfter, estimated })
   const summary = result.draft.type === 'compaction' ? result.draft.summary : ''

@@ -17,7 +17,7 @@ export async function learnWindow(
   const isWindowTold = model.window.learned === 'told'
   const sizes = sizesAfterRefusal(refusalOf(error), budget, { estimate, isWindowTold, largestWindow })
   if (sizes?.by === 'told') {
-    await parts.transcript.append([], { alongside: parts.windows.told(model, sizes.contextWindow) })
+    await parts.transcript.append([], { changes: parts.windows.told(model, sizes.contextWindow) })
   } else if (sizes?.by === 'halved') {
     parts.windows.tryHalf(model, sizes.contextWindow)
   }

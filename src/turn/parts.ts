@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
-import type { JournalRecord } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
+import type { Change } from '../core/change.ts'
 import type { ClientTurn } from '../core/client-turn.ts'
 import type { EmitTurnEvent } from '../core/event.ts'
 import type { RunId, SessionId, SessionKey } from '../core/ids.ts'
@@ -51,12 +51,12 @@ export type LearnedBy = 'told' | 'halved'
 export interface ModelWindows {
   /** The model with the window that is believed by now, and answers that fit into it. */
   applyTo(model: TurnModel): TurnModel
-  /** The provider named its window. To be committed; counts from then on. */
-  told(model: TurnModel, contextWindow: number): readonly JournalRecord[]
+  /** The provider named its window. To be stored; counts from then on. */
+  told(model: TurnModel, contextWindow: number): readonly Change[]
   /** Believed at once and kept only when `confirm` is committed. */
   tryHalf(model: TurnModel, contextWindow: number): void
   /** A request fitted: to be committed with its answer. Empty when there is nothing new to keep. */
-  confirm(model: TurnModel): readonly JournalRecord[]
+  confirm(model: TurnModel): readonly Change[]
   /** Nothing fitted: the refusals were about something else. */
   giveUp(model: TurnModel): void
 }
@@ -106,11 +106,11 @@ export interface PlacedTurn extends Pick<ClientTurn['place'], 'at' | 'asks' | 'd
 /** What has been spent, and whether more may be. */
 export interface Spending {
   /** Throws `BUDGET_REACHED` when the next request is not to be made. */
-  check(): void
+  check(): Promise<void>
   /** To be committed together with what was paid for. */
-  record(model: TurnModel, ...usages: readonly Usage[]): readonly JournalRecord[]
+  record(model: TurnModel, ...usages: readonly Usage[]): readonly Change[]
   /** Tokens that later requests will not hold. To be committed together with the cleanup. */
-  recordSaved(model: TurnModel, tokens: number): readonly JournalRecord[]
+  recordSaved(model: TurnModel, tokens: number): readonly Change[]
   /** Everything recorded since this turn began in this process. */
   ofTurn(): Spent
 }
@@ -122,9 +122,9 @@ export interface SavingsAccount {
     readonly steps: number
     readonly messages: number
     readonly tokensSaved: number
-  }): readonly JournalRecord[]
+  }): readonly Change[]
   /** What the cleanups in force did to one request. */
-  measured(effect: CleanupEffect): readonly JournalRecord[]
+  measured(effect: CleanupEffect): readonly Change[]
 }
 
 export interface TurnParts {

@@ -55,7 +55,7 @@ async function undo(
     ...originals.flatMap(mirrorOf),
   ]
   const change = { steps: -1, messages: -ids.length, tokensSaved: tokensAfter - tokensBefore }
-  await transcript.append(drafts, { alongside: savings.cleaned(change) })
+  await transcript.append(drafts, { changes: savings.cleaned(change) })
   return stepId
 }
 

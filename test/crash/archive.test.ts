@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { openJournal, type Journal } from '../../src/base/journal.ts'
 import { silentLog } from '../../src/base/log.ts'
 import type { SessionId, SessionKey } from '../../src/core/ids.ts'
-import { SessionArchive } from '../../src/session/archive.ts'
-import { FileArchivedRows } from '../../src/session/archived-rows.ts'
-import { SessionDirectory } from '../../src/session/directory.ts'
+import { SessionArchive } from '../../src/storage/local/session-archive.ts'
+import { FileArchivedRows } from '../../src/storage/files/archived-rows.ts'
+import { SessionDirectory } from '../../src/storage/local/directory.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryFiles, type Fault } from '../../src/testing/memory-files.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
@@ -18,14 +18,14 @@ interface House {
 
 async function openHouse(files = new MemoryFiles()): Promise<House> {
   const ids = new SeededIds()
-  const directory = new SessionDirectory({ clock: new ManualClock(), ids })
+  const directory = new SessionDirectory(new ManualClock())
   const journal = await openJournal({ files, directory: '/journal', topics: [directory], log: silentLog })
   const rows = await FileArchivedRows.open({ files, ids, directory: '/archive' })
   return {
     files,
     journal,
     directory,
-    archive: new SessionArchive({ journal, directory, rows, onIndexChanged: () => undefined }),
+    archive: new SessionArchive({ journal, directory, rows, onChanged: () => undefined }),
   }
 }
 
@@ -34,7 +34,11 @@ const KEYS = ['a', 'b', 'c'].map((key) => key as SessionKey)
 async function openWithRows(): Promise<House> {
   const house = await openHouse()
   const { journal, directory } = house
-  await journal.commit(KEYS.map((key) => directory.put(key, { sessionId: `sess_${key}` as SessionId, updatedAt: 1 })))
+  await journal.commit(
+    KEYS.map((key) =>
+      directory.recordOf({ kind: 'put-session', key, record: { sessionId: `sess_${key}` as SessionId, updatedAt: 1 } }),
+    ),
+  )
   return house
 }
 
@@ -78,7 +82,7 @@ describe('a conversation on its way into the archive or out of it', () => {
     const { journal, directory, archive } = house
     const [key] = KEYS as [SessionKey]
     const record = directory.get(key) ?? never()
-    const change = journal.commit([directory.change(key, { updatedAt: 2 })])
+    const change = journal.commit([directory.recordOf({ kind: 'change-session', key, fields: { updatedAt: 2 } })])
     const archived = archive.archive([{ key, record }])
     await change
     expect(await archived).toBe(0)
@@ -89,7 +93,15 @@ describe('a conversation on its way into the archive or out of it', () => {
   it('keeps two keys apart that differ by case only', async () => {
     const { journal, directory, archive } = await openHouse()
     const keys = ['Key', 'key'].map((key) => key as SessionKey)
-    await journal.commit(keys.map((key) => directory.put(key, { sessionId: `sess_${key}` as SessionId, updatedAt: 1 })))
+    await journal.commit(
+      keys.map((key) =>
+        directory.recordOf({
+          kind: 'put-session',
+          key,
+          record: { sessionId: `sess_${key}` as SessionId, updatedAt: 1 },
+        }),
+      ),
+    )
     await archive.archive(keys.map((key) => ({ key, record: directory.get(key) ?? never() })))
     expect(await archive.bringBack('key')).toBe(true)
     expect(directory.get('key' as SessionKey)?.sessionId).toBe('sess_key')

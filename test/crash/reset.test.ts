@@ -28,8 +28,8 @@ async function openScene(): Promise<Scene> {
   return { outside, inside, key, tasks }
 }
 
-const sessionIdOf = ({ house }: Inside, key: SessionKey): string | undefined =>
-  house.storage.directory.get(key)?.sessionId
+const sessionIdOf = async ({ house }: Inside, key: SessionKey): Promise<string | undefined> =>
+  (await house.storage.sessions.get(key))?.sessionId
 
 describe('a clear that a crash interrupts', () => {
   it('has happened whole or not at all, wherever it was', ENDS_BY_COUNT, async () => {
@@ -62,7 +62,7 @@ describe('a clear that a crash interrupts', () => {
   ): Promise<'undone' | 'unanswered' | 'answered'> {
     const { outside, inside, key, tasks } = await openScene()
     const { simulator, clock, model } = outside
-    const old = sessionIdOf(inside, key)
+    const old = await sessionIdOf(inside, key)
     inside.files.injectFault(inside.files.operations + at, fault)
     const clear = simulator.clear()
     await clock.advance(1_000)
@@ -70,9 +70,9 @@ describe('a clear that a crash interrupts', () => {
     const wasAnswered = clear.answers.some(({ state }) => state === 'cleared')
     const disk = isKill ? await kill(outside, inside) : (await kill(outside, inside), inside.files.crash())
     const next = await openInside(outside, disk)
-    const isReset = sessionIdOf(next, key) !== old
+    const isReset = (await sessionIdOf(next, key)) !== old
     // The new conversation and the ends of the old one's messages are one fact.
-    expect(next.house.storage.delivery.openMessages(), where).toHaveLength(isReset ? 0 : 2)
+    expect(await next.house.storage.inbox.open(), where).toHaveLength(isReset ? 0 : 2)
     if (wasAnswered) expect(isReset, `${where}: answered before it was durable`).toBe(true)
     if (!wasAnswered) {
       simulator.clear()
@@ -98,8 +98,8 @@ describe('a clear that a crash interrupts', () => {
 
 /** What was cleared can be brought back, as far as it was written. */
 async function expectArchived(inside: Inside, key: SessionKey, old: string | undefined, where: string): Promise<void> {
-  const { directory, transcripts } = inside.house.storage
-  const archived = directory.get(key)?.archived?.find(({ sessionId }) => sessionId === old)
+  const { sessions, transcripts } = inside.house.storage
+  const archived = (await sessions.get(key))?.archived?.find(({ sessionId }) => sessionId === old)
   if (archived === undefined) return expect.unreachable(`${where}: the old conversation is not listed`)
   const transcript = await transcripts.open(archived.sessionId, new AbortController().signal)
   const { messages } = await transcript.context()

@@ -118,10 +118,10 @@ const openAiDoor = (name: string, path: string, read: (answer: Answer) => string
     }
   },
   async leave(gateway, all) {
-    const { delivery } = gateway.house.storage
-    const durable = delivery.openMessages().length + all.length
+    const open = (): number => gateway.house.gateway.activity().queued + gateway.house.gateway.activity().running
+    const durable = open() + all.length
     const begun = all.map((sent) => beginHttp(gateway, `${path}${queryOf(sent)}`, requestFor(path, sent)))
-    await gateway.clock.runUntil(() => delivery.openMessages().length === durable)
+    await gateway.clock.runUntil(() => open() === durable)
     for (const one of begun) one.drop()
   },
   fetch: (gateway, sent) => openAiDoor(name, path, read).ask(gateway, sent),

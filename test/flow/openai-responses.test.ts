@@ -138,7 +138,12 @@ describe('a response', () => {
     const gateway = await openGateway()
     const answer = await respond(gateway, { input: 'My secret is 4711', store: false })
     expect(answer.status).toBe(200)
-    await gateway.clock.runUntil(() => gateway.house.storage.directory.size === 0)
+    let isGone = false
+    const isEmpty = (): boolean => {
+      void gateway.house.storage.sessions.count().then((count) => (isGone = count === 0))
+      return isGone
+    }
+    await gateway.clock.runUntil(isEmpty)
     expect(await callHttp(gateway, `${PATH}/${idOf(answer)}`)).toMatchObject({ status: 404 })
     const next = await respond(gateway, { input: 'x', previous_response_id: idOf(answer) })
     expect(next.body['error']).toMatchObject({ param: 'previous_response_id' })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { JournalRecord } from '../../src/base/journal.ts'
+import { savingsOf } from '../../src/session/converse.ts'
 import type { SessionId } from '../../src/core/ids.ts'
 import { NOTHING_SPENT } from '../../src/core/spent.ts'
 import type { MemoryGateway } from '../support/gateway.ts'
@@ -72,22 +72,23 @@ describe('a flood of things to remember stays below its ceiling', () => {
 
   it('costs and savings', async () => {
     const gateway = await openGateway({ config: { limits: { usage_sessions: 10, usage_hours: 10, usage_days: 5 } } })
-    const { usage, cleanups, journal } = gateway.house.storage
+    const { storage } = gateway.house
     for (let at = 0; at < 100; at++) {
-      const session = `sess_${at}` as SessionId
-      const payer = { session, model: `p/m${at}`, channel: 'webhook' }
-      const saved: readonly JournalRecord[] = cleanups.accountOf(session).measured({ tokens: 1, measured: true })
-      await journal.commit([...usage.record(payer, { ...NOTHING_SPENT, tokens: 1, requests: 1 }), ...saved])
+      const sessionId = `sess_${at}` as SessionId
+      const spent = { ...NOTHING_SPENT, tokens: 1, requests: 1 }
+      const saved = savingsOf(sessionId).measured({ tokens: 1, measured: true })
+      await storage.transact([{ kind: 'spend', sessionId, model: `p/m${at}`, channel: 'webhook', spent }, ...saved])
     }
     expect((await held(gateway))['usage']).toBeLessThanOrEqual((10 + 5 + 10 + 10) * 320 + 10 * 256)
   })
 
   it('learned windows', async () => {
     const gateway = await openGateway({ config: { limits: { remembered_windows: 10 } } })
-    const { windows, journal } = gateway.house.storage
+    const { windows, storage } = gateway.house.home
     for (let at = 0; at < 100; at++) {
-      const data = { model: `p/m${at}`, contextWindow: 1_000, by: 'told', instead: 2_000, at: gateway.clock.now() }
-      await journal.commit([{ topic: windows.name, data }])
+      const model = `p/m${at}`
+      const value = { model, contextWindow: 1_000, by: 'told', instead: 2_000, at: gateway.clock.now() }
+      await storage.transact([{ kind: 'set-state', section: 'windows', key: model, value }])
     }
     expect(windows.list().length).toBe(10)
     expect((await held(gateway))['windows']).toBeLessThanOrEqual(10 * 256)
@@ -95,7 +96,7 @@ describe('a flood of things to remember stays below its ceiling', () => {
 
   it('what the XiaoYi channel knows', async () => {
     const gateway = await openGateway({ config: { channels: { xiaoyi: { limits: { maxRemembered: 10 } } } } })
-    const { xiaoyi } = gateway.house.storage
+    const { xiaoyi } = gateway.house.home
     for (let at = 0; at < 100; at++)
       for (const section of ['aliases', 'pushIds', 'closedRuns'] as const)
         await xiaoyi.set(section, `key-${at}`, 'v'.repeat(100))

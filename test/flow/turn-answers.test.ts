@@ -3,6 +3,7 @@ import type { HookModule } from '../../src/hook/hook.ts'
 import type { AnswerBlock, ScriptedAnswer } from '../../src/simulator/index.ts'
 import { messagesOf, openCalls, say } from '../support/model-world.ts'
 import { worldsOfThisFile } from '../support/model-worlds.ts'
+import type { SessionKey } from '../../src/core/ids.ts'
 
 const openWorld = worldsOfThisFile()
 
@@ -261,9 +262,9 @@ describe('the choice of a model', () => {
     await say(client, '/model mistral/mistral-large-latest')
     await say(client, 'hello')
     expect(world.requests.at(-1)?.api).toBe('mistral-conversations')
-    const { directory, journal } = world.gateway.house.storage
-    const key = directory.list({ limit: 1 }).sessions[0]?.key
-    await directory.update(journal, key as never, (record) => ({ ...record, providerOverride: 'gone' }))
+    const { storage } = world.gateway.house
+    const key = (await storage.sessions.list({ limit: 1 })).sessions[0]?.key as SessionKey
+    await storage.transact([{ kind: 'change-session', key, fields: { providerOverride: 'gone' } }])
     expect(await say(client, 'and now?')).toMatchObject({ type: 'complete' })
     expect(world.requests.at(-1)?.api).toBe('anthropic-messages')
   })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { gatewaysOfThisFile } from '../support/gateways.ts'
 import type { Frame, TestClient } from '../support/gateway.ts'
+import { findSession } from '../../src/session/find-session.ts'
 
 const gateways = gatewaysOfThisFile()
 
@@ -242,15 +243,15 @@ describe('reset', () => {
     const client = await gateway.connect()
     await client.ask({ id: '1', content: 'My cat is called Mimi.', session: 's' })
     await client.ask({ id: '2', content: '/model demo', session: 's' })
-    const { directory } = gateway.house.storage
-    const before = directory.resolveOrThrow('s').record
+    const { storage } = gateway.house
+    const before = (await findSession(storage, { key: 's' })).record
     const answer = await client.ask({ id: '3', content, session: 's' })
     expect(answer).toMatchObject({ type: 'complete', session: 's', messageId: '3' })
     const hasText = content.trim().length > 7
     if (hasText) expect(answer['content']).toContain('beginning')
     const later = await client.ask({ id: '4', content: 'What did I say?', session: 's' })
     expect(later['content']).not.toContain('Mimi')
-    const after = directory.resolveOrThrow('s').record
+    const after = (await findSession(storage, { key: 's' })).record
     expect(after.sessionId).not.toBe(before.sessionId)
     expect(after.archived?.map(({ sessionId }) => sessionId)).toEqual([before.sessionId])
     expect(after.modelOverride).toBe(before.modelOverride)

@@ -109,7 +109,7 @@ describe('limits', () => {
     await gateway.clock.advance(120_000)
     const answered = new Set([...slow.terminal(), ...back.terminal()].map(({ messageId }) => messageId))
     expect(answered.has('long')).toBe(true)
-    expect(gateway.house.storage.delivery.counts().waiting).toBe(0)
+    expect((await gateway.house.storage.outbox.counts()).waiting).toBe(0)
   })
 
   it('ids and keys: a length that would burden every row is refused, naming the field', async () => {

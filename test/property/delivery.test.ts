@@ -211,7 +211,7 @@ class World {
   }
 }
 
-function check(world: World): void {
+async function check(world: World): Promise<void> {
   for (const client of Object.values(world.clients)) {
     const outcomes = new Map<string, Frame>()
     const bySeq = new Map<number, string>()
@@ -241,7 +241,7 @@ function check(world: World): void {
         expect(kept, `order of ${name} in ${key}`).toEqual(kept.toSorted((a, b) => a - b))
       }
   expect(world.overlaps, 'two turns of one session at once').toEqual([])
-  expect(world.core.delivery.counts().open).toBe(0)
+  expect((await world.core.storage.outbox.counts()).open).toBe(0)
 }
 
 it(`keeps its promises through any sequence of messages, control, losses and crashes (seed ${SEED})`, async () => {
@@ -257,7 +257,7 @@ it(`keeps its promises through any sequence of messages, control, losses and cra
       }
       await settle()
       await world.heal()
-      check(world)
+      await check(world)
       await world.core.close()
     }),
     { seed: SEED, numRuns: RUNS, endOnFailure: false },

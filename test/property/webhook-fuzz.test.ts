@@ -50,7 +50,7 @@ it(
         await clock.advance(1)
         expect(stalls.take()).toEqual([])
       }
-      expect(core.delivery.counts().open).toBe(0)
+      expect((await core.storage.outbox.counts()).open).toBe(0)
       expect(core.gateway.sessionObjects).toBe(0)
       expect(core.gateway.activity()).toEqual({ running: 0, queued: 0, waitingForTurn: 0, longestWaitMs: 0 })
       await core.close()

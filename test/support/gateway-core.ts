@@ -8,12 +8,11 @@ import type { AcceptedMessage, ReplyContent } from '../../src/core/inbound.ts'
 import { Delivery } from '../../src/gateway/delivery.ts'
 import type { ConverseContext, QueueMode } from '../../src/gateway/conversations.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
-import type { DeliveryLimits } from '../../src/gateway/run-table.ts'
-import { SessionArchive } from '../../src/session/archive.ts'
-import { FileArchivedRows } from '../../src/session/archived-rows.ts'
+import type { DeliveryLimits } from '../../src/storage/local/run-table.ts'
 import { SessionControl } from '../../src/session/control.ts'
 import type { TurnLimits } from '../../src/session/turn-slots.ts'
-import { SessionDirectory } from '../../src/session/directory.ts'
+import { LocalStorage } from '../../src/storage/local/local-storage.ts'
+import { DEFAULT_MESSAGE_LIMITS } from '../../src/storage/local/run-table.ts'
 import { linkedSockets, type LinkedSocket } from '../../src/testing/linked-sockets.ts'
 import type { ManualClock } from '../../src/testing/manual-clock.ts'
 import type { MemoryFiles } from '../../src/testing/memory-files.ts'
@@ -49,18 +48,18 @@ export class GatewayCore {
   readonly gateway: Gateway
   readonly channel: WebhookChannel
   readonly delivery: Delivery
-  readonly directory: SessionDirectory
+  readonly storage: LocalStorage
   readonly journal: Journal
   readonly #clock: ManualClock
 
   private constructor(
-    parts: Pick<GatewayCore, 'gateway' | 'channel' | 'delivery' | 'directory' | 'journal'>,
+    parts: Pick<GatewayCore, 'gateway' | 'channel' | 'delivery' | 'storage' | 'journal'>,
     clock: ManualClock,
   ) {
     this.gateway = parts.gateway
     this.channel = parts.channel
     this.delivery = parts.delivery
-    this.directory = parts.directory
+    this.storage = parts.storage
     this.journal = parts.journal
     this.#clock = clock
   }
@@ -68,7 +67,6 @@ export class GatewayCore {
   static async open(options: CoreOptions): Promise<GatewayCore> {
     const { clock, files, workMs = () => 10, onTurn } = options
     const ids = new SeededIds(options.seed)
-    const directory = new SessionDirectory({ clock, ids })
     const channel = new WebhookChannel({
       files: { attach: async () => [] },
       clock,
@@ -85,27 +83,19 @@ export class GatewayCore {
       },
       heartbeat: { pingMs: 30_000, deadAfterMs: 90_000 },
     })
-    const delivery = new Delivery({
+    const storage = new LocalStorage({
       clock,
       log: silentLog,
-      limits: {
-        rememberMs: 24 * 60 * 60 * 1000,
-        rememberedMessages: 100_000,
-        rememberedBytes: 64 * 1024 * 1024,
-        rememberedAccounts: 1_000,
-        outboxPerAccount: 1_000,
-        ...options.limits,
-      },
-      send: (reply) => channel.deliver(reply),
+      limits: { ...DEFAULT_MESSAGE_LIMITS, rememberedAccounts: 1_000, ...options.limits },
     })
-    const journal = await openJournal({ files, directory: '/journal', topics: [directory, delivery], log: silentLog })
-    delivery.attach(journal)
+    const delivery = new Delivery({ log: silentLog, storage, send: (reply) => channel.deliver(reply) })
+    const journal = await openJournal({ files, directory: '/journal', topics: storage.topics, log: silentLog })
+    storage.attach(journal, noTranscripts)
     const control = new SessionControl({
-      journal,
-      directory,
-      transcripts: noTranscripts,
+      clock,
+      ids,
+      storage,
       log: silentLog,
-      forgetUsage: () => [{ topic: 'usage', data: null }],
       maxArchivedPerSession: 10,
       onLeaving: async () => undefined,
     })
@@ -113,19 +103,12 @@ export class GatewayCore {
       clock,
       ids,
       log: silentLog,
-      journal,
-      directory,
-      archive: new SessionArchive({
-        journal,
-        directory,
-        rows: await FileArchivedRows.open({ files, ids, directory: '/archive' }),
-        onIndexChanged: () => undefined,
-      }),
+      storage,
       delivery,
       control,
       route: { agent: 'main', scope: 'per-sender', preserveCase: false },
-      providerOf: () => 'scripted',
-      modelOf: () => 'scripted/model',
+      providerOf: async () => 'scripted',
+      modelOf: async () => 'scripted/model',
       limits: options.gatewayLimits ?? {
         queuedPerSession: 100,
         queuedTotal: 10_000,
@@ -158,7 +141,6 @@ export class GatewayCore {
         model: async () => 'none',
         approve: async () => 'none',
       },
-      onIndexChanged: () => undefined,
       onAvailable: () => undefined,
     })
     const early: Channel = {
@@ -171,7 +153,7 @@ export class GatewayCore {
       close: async () => undefined,
     }
     await gateway.open([channel, early])
-    return new GatewayCore({ gateway, channel, delivery, directory, journal }, clock)
+    return new GatewayCore({ gateway, channel, delivery, storage, journal }, clock)
   }
 
   connect(query: ConnectQuery): LinkedSocket {
@@ -184,6 +166,7 @@ export class GatewayCore {
     const closing = (async () => {
       await this.gateway.drain(AbortSignal.abort())
       await this.gateway.close()
+      await this.storage.close()
       await this.journal.close()
     })()
     let done = false

@@ -76,15 +76,13 @@ export class ScriptedGateway implements Intake {
     return { run, key, duplicate: false }
   }
 
-  find(): undefined {
-    return undefined
-  }
+  async find(): Promise<undefined> {}
 
-  runs(): readonly never[] {
+  async runs(): Promise<readonly never[]> {
     return []
   }
 
-  undelivered(): readonly never[] {
+  async undelivered(): Promise<readonly never[]> {
     return []
   }
 
@@ -98,7 +96,7 @@ export class ScriptedGateway implements Intake {
     if (queue.length === 1) void this.#run(message.key)
   }
 
-  unanswered(): readonly AcceptedMessage[] {
+  async unanswered(): Promise<readonly AcceptedMessage[]> {
     return [...this.#queues.values()].flat().map(({ message }) => message)
   }
 

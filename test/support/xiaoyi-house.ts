@@ -104,9 +104,9 @@ export async function openInside(
     plugins: [{ source: 'test', plugin: { hooks } }],
   })
   const channel = await openXiaoyiChannel(platform, loaded.config, paths, {
-    state: house.storage.xiaoyi,
+    state: house.home.xiaoyi,
     hooks: house.agent.hooks,
-    directory: house.storage.directory,
+    storage: house.storage,
   })
   if (channel === undefined) throw new Error('the channel is not enabled')
   await house.open([channel])

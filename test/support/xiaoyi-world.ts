@@ -1,5 +1,5 @@
 import type { Files } from '../../src/base/files.ts'
-import { openJournal } from '../../src/base/journal.ts'
+import { openJournal, type Journal } from '../../src/base/journal.ts'
 import { silentLog, type Log, type LogFacts } from '../../src/base/log.ts'
 import type { AgentCredentials } from '../../src/simulator/xiaoyi/handshake.ts'
 import type { FetchMedia } from '../../src/channel/xiaoyi/media.ts'
@@ -17,6 +17,9 @@ import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
 import { ScriptedGateway } from './scripted-gateway.ts'
+import { LocalStorage } from '../../src/storage/local/local-storage.ts'
+import { DEFAULT_MESSAGE_LIMITS } from '../../src/storage/local/run-table.ts'
+import { createMemoryStore } from '../../src/transcript/memory-store.ts'
 
 export const AGENT = { ak: 'ak-canary', sk: 'sk-canary', agentId: 'agent-1' } as const
 
@@ -98,10 +101,20 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
   return { clock, network, simulator, files, gateway, channel, logs, cleared, received, close }
 }
 
+/** A storage of which only the state of channels is used. */
+export async function openChannelStorage(
+  files: Files,
+): Promise<{ readonly storage: LocalStorage; readonly journal: Journal }> {
+  const storage = new LocalStorage({ clock: new ManualClock(), log: silentLog, limits: DEFAULT_MESSAGE_LIMITS })
+  const journal = await openJournal({ files, directory: '/home/journal', topics: storage.topics, log: silentLog })
+  storage.attach(journal, createMemoryStore({ clock: new ManualClock(), ids: new SeededIds(1) }))
+  return { storage, journal }
+}
+
 /** What a restart knows, from the journal of these files. Whoever used it before was killed. */
 export async function openState(files: Files): Promise<XiaoyiState> {
   const state = new XiaoyiState()
-  state.attach(await openJournal({ files, directory: '/home/journal', topics: [state], log: silentLog }))
+  await state.load((await openChannelStorage(files)).storage)
   return state
 }
 

@@ -133,7 +133,7 @@ describe('what is held for clients has a ceiling:', () => {
     await enough
     expect(frames.filter(({ type }) => type === 'complete')).toHaveLength(20)
     expect(frames.filter(({ code }) => code === 'SESSION_LIMIT')).toHaveLength(40)
-    const status = gateway.status()
+    const status = await gateway.status()
     expect(status['sessions']).toBe(20)
   })
 })

@@ -61,8 +61,8 @@ export class A2aChannel implements Channel {
   /** What was answered before the last stop and is not with everyone who wants to know goes on. */
   async start(intake: Intake): Promise<void> {
     this.#intake = intake
-    this.#options.push.start((run) => this.#confirm(run))
-    for (const known of intake.undelivered(A2A)) this.#announceEnd(known)
+    this.#options.push.start((run) => void this.#confirm(run))
+    for (const known of await intake.undelivered(A2A)) await this.#announceEnd(known)
   }
 
   /** Throws `RATE_LIMITED`. */
@@ -78,50 +78,59 @@ export class A2aChannel implements Channel {
   }
 
   /** Throws `RUN_NOT_FOUND`, also for a task of another owner. */
-  task(run: string, caller: Caller): TaskView {
-    return this.#toTask(this.find(run, caller))
+  async task(run: string, caller: Caller): Promise<TaskView> {
+    return this.#toTask(await this.find(run, caller))
   }
 
-  list(query: TaskQuery, caller: Caller): TaskPage {
-    const visible = this.#requireIntake()
-      .runs(A2A)
-      .filter(({ message }) => isVisible(message, caller) && (message.replyTo as A2aReplyTo).answers === undefined)
+  async list(query: TaskQuery, caller: Caller): Promise<TaskPage> {
+    const visible = (await this.#requireIntake().runs(A2A)).filter(
+      ({ message }) => isVisible(message, caller) && (message.replyTo as A2aReplyTo).answers === undefined,
+    )
     return listTasks(visible, (run) => this.#lives.get(run), query)
   }
 
   /** Takes effect before it resolves. */
   async cancel(run: string, caller: Caller): Promise<void> {
-    const { message } = this.find(run, caller)
+    const { message } = await this.find(run, caller)
     await this.#requireIntake().control({ type: 'cancel', key: message.key, run: message.run })
   }
 
   /** The task, then every change of it until it has ended; it can be followed by many. */
-  follow(run: string, caller: Caller, signal: AbortSignal): AsyncGenerator<JsonObject> {
-    const { message } = this.find(run, caller)
+  async follow(run: string, caller: Caller, signal: AbortSignal): Promise<AsyncGenerator<JsonObject>> {
+    const { message } = await this.find(run, caller)
     const { clock, progressEveryMs } = this.#options
     return followTask({
       clock,
       progressEveryMs,
       signal,
       live: () => this.#liveOf(message.run),
-      read: () => this.find(message.run, caller),
+      read: async () => {
+        const known = await this.find(message.run, caller)
+        // A task that ended between two looks has no live part any more.
+        if (known.reply !== undefined) this.#end(message.run)
+        return known
+      },
     })
   }
 
   /** Resolves when the task has ended, or a person is asked. */
   async settled(run: string, caller: Caller, signal: AbortSignal): Promise<TaskView> {
     for (;;) {
-      const known = this.find(run, caller)
-      const live = known.reply === undefined ? this.#liveOf(known.message.run) : undefined
-      if (live === undefined || live.question !== undefined) return this.#toTask(known)
-      await untilAborted(live.turned, signal)
+      const { message } = await this.find(run, caller)
+      // Before the look that counts: what happens from here on is not missed.
+      const live = this.#liveOf(message.run)
+      const { turned } = live
+      const known = await this.find(run, caller)
+      if (known.reply !== undefined) this.#end(message.run)
+      if (known.reply !== undefined || live.question !== undefined) return this.#toTask(known)
+      await untilAborted(turned, signal)
     }
   }
 
   /** Answers a call of this task that waits for a person; the answer counts when it resolves. */
   async answer(run: string, approve: boolean, sender: A2aSender, signal: AbortSignal): Promise<void> {
     const caller = sender.caller ?? { owner: sender.account ?? UNKNOWN_OWNER, sees: 'all' }
-    const { message } = this.find(run, caller)
+    const { message } = await this.find(run, caller)
     const live = this.#lives.get(message.run)
     const question = live?.question
     if (live === undefined || question === undefined)
@@ -133,8 +142,8 @@ export class A2aChannel implements Channel {
     while (live.question?.id === question.id && !this.#isClosed) await untilAborted(live.turned, signal)
   }
 
-  find(run: string, caller: Caller): KnownRun {
-    const known = this.#requireIntake().find(A2A, run as RunId)
+  async find(run: string, caller: Caller): Promise<KnownRun> {
+    const known = await this.#requireIntake().find(A2A, run as RunId)
     if (known !== undefined && isVisible(known.message, caller)) return known
     throw new GatewayError('RUN_NOT_FOUND', 'no task has this id', { run: run.slice(0, 100) })
   }
@@ -149,12 +158,12 @@ export class A2aChannel implements Channel {
 
   observe(event: SessionEvent, message: AcceptedMessage): void {
     if (this.#isClosed || !this.#liveOf(message.run).observe(event)) return
-    const known = this.#intake?.find(A2A, message.run)
-    if (known !== undefined) this.#options.push.changed(this.#toTask(known), message)
+    // A task that has not ended is described by what is live of it.
+    this.#options.push.changed(this.#toTask({ message, isRunning: true, isDelivered: false }), message)
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {
-    const known = this.#intake?.find(A2A, reply.run)
+    const known = await this.#intake?.find(A2A, reply.run)
     const fate =
       known !== undefined && this.#options.push.ended(this.#toTask(known), known.message, undefined)
         ? 'unknown'
@@ -183,12 +192,13 @@ export class A2aChannel implements Channel {
     live?.end()
   }
 
-  #announceEnd(known: KnownRun): void {
-    if (!this.#options.push.ended(this.#toTask(known), known.message, known.endedAt)) this.#confirm(known.message.run)
+  async #announceEnd(known: KnownRun): Promise<void> {
+    const isTold = this.#options.push.ended(this.#toTask(known), known.message, known.endedAt)
+    if (!isTold) await this.#confirm(known.message.run)
   }
 
-  #confirm(run: RunId): void {
-    const reply = this.#intake?.find(A2A, run)?.reply
+  async #confirm(run: RunId): Promise<void> {
+    const reply = (await this.#intake?.find(A2A, run))?.reply
     if (reply !== undefined) this.#intake?.acknowledge(A2A, reply.account, reply.seq)
   }
 

@@ -11,7 +11,7 @@ export interface FollowOptions {
   readonly signal: AbortSignal
   live(): LiveTask
   /** Throws when the task is not known any more, or the gateway stops. */
-  read(): KnownRun
+  read(): Promise<KnownRun>
 }
 
 interface Shown {
@@ -24,7 +24,7 @@ interface Shown {
  * for more: a slow reader gets fewer, larger updates, and nothing waits for it in memory.
  */
 export async function* followTask(options: FollowOptions): AsyncGenerator<JsonObject> {
-  const first = options.read()
+  const first = await options.read()
   const live = options.live()
   yield { task: toTask(first, first.reply === undefined ? live : undefined) }
   if (first.reply !== undefined) return
@@ -32,7 +32,7 @@ export async function* followTask(options: FollowOptions): AsyncGenerator<JsonOb
   let shown: Shown = { round: live.round, text: live.text }
   for (;;) {
     const { changed, turned } = live
-    const known = options.read()
+    const known = await options.read()
     if (known.reply !== undefined) return yield* lastOf(known, shown)
     const now = toStatus(known, live)
     if (now.state !== status.state) {

@@ -1,5 +1,5 @@
-import type { Journal, JournalTopic } from '../../base/journal.ts'
-import { isRecord, type JsonObject } from '../../base/json.ts'
+import { isRecord, type JsonObject, type JsonValue } from '../../base/json.ts'
+import type { Change } from '../../core/change.ts'
 import type { RunId } from '../../core/ids.ts'
 
 /** Where one task's changes are sent. */
@@ -13,42 +13,31 @@ export interface PushConfig extends JsonObject {
   readonly version: string
 }
 
-const TOPIC = 'a2a-push'
+export const PUSH_SECTION = 'a2a-push'
 /** Tasks with configurations; the oldest are forgotten first. */
-const MAX_TASKS = 10_000
+export const MAX_PUSH_TASKS = 10_000
 
-/** All configurations of one task; an empty list when there are none any more. */
-interface PushRecord {
-  readonly run: RunId
-  readonly configs: readonly PushConfig[]
+/** Where the configurations are stored: all of one task under its run. */
+interface PushStorage {
+  transact(changes: readonly Change[]): Promise<unknown>
+  readonly state: { entries(section: string): Promise<readonly (readonly [string, JsonValue])[]> }
 }
 
-/** The push notification configurations of tasks, durable in the journal. A change counts once it is durable. */
-export class PushConfigs implements JournalTopic {
-  readonly name = TOPIC
-  readonly #byRun = new Map<RunId, readonly PushConfig[]>()
+/** The push notification configurations of tasks. A change counts once it is durable. */
+export class PushConfigs {
+  readonly #byRun = new Map<string, readonly PushConfig[]>()
   readonly #maxTasks: number
-  #journal: Pick<Journal, 'commit'> | undefined
+  #storage: PushStorage | undefined
 
-  constructor(maxTasks = MAX_TASKS) {
+  constructor(maxTasks = MAX_PUSH_TASKS) {
     this.#maxTasks = maxTasks
   }
 
-  /** After recovery. */
-  attach(journal: Pick<Journal, 'commit'>): void {
-    this.#journal = journal
-  }
-
-  apply(data: unknown): void {
-    if (!isPushRecord(data)) return
-    this.#byRun.delete(data.run)
-    this.#byRun.set(data.run, data.configs)
-    const [oldest] = this.#byRun.size > this.#maxTasks ? this.#byRun.keys() : []
-    if (oldest !== undefined) this.#byRun.delete(oldest)
-  }
-
-  *snapshot(): Iterable<PushRecord> {
-    for (const [run, configs] of this.#byRun) yield { run, configs }
+  /** Reads what is stored; call before anything else. */
+  async load(storage: PushStorage): Promise<void> {
+    for (const [run, configs] of await storage.state.entries(PUSH_SECTION))
+      if (isConfigs(configs)) this.#keep(run, configs)
+    this.#storage = storage
   }
 
   /** Undefined when they were never changed. */
@@ -58,15 +47,22 @@ export class PushConfigs implements JournalTopic {
 
   /** Durable when it resolves. */
   async set(run: RunId, configs: readonly PushConfig[]): Promise<void> {
-    if (this.#journal === undefined) throw new Error('no journal is attached')
-    const data: PushRecord = { run, configs }
-    await this.#journal.commit([{ topic: TOPIC, data }])
+    if (this.#storage === undefined) throw new Error('the configurations were not loaded')
+    await this.#storage.transact([{ kind: 'set-state', section: PUSH_SECTION, key: run, value: [...configs] }])
+    this.#keep(run, configs)
+  }
+
+  #keep(run: string, configs: readonly PushConfig[]): void {
+    this.#byRun.delete(run)
+    this.#byRun.set(run, configs)
+    const [oldest] = this.#byRun.size > this.#maxTasks ? this.#byRun.keys() : []
+    if (oldest !== undefined) this.#byRun.delete(oldest)
   }
 }
 
-function isPushRecord(data: unknown): data is PushRecord {
-  if (!isRecord(data) || typeof data['run'] !== 'string' || !Array.isArray(data['configs'])) return false
-  const configs: readonly unknown[] = data['configs']
+function isConfigs(data: unknown): data is readonly PushConfig[] {
+  if (!Array.isArray(data)) return false
+  const configs: readonly unknown[] = data
   return configs.every((config) => {
     if (!isRecord(config)) return false
     const { id, url, token, version } = config

@@ -81,7 +81,9 @@ export class RunRequestHandler implements A2ARequestHandler {
     const { channel, caller, signal } = this.#deps
     const { run, duplicate } = await this.#begin(decodeClientMessage(message), configuration, context)
     const task =
-      configuration?.returnImmediately === true ? channel.task(run, caller) : await channel.settled(run, caller, signal)
+      configuration?.returnImmediately === true
+        ? await channel.task(run, caller)
+        : await channel.settled(run, caller, signal)
     const metadata = { ...task.metadata, ...(duplicate ? { redelivered: true } : {}) }
     return toWire({ ...task, metadata }, configuration?.historyLength)
   }
@@ -95,18 +97,18 @@ export class RunRequestHandler implements A2ARequestHandler {
   }
 
   async *resubscribe({ id }: SubscribeToTaskRequest): AsyncGenerator<StreamResponse, void, undefined> {
-    if (this.#find(id).reply !== undefined) throw new UnsupportedOperationError('the task has ended')
+    if ((await this.#find(id)).reply !== undefined) throw new UnsupportedOperationError('the task has ended')
     yield* this.#follow(id)
   }
 
   async getTask({ id, historyLength }: GetTaskRequest): Promise<Task> {
-    this.#find(id)
-    return toWire(this.#deps.channel.task(id, this.#deps.caller), historyLength)
+    await this.#find(id)
+    return toWire(await this.#deps.channel.task(id, this.#deps.caller), historyLength)
   }
 
   async listTasks(request: ListTasksRequest): Promise<ListTasksResponse> {
     const query = decodeQuery(request)
-    const { tasks, nextPageToken, totalSize } = this.#deps.channel.list(query, this.#deps.caller)
+    const { tasks, nextPageToken, totalSize } = await this.#deps.channel.list(query, this.#deps.caller)
     const views = tasks.map((task) => ({ ...task, artifacts: request.includeArtifacts === true ? task.artifacts : [] }))
     return {
       tasks: views.map((task) => toWire(task, request.historyLength ?? 0)),
@@ -119,9 +121,9 @@ export class RunRequestHandler implements A2ARequestHandler {
   /** The task is cancelled before this resolves. */
   async cancelTask({ id }: CancelTaskRequest): Promise<Task> {
     const { channel, caller } = this.#deps
-    if (this.#find(id).reply !== undefined) throw new TaskNotCancelableError('the task has ended')
+    if ((await this.#find(id)).reply !== undefined) throw new TaskNotCancelableError('the task has ended')
     await channel.cancel(id, caller)
-    const task = channel.task(id, caller)
+    const task = await channel.task(id, caller)
     // It may have ended by itself at the same moment.
     if (task.status.state !== 'TASK_STATE_CANCELED') throw new TaskNotCancelableError('the task has ended')
     return toWire(task, undefined)
@@ -132,7 +134,7 @@ export class RunRequestHandler implements A2ARequestHandler {
     context: ServerCallContext,
   ): Promise<TaskPushNotificationConfig> {
     const { push } = this.#deps.channel
-    const { message } = this.#find(params.taskId)
+    const { message } = await this.#find(params.taskId)
     const config = this.#decodePush(params, context)
     const known = push.configsOf(message)
     if (known.length >= MAX_CONFIGS && !known.some(({ id }) => id === config.id))
@@ -145,7 +147,7 @@ export class RunRequestHandler implements A2ARequestHandler {
     taskId,
     id,
   }: GetTaskPushNotificationConfigRequest): Promise<TaskPushNotificationConfig> {
-    const { run, configs } = this.#pushOf(taskId)
+    const { run, configs } = await this.#pushOf(taskId)
     // Clients of version 0.3 may leave it out when there is only one.
     const config = id === '' ? configs[0] : configs.find((one) => one.id === id)
     if (config === undefined) throw new TaskNotFoundError('no push notification config has this id')
@@ -155,13 +157,13 @@ export class RunRequestHandler implements A2ARequestHandler {
   async listTaskPushNotificationConfigs({
     taskId,
   }: ListTaskPushNotificationConfigsRequest): Promise<ListTaskPushNotificationConfigsResponse> {
-    const { run, configs } = this.#pushOf(taskId)
+    const { run, configs } = await this.#pushOf(taskId)
     return { configs: configs.map((config) => toWireConfig(config, run)), nextPageToken: '' }
   }
 
   /** One that is not there is gone already. */
   async deleteTaskPushNotificationConfig({ taskId, id }: DeleteTaskPushNotificationConfigRequest): Promise<void> {
-    const { message } = this.#find(taskId)
+    const { message } = await this.#find(taskId)
     await this.#deps.channel.push.remove(message, id)
   }
 
@@ -179,8 +181,8 @@ export class RunRequestHandler implements A2ARequestHandler {
   /** A message to a task answers what the task asks; a task that asks nothing takes none. */
   async #goOn({ contextId, text }: ClientMessage, taskId: string): Promise<RunId> {
     const { channel, sender } = this.#deps
-    const { message, reply } = this.#find(taskId)
-    if (contextId !== undefined && contextId !== channel.task(taskId, this.#deps.caller).contextId)
+    const { message, reply } = await this.#find(taskId)
+    if (contextId !== undefined && contextId !== (await channel.task(taskId, this.#deps.caller)).contextId)
       throw new RequestMalformedError('"message.contextId" is not that of the task')
     if (reply !== undefined)
       throw new UnsupportedOperationError('the task has ended; go on in its context with a new task')
@@ -198,17 +200,17 @@ export class RunRequestHandler implements A2ARequestHandler {
     return decodePushConfig(config, { privateHosts, version: requestedVersion, newId })
   }
 
-  #pushOf(taskId: string): { readonly run: RunId; readonly configs: readonly PushConfig[] } {
-    const { message } = this.#find(taskId)
+  async #pushOf(taskId: string): Promise<{ readonly run: RunId; readonly configs: readonly PushConfig[] }> {
+    const { message } = await this.#find(taskId)
     return { run: message.run, configs: this.#deps.channel.push.configsOf(message) }
   }
 
   async *#follow(run: string): AsyncGenerator<StreamResponse, void, undefined> {
     const { channel, caller, signal } = this.#deps
-    for await (const response of channel.follow(run, caller, signal)) yield StreamResponse.fromJSON(response)
+    for await (const response of await channel.follow(run, caller, signal)) yield StreamResponse.fromJSON(response)
   }
 
-  #find(run: string): KnownRun {
+  async #find(run: string): Promise<KnownRun> {
     if (run.trim() === '') throw new RequestMalformedError('the id of the task is missing')
     return this.#deps.channel.find(run, this.#deps.caller)
   }

@@ -2,6 +2,7 @@ import { createHash, createHmac } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import type { HttpClient } from '../../base/http.ts'
 import type { Ids } from '../../base/ids.ts'
+import { deferred } from '../../base/deferred.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
 import { loopWork } from '../../base/loop-work.ts'
@@ -36,7 +37,7 @@ import {
   type MessageFrame,
 } from './codec.ts'
 import { EventStream } from './event-stream.ts'
-import { RunFeed, type FeedReader, type Frame } from './run-feed.ts'
+import { RunFeed, type Frame } from './run-feed.ts'
 
 export const HTTP = 'http'
 
@@ -95,14 +96,14 @@ export class HttpChannel implements Channel {
       ids,
       log,
       privateHosts,
-      onDelivered: (run) => this.#onTaken(run as RunId),
+      onDelivered: (run) => void this.#onTaken(run as RunId),
     })
   }
 
   /** What was answered before the last stop and not taken by its callback goes on; other answers are kept anyway. */
   async start(intake: Intake): Promise<void> {
     this.#intake = intake
-    for (const { reply, endedAt } of intake.undelivered(HTTP)) {
+    for (const { reply, endedAt } of await intake.undelivered(HTTP)) {
       if (reply === undefined) continue
       if (replyToOf(reply).callback === undefined) intake.acknowledge(HTTP, reply.account, reply.seq)
       else this.#call(reply, endedAt)
@@ -158,21 +159,21 @@ export class HttpChannel implements Channel {
   }
 
   /** `GET /api/runs/ID`. */
-  show(run: string, caller: Caller): HttpAnswer {
-    const known = this.#find(run, caller)
+  async show(run: string, caller: Caller): Promise<HttpAnswer> {
+    const known = await this.#find(run, caller)
     return jsonAnswer(200, { ...describeRun(known), ...this.#callbackOf(known) })
   }
 
   /** `DELETE /api/runs/ID`: takes effect before it is confirmed; a run that has ended stays as it is. */
   async cancel(run: string, caller: Caller): Promise<HttpAnswer> {
-    const { message } = this.#find(run, caller)
+    const { message } = await this.#find(run, caller)
     await this.#requireIntake().control({ type: 'cancel', key: message.key, run: message.run })
     return this.show(run, caller)
   }
 
   /** `GET /api/runs/ID/events`. */
-  events(run: string, caller: Caller, headers: Headers): HttpAnswer {
-    const { message } = this.#find(run, caller)
+  async events(run: string, caller: Caller, headers: Headers): Promise<HttpAnswer> {
+    const { message } = await this.#find(run, caller)
     return this.#follow(message.run, lastEventIdOf(headers), false)
   }
 
@@ -216,8 +217,8 @@ export class HttpChannel implements Channel {
     this.#callbacks.send({ id: reply.run, url, headers, body, forMs: CALLBACK_FOR_MS - age })
   }
 
-  #onTaken(run: RunId): void {
-    const reply = this.#intake?.find(HTTP, run)?.reply
+  async #onTaken(run: RunId): Promise<void> {
+    const reply = (await this.#intake?.find(HTTP, run))?.reply
     if (reply !== undefined) this.#intake?.acknowledge(HTTP, reply.account, reply.seq)
   }
 
@@ -268,37 +269,54 @@ export class HttpChannel implements Channel {
   }
 
   /** The terminal answer, now or when it is there. */
-  #replyOf(run: RunId, gone: AbortSignal | undefined): Promise<Reply> {
-    const intake = this.#requireIntake()
-    const known = intake.find(HTTP, run)
+  async #replyOf(run: RunId, gone: AbortSignal | undefined): Promise<Reply> {
+    const known = await this.#requireIntake().find(HTTP, run)
     if (known === undefined) throw notFound(run)
-    if (known.reply !== undefined) return Promise.resolve(known.reply)
-    return new Promise((resolve, reject) => {
-      const reader: FeedReader = {
-        show: () => undefined,
-        end: () => {
-          const reply = intake.find(HTTP, run)?.reply
-          if (reply === undefined) reject(new GatewayError('SHUTTING_DOWN', 'the gateway is shutting down'))
-          else resolve(reply)
-        },
-      }
-      const stop = this.#feedOf(known.message).read(reader, Number.MAX_SAFE_INTEGER)
-      gone?.addEventListener('abort', () => {
-        stop()
-        reject(new GatewayError('SHUTTING_DOWN', 'the client has gone'))
-      })
-    })
+    if (known.reply !== undefined) return known.reply
+    const ended = deferred()
+    const stop = this.#feedOf(known.message).read(
+      { show: () => undefined, end: () => ended.resolve() },
+      Number.MAX_SAFE_INTEGER,
+    )
+    const onGone = (): void => ended.reject(new GatewayError('SHUTTING_DOWN', 'the client has gone'))
+    gone?.addEventListener('abort', onGone, { once: true })
+    try {
+      const early = await this.#cameMeanwhile(run)
+      if (early !== undefined) return early
+      await ended.promise
+      return await this.#answerOf(run)
+    } finally {
+      gone?.removeEventListener('abort', onGone)
+      stop()
+    }
   }
 
-  #follow(run: RunId, afterSeq: number, redelivered: boolean): HttpAnswer {
-    const known = this.#requireIntake().find(HTTP, run)
+  /** An answer that came between the look at the outbox and the reading; its feed has ended without this reader. */
+  async #cameMeanwhile(run: RunId): Promise<Reply | undefined> {
+    const reply = (await this.#requireIntake().find(HTTP, run))?.reply
+    if (reply !== undefined) this.#feeds.delete(run)
+    return reply
+  }
+
+  async #answerOf(run: RunId): Promise<Reply> {
+    const reply = (await this.#requireIntake().find(HTTP, run))?.reply
+    if (reply === undefined) throw new GatewayError('SHUTTING_DOWN', 'the gateway is shutting down')
+    return reply
+  }
+
+  async #follow(run: RunId, afterSeq: number, redelivered: boolean): Promise<HttpAnswer> {
+    const known = await this.#requireIntake().find(HTTP, run)
     if (known === undefined) throw notFound(run)
     let stop = (): unknown => undefined
     const { clock, replyBufferBytes: bufferBytes } = this.#options
     const stream = new EventStream({ clock, bufferBytes, onCancel: () => stop() })
     const { reply, message } = known
     if (reply !== undefined) stream.end(reply.seq > afterSeq ? terminalFrame({ ...reply, redelivered }) : undefined)
-    else stop = this.#feedOf(message).read(stream, afterSeq)
+    else {
+      stop = this.#feedOf(message).read(stream, afterSeq)
+      const answer = await this.#cameMeanwhile(run)
+      if (answer !== undefined) stream.end(terminalFrame({ ...answer, redelivered }))
+    }
     return { kind: 'events', body: stream.body }
   }
 
@@ -319,8 +337,8 @@ export class HttpChannel implements Channel {
   }
 
   /** A run of another owner is, for a caller that sees its own only, as if it were not there. */
-  #find(run: string, caller: Caller): KnownRun {
-    const known = this.#requireIntake().find(HTTP, run as RunId)
+  async #find(run: string, caller: Caller): Promise<KnownRun> {
+    const known = await this.#requireIntake().find(HTTP, run as RunId)
     if (known === undefined) throw notFound(run)
     if (caller.sees === 'own' && callerOf(known.message).owner !== caller.owner) throw notFound(run)
     return known

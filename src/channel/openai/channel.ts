@@ -77,9 +77,9 @@ export class OpenAiChannel implements Channel {
   /** Answers from before the last stop are kept, and can be asked for; what must not be kept goes now. */
   async start(intake: Intake): Promise<void> {
     this.#intake = intake
-    for (const { reply } of intake.undelivered(OPENAI))
+    for (const { reply } of await intake.undelivered(OPENAI))
       if (reply !== undefined) intake.acknowledge(OPENAI, reply.account, reply.seq)
-    const open = new Set(intake.unanswered(OPENAI).map(({ key }) => key))
+    const open = new Set((await intake.unanswered(OPENAI)).map(({ key }) => key))
     const unstored = await intake.control({ type: 'list', prefix: UNSTORED })
     if (unstored.type !== 'list') return
     for (const { key } of unstored.sessions) if (!open.has(key)) this.#forget(key)
@@ -123,7 +123,7 @@ export class OpenAiChannel implements Channel {
     if (address === undefined) throw notFound()
     const { finder } = this.#options
     const stored = await finder.answerAt(address, caller, signal)
-    const known = this.#requireIntake().find(OPENAI, address.run)
+    const known = await this.#requireIntake().find(OPENAI, address.run)
     if (known !== undefined && !(known.message.replyTo as OpenAiReplyTo).store) throw notFound()
     if (stored !== undefined && (known === undefined || known.reply !== undefined)) {
       const created = Math.floor((known?.message.acceptedAt ?? stored.at) / 1000)
@@ -134,8 +134,8 @@ export class OpenAiChannel implements Channel {
         replyTo: known?.message.replyTo ?? {},
       })
     }
-    if (known === undefined || finder.sessionIdOf(known.message.key) !== address.sessionId) throw notFound()
-    if (!finder.exists(known.message.key, caller)) throw notFound()
+    if (known === undefined || (await finder.sessionIdOf(known.message.key)) !== address.sessionId) throw notFound()
+    if (!(await finder.exists(known.message.key, caller))) throw notFound()
     const created = Math.floor(known.message.acceptedAt / 1000)
     return shownAnswer(known.reply?.content, {
       address,
@@ -213,14 +213,15 @@ export class OpenAiChannel implements Channel {
     })
   }
 
-  #answer(
+  async #answer(
     { run, key, duplicate }: Acceptance,
     decoded: ChatRequest,
     reading: { readonly watch: RunWatch; readonly gone: () => void; readonly signal: AbortSignal },
   ): Promise<OpenAiAnswer> {
     const { finder, clock, replyBufferBytes } = this.#options
-    const known = this.#requireIntake().find(OPENAI, run)
-    const sessionId = finder.sessionIdOf(key)
+    const sessionId = await finder.sessionIdOf(key)
+    // Last, so that an answer cannot come between this look and the watching.
+    const known = await this.#requireIntake().find(OPENAI, run)
     if (known === undefined || sessionId === undefined)
       throw new GatewayError('RUN_NOT_FOUND', 'the conversation was deleted')
     const watch = duplicate ? this.#watchOf(known) : reading.watch
@@ -251,8 +252,12 @@ export class OpenAiChannel implements Channel {
 
   /** Front ends stop an answer by closing the connection. What was said stays, marked as cut. */
   #stop({ run, key }: Acceptance): void {
-    if (this.#isClosed || this.#intake?.find(OPENAI, run)?.reply !== undefined) return
-    this.#own(this.#requireIntake().control({ type: 'cancel', key, run }))
+    if (!this.#isClosed) this.#own(this.#cancel(run, key))
+  }
+
+  async #cancel(run: RunId, key: SessionKey): Promise<void> {
+    const intake = this.#requireIntake()
+    if ((await intake.find(OPENAI, run))?.reply === undefined) await intake.control({ type: 'cancel', key, run })
   }
 
   #forget(key: SessionKey): void {

@@ -40,6 +40,6 @@ export interface ConversationFinder {
     signal: AbortSignal,
   ): Promise<{ readonly key: SessionKey; readonly content: ReplyContent; readonly at: number } | undefined>
   /** Whether there is such a conversation for this caller. */
-  exists(key: string, caller: Caller): boolean
-  sessionIdOf(key: SessionKey): SessionId | undefined
+  exists(key: string, caller: Caller): Promise<boolean>
+  sessionIdOf(key: SessionKey): Promise<SessionId | undefined>
 }

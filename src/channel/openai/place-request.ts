@@ -111,7 +111,9 @@ async function findPlace(
   if (session !== undefined) {
     const fault = faultOfId('X-Clew-Session', session)
     if (fault !== undefined) throw invalid('X-Clew-Session', fault)
-    const key = [session, decoded(session)].find((name) => finder.exists(name, caller))
+    const names = [session, decoded(session)]
+    const known = await Promise.all(names.map((name) => finder.exists(name, caller)))
+    const key = names.find((_, at) => known[at])
     return {
       key: key ?? session,
       keepsCase: false,

@@ -156,7 +156,7 @@ export class XiaoyiChannel implements Channel {
   async start(intake: Intake): Promise<void> {
     this.#intake = intake
     // The phone may cancel what only waits, by its task id, and is kept from giving up on it.
-    for (const message of intake.unanswered(XIAOYI)) if (this.#isOurs(message)) this.#openTask(message)
+    for (const message of await intake.unanswered(XIAOYI)) if (this.#isOurs(message)) this.#openTask(message)
     this.#links.start()
   }
 

@@ -1,5 +1,5 @@
-import type { Journal, JournalTopic } from '../../base/journal.ts'
-import { isRecord } from '../../base/json.ts'
+import type { Change } from '../../core/change.ts'
+import type { JsonValue } from '../../base/json.ts'
 import { Remembered } from './remembered.ts'
 
 export const STATE_SECTIONS = [
@@ -14,7 +14,7 @@ export const STATE_SECTIONS = [
 ] as const
 type StateSection = (typeof STATE_SECTIONS)[number]
 
-const TOPIC = 'xiaoyi'
+const CHANNEL = 'xiaoyi'
 /** Of each section; the oldest are forgotten first. */
 const MAX_ENTRIES = 2_000
 const BYTES_PER_ENTRY = 128
@@ -26,34 +26,32 @@ interface StateRecord {
   readonly value: string | null
 }
 
+/** Where the sections are stored, each as `xiaoyi.<section>`. */
+export interface ChannelStorage {
+  transact(changes: readonly Change[]): Promise<unknown>
+  readonly state: { entries(section: string): Promise<readonly (readonly [string, JsonValue])[]> }
+}
+
 /**
  * What the channel must know after a restart: pinned certificates, which launch id stands for which conversation, where
  * to push, and which runs already had their last frame. A change counts at once and is committed behind it: whatever is
  * committed later, such as the message that brought it, cannot be durable without it.
  */
-export class XiaoyiState implements JournalTopic {
-  readonly name = TOPIC
+export class XiaoyiState {
   readonly #sections: Readonly<Record<StateSection, Remembered<string>>>
-  #journal: Pick<Journal, 'commit'> | undefined
+  #storage: ChannelStorage | undefined
 
   constructor(maxEntries = MAX_ENTRIES) {
     const section = (): Remembered<string> => new Remembered(maxEntries)
     this.#sections = { pins: section(), aliases: section(), pushIds: section(), closedRuns: section() }
   }
 
-  /** After recovery. */
-  attach(journal: Pick<Journal, 'commit'>): void {
-    this.#journal = journal
-  }
-
-  /** Only recovery: our own changes are here before they are committed, and a later one must not be undone by an earlier. */
-  apply(data: unknown): void {
-    if (this.#journal === undefined && isStateRecord(data)) this.#put(data)
-  }
-
-  *snapshot(): Iterable<StateRecord> {
+  /** Reads what is stored; call before anything else. From then on changes are written there. */
+  async load(storage: ChannelStorage): Promise<void> {
     for (const section of STATE_SECTIONS)
-      for (const [key, value] of this.entries(section)) yield { section, key, value }
+      for (const [key, value] of await storage.state.entries(`${CHANNEL}.${section}`))
+        if (typeof value === 'string') this.#put({ section, key, value })
+    this.#storage = storage
   }
 
   get heldBytes(): number {
@@ -81,23 +79,14 @@ export class XiaoyiState implements JournalTopic {
   }
 
   async #change(record: StateRecord): Promise<void> {
-    if (this.#journal === undefined) throw new Error('no journal is attached')
+    if (this.#storage === undefined) throw new Error('the state of the channel was not loaded')
     this.#put(record)
-    await this.#journal.commit([{ topic: TOPIC, data: record }])
+    const { section, key, value } = record
+    await this.#storage.transact([{ kind: 'set-state', section: `${CHANNEL}.${section}`, key, value }])
   }
 
   #put({ section, key, value }: StateRecord): void {
     if (value === null) this.#sections[section].delete(key)
     else this.#sections[section].set(key, value)
   }
-}
-
-function isStateRecord(data: unknown): data is StateRecord {
-  if (!isRecord(data)) return false
-  const { section, key, value } = data
-  return (
-    STATE_SECTIONS.some((known) => known === section) &&
-    typeof key === 'string' &&
-    (typeof value === 'string' || value === null)
-  )
 }

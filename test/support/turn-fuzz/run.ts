@@ -242,7 +242,7 @@ export class TurnFuzz {
   }
 
   async #presentEntries(): Promise<readonly Frame[]> {
-    const [row] = this.world.gateway.house.storage.directory.list({ limit: 1 }).sessions
+    const [row] = (await this.world.gateway.house.storage.sessions.list({ limit: 1 })).sessions
     return row === undefined ? [] : this.#entriesOf(row.record.sessionId)
   }
 
@@ -259,7 +259,7 @@ export class TurnFuzz {
   }
 
   async #everythingStored(): Promise<string> {
-    const { sessions } = this.world.gateway.house.storage.directory.list({ limit: 10 })
+    const { sessions } = await this.world.gateway.house.storage.sessions.list({ limit: 10 })
     const ids = sessions.flatMap(({ record }) => [
       record.sessionId,
       ...(record.archived ?? []).map((old) => old.sessionId),

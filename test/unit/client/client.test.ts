@@ -117,7 +117,7 @@ describe('a lost connection', () => {
     await pass(50)
     expect([await accepted.text(), await unsent.text()]).toEqual(['answer to one', 'answer to two'])
     expect(states).toEqual(['open', 'waiting', 'connecting', 'open'])
-    expect(core.delivery.counts()).toEqual({ open: 0, waiting: 0, unknown: 0, delivered: 2 })
+    expect(await core.storage.outbox.counts()).toEqual({ open: 0, waiting: 0, unknown: 0, delivered: 2 })
   })
 
   it('resumes behind the last reply it has, and confirms every reply', async () => {
@@ -125,7 +125,7 @@ describe('a lost connection', () => {
     const first = me.ask('one')
     await pass(50)
     await first.text()
-    expect(core.delivery.counts()).toMatchObject({ delivered: 1, unknown: 0 })
+    expect(await core.storage.outbox.counts()).toMatchObject({ delivered: 1, unknown: 0 })
     dialled[0]?.socket?.cut()
     await pass(1_000)
     expect(dialled[0]?.url.searchParams.has('resume')).toBe(false)

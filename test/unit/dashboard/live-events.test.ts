@@ -53,7 +53,7 @@ function eventsIn(text: string): readonly Told[] {
 
 function world(limits: Partial<typeof LIVE_LIMITS> = {}) {
   const clock = new ManualClock()
-  const live = new LiveEvents({ clock, heartbeat: () => ({ beat: true }) }, { ...LIVE_LIMITS, ...limits })
+  const live = new LiveEvents({ clock, heartbeat: async () => ({ beat: true }) }, { ...LIVE_LIMITS, ...limits })
   const open = (options: Partial<StreamOptions> = {}) =>
     live.open({ session: 's', logs: false, admin: true, maySee: () => true, ...options }, [])
   /** What a reader that opens now and goes at once is sent. */
@@ -139,7 +139,7 @@ describe('the event stream', () => {
     for (const old of [since, 0, 1, 999_999_999_999_999])
       expect((await told({ since: old })).map(({ name }) => name)).toEqual(['reset'])
     await clock.advance(60_000)
-    const next = new LiveEvents({ clock, heartbeat: () => ({}) })
+    const next = new LiveEvents({ clock, heartbeat: async () => ({}) })
     for (let n = 1; n <= 9; n++) next.emit('turn', { n }, 's')
     const stream = next.open({ since: since + 1, logs: false, admin: true, maySee: () => true }, [])
     next.close()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { decodeDeliveryRecord } from '../../../src/gateway/delivery-record.ts'
+import { decodeDeliveryRecord } from '../../../src/storage/local/delivery-record.ts'
 
 const MESSAGE = {
   run: 'run_1',

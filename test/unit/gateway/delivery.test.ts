@@ -52,7 +52,7 @@ describe('a client that confirms', () => {
     await clock.advance(1_000)
     expect(first.terminal()).toHaveLength(1)
     expect(second.frames).toEqual([])
-    expect(core.delivery.counts()).toMatchObject({ unknown: 0, delivered: 1 })
+    expect(await core.storage.outbox.counts()).toMatchObject({ unknown: 0, delivered: 1 })
     await core.close()
   })
 
@@ -221,7 +221,7 @@ describe('memory', () => {
       client.socket.terminate()
       await clock.advance(50)
     }
-    const { open: unanswered, waiting, unknown, delivered } = core.delivery.counts()
+    const { open: unanswered, waiting, unknown, delivered } = await core.storage.outbox.counts()
     expect(unanswered).toBe(0)
     expect(waiting + unknown + delivered).toBeLessThanOrEqual(11)
     await core.close()
@@ -274,7 +274,7 @@ describe('a long backlog', () => {
     const back = new CoreClient(core, { account: 'u' })
     await clock.advance(1_000)
     const got = new Set([...client.terminal(), ...back.terminal()].map(({ messageId }) => messageId))
-    const { waiting, unknown, delivered } = core.delivery.counts()
+    const { waiting, unknown, delivered } = await core.storage.outbox.counts()
     expect(got.size).toBe(waiting + unknown + delivered)
     expect(got.size).toBeGreaterThan(15)
     expect(got.size).toBeLessThan(40)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Sequences } from '../../../src/gateway/sequences.ts'
+import { Sequences } from '../../../src/storage/local/sequences.ts'
 
 /** The journal of a test: bounds that became durable. */
 type Durable = number[]

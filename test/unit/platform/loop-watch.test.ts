@@ -19,8 +19,8 @@ async function watched(work: () => void): Promise<{ readonly page: string; reado
   stop = watchLoop(metrics, recordingLog(log), { stallMs: 100, logMs: 100 })
   await new Promise((resolve) => setTimeout(resolve, 50))
   work()
-  while (!/_count\{[^}]*\} [1-9]/.test(metrics.expose())) await new Promise((resolve) => setTimeout(resolve, 10))
-  return { page: metrics.expose(), log }
+  while (!/_count\{[^}]*\} [1-9]/.test(await metrics.expose())) await new Promise((resolve) => setTimeout(resolve, 10))
+  return { page: await metrics.expose(), log }
 }
 
 it('a stall is counted and logged with what was running, the innermost of it', async () => {

@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest'
+import type { Change } from '../../../src/core/change.ts'
 import type { SessionId } from '../../../src/core/ids.ts'
-import { CleanupLedger } from '../../../src/session/cleanup-ledger.ts'
+import { savingsOf } from '../../../src/session/converse.ts'
+import { CleanupLedger } from '../../../src/storage/local/cleanup-ledger.ts'
 
 const session = 'sess_1' as SessionId
+const recordsOf = (ledger: CleanupLedger, changes: readonly Change[]) =>
+  changes.map((change) => ledger.recordOf(change as Change & { kind: 'save' }))
 const commit = (ledger: CleanupLedger, records: readonly { readonly data: unknown }[]): void => {
   for (const { data } of records) ledger.apply(JSON.parse(JSON.stringify(data)))
 }
@@ -10,9 +14,9 @@ const commit = (ledger: CleanupLedger, records: readonly { readonly data: unknow
 describe('the ledger of cleanups', () => {
   it('adds up what was cleaned and measured, and says when one of the numbers was an estimate', () => {
     const ledger = new CleanupLedger(100)
-    const account = ledger.accountOf(session)
-    commit(ledger, account.cleaned({ steps: 1, messages: 4, tokensSaved: 100 }))
-    commit(ledger, account.measured({ tokens: -30, measured: true }))
+    const account = savingsOf(session)
+    commit(ledger, recordsOf(ledger, account.cleaned({ steps: 1, messages: 4, tokensSaved: 100 })))
+    commit(ledger, recordsOf(ledger, account.measured({ tokens: -30, measured: true })))
     expect(ledger.ofSession(session)).toEqual({
       steps: 1,
       messages: 4,
@@ -20,8 +24,8 @@ describe('the ledger of cleanups', () => {
       netTokensSaved: -30,
       netBasis: 'measured',
     })
-    commit(ledger, account.measured({ tokens: 80, measured: false }))
-    commit(ledger, account.cleaned({ steps: -1, messages: -4, tokensSaved: -100 }))
+    commit(ledger, recordsOf(ledger, account.measured({ tokens: 80, measured: false })))
+    commit(ledger, recordsOf(ledger, account.cleaned({ steps: -1, messages: -4, tokensSaved: -100 })))
     expect(ledger.total()).toEqual({
       steps: 0,
       messages: 0,
@@ -33,7 +37,7 @@ describe('the ledger of cleanups', () => {
 
   it('survives a restart, a record that comes twice, and nonsense; what is forgotten is gone', () => {
     const ledger = new CleanupLedger(100)
-    const records = ledger.accountOf(session).cleaned({ steps: 1, messages: 2, tokensSaved: 10 })
+    const records = recordsOf(ledger, savingsOf(session).cleaned({ steps: 1, messages: 2, tokensSaved: 10 }))
     commit(ledger, [...records, ...records, { data: { session, totals: { steps: 'many' } } }, { data: 7 }])
     const again = new CleanupLedger(100)
     for (const data of ledger.snapshot()) again.apply(data)

@@ -3,11 +3,10 @@ import { openJournal, type Journal } from '../../../src/base/journal.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import type { SessionId, SessionKey } from '../../../src/core/ids.ts'
 import type { SessionRecord } from '../../../src/core/inbound.ts'
-import { SessionDirectory } from '../../../src/session/directory.ts'
-import { ExportHistory, SessionsFile } from '../../../src/session/sessions-file.ts'
+import { SessionDirectory } from '../../../src/storage/local/directory.ts'
+import { ExportHistory, SessionsFile } from '../../../src/storage/files/sessions-file.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
-import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 
 interface House {
   readonly files: MemoryFiles
@@ -19,7 +18,7 @@ interface House {
 
 async function openHouse(files: MemoryFiles): Promise<House> {
   const clock = new ManualClock()
-  const directory = new SessionDirectory({ clock, ids: new SeededIds() })
+  const directory = new SessionDirectory(clock)
   const history = new ExportHistory()
   const journal = await openJournal({ files, directory: '/home/journal', topics: [directory, history], log: silentLog })
   const file = new SessionsFile({
@@ -39,7 +38,7 @@ function row(id: string, updatedAt: number, extra: Record<string, unknown> = {})
 }
 
 async function put(house: House, key: string, record: SessionRecord): Promise<void> {
-  await house.journal.commit([house.directory.put(key as SessionKey, record)])
+  await house.journal.commit([house.directory.recordOf({ kind: 'put-session', key: key as SessionKey, record })])
   house.file.changed()
 }
 
@@ -83,7 +82,7 @@ describe('the session directory', () => {
     for (let i = 0; i < 100; i++) await put(house, `k${i % 40}`, row(`${i % 40}`, i))
     await house.journal.checkpoint()
     await put(house, 'k0', row('0', 500))
-    await house.journal.commit([house.directory.remove('k1' as SessionKey)])
+    await house.journal.commit([house.directory.recordOf({ kind: 'delete-session', key: 'k1' as SessionKey })])
     const before = house.directory.list({ limit: 100 })
     const again = await openHouse(house.files.crash())
     expect(again.directory.list({ limit: 100 })).toEqual(before)
@@ -147,7 +146,7 @@ describe('sessions.json', () => {
     const house = await openHouse(new MemoryFiles())
     await put(house, 'gone', row('1', 1))
     await house.file.close()
-    await house.journal.commit([house.directory.remove('gone' as SessionKey)])
+    await house.journal.commit([house.directory.recordOf({ kind: 'delete-session', key: 'gone' as SessionKey })])
     const again = await openHouse(house.files.kill())
     expect(await again.file.adopt()).toEqual({ adopted: 0 })
     expect(again.directory.size).toBe(0)

@@ -2,9 +2,16 @@ import { describe, expect, it } from 'vitest'
 import type { JournalRecord } from '../../../src/base/journal.ts'
 import type { SessionId } from '../../../src/core/ids.ts'
 import { NOTHING_SPENT, type Spent } from '../../../src/core/spent.ts'
-import { DEFAULT_LEDGER, UsageLedger, type Payer } from '../../../src/session/usage-ledger.ts'
-import type { UsageQuery } from '../../../src/session/usage-report.ts'
+import { checkBudget, type SpendingLimits } from '../../../src/session/budget.ts'
+import { DEFAULT_LEDGER, UsageLedger } from '../../../src/storage/local/usage-ledger.ts'
+import type { UsageQuery } from '../../../src/core/usage-report.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
+
+interface Payer {
+  readonly session: SessionId
+  readonly model: string
+  readonly channel: string
+}
 
 const HOUR_MS = 3_600_000
 const START = Date.parse('2026-11-16T10:30:00Z')
@@ -22,8 +29,17 @@ const payer = (session: string, model = 'p/m', channel = 'webhook'): Payer => ({
 })
 const [a, b, c] = [payer('a'), payer('b'), payer('c')]
 
+function recordOf(ledger: UsageLedger, { session, ...payer }: Payer, spent: Spent): readonly JournalRecord[] {
+  return ledger.recordsOf({ kind: 'spend', sessionId: session, ...payer, spent })
+}
+
 function commit(ledger: UsageLedger, records: readonly JournalRecord[]): void {
   for (const { data } of records) ledger.apply(JSON.parse(JSON.stringify(data)))
+}
+
+function check(ledger: UsageLedger, session: SessionId, limits: SpendingLimits): Promise<void> {
+  const usage = { ofSession: async (id: SessionId) => ledger.ofSession(id), today: async () => ledger.ofDay() }
+  return checkBudget(session, usage, limits)
 }
 
 function rows(ledger: UsageLedger, query: Partial<UsageQuery> = {}) {
@@ -33,10 +49,10 @@ function rows(ledger: UsageLedger, query: Partial<UsageQuery> = {}) {
 describe('the usage ledger', () => {
   it('forgets nothing of a day when sessions pay at the same time and their commits end later', () => {
     const ledger = new UsageLedger(new ManualClock(START))
-    const first = ledger.record(a, paid(10))
-    const second = ledger.record(b, paid(20))
+    const first = recordOf(ledger, a, paid(10))
+    const second = recordOf(ledger, b, paid(20))
     commit(ledger, first)
-    const third = ledger.record(c, paid(5))
+    const third = recordOf(ledger, c, paid(5))
     commit(ledger, [...third, ...second])
     expect(ledger.ofDay()).toMatchObject({ tokens: 35, requests: 3 })
     expect([a, b, c].map(({ session }) => ledger.ofSession(session).tokens)).toEqual([10, 20, 5])
@@ -46,7 +62,7 @@ describe('the usage ledger', () => {
   it('is the same after a restart, and when records are applied again', () => {
     const clock = new ManualClock(START)
     const ledger = new UsageLedger(clock)
-    const records = [ledger.record(a, paid(10, { usd: 0.5, saved: 3 })), ledger.record(b, paid(20))].flat()
+    const records = [recordOf(ledger, a, paid(10, { usd: 0.5, saved: 3 })), recordOf(ledger, b, paid(20))].flat()
     commit(ledger, records)
     const again = new UsageLedger(clock)
     for (const data of ledger.snapshot()) again.apply(JSON.parse(JSON.stringify(data)))
@@ -58,8 +74,8 @@ describe('the usage ledger', () => {
 
   it('counts two costs of one commit, and of commits that end in another order', () => {
     const ledger = new UsageLedger(new ManualClock(START))
-    const first = ledger.record(a, paid(10))
-    const second = ledger.record(a, { ...NOTHING_SPENT, saved: 4 })
+    const first = recordOf(ledger, a, paid(10))
+    const second = recordOf(ledger, a, { ...NOTHING_SPENT, saved: 4 })
     commit(ledger, [...second, ...first])
     expect(ledger.ofSession(a.session)).toMatchObject({ tokens: 10, requests: 1, saved: 4 })
     const again = new UsageLedger(new ManualClock(START))
@@ -67,32 +83,35 @@ describe('the usage ledger', () => {
     expect(again.ofSession(a.session)).toEqual(ledger.ofSession(a.session))
   })
 
-  it('reads what earlier versions wrote', () => {
+  it('reads what earlier versions wrote', async () => {
     const ledger = new UsageLedger(new ManualClock(START))
     ledger.apply({ session: 'a', spent: { tokens: 100, usd: 0.25, requests: 2 } })
     ledger.apply({ day: '2026-11-16', spent: { tokens: 100, usd: 0.25, requests: 2 } })
     expect(ledger.ofSession(a.session)).toEqual({ ...NOTHING_SPENT, tokens: 100, usd: 0.25, requests: 2 })
-    expect(() => ledger.check(a.session, { daily_tokens: 100 })).toThrow(/budget\.daily_tokens/u)
+    await expect(check(ledger, a.session, { daily_tokens: 100 })).rejects.toThrow(/budget\.daily_tokens/u)
   })
 
-  it('stops the next request when a limit is reached and names it', () => {
+  it('stops the next request when a limit is reached and names it', async () => {
     const ledger = new UsageLedger(new ManualClock(START))
-    commit(ledger, ledger.record(a, paid(100)))
-    expect(() => ledger.check(a.session, { session_tokens: 101 })).not.toThrow()
-    expect(() => ledger.check(a.session, { session_tokens: 100 })).toThrow(/budget\.session_tokens/u)
-    expect(() => ledger.check(b.session, { daily_tokens: 100 })).toThrow(/midnight UTC/u)
-    expect(() => ledger.check(b.session, { session_tokens: 100 })).not.toThrow()
+    commit(ledger, recordOf(ledger, a, paid(100)))
+    await expect(check(ledger, a.session, { session_tokens: 101 })).resolves.toBeUndefined()
+    await expect(check(ledger, a.session, { session_tokens: 100 })).rejects.toThrow(/budget\.session_tokens/u)
+    await expect(check(ledger, b.session, { daily_tokens: 100 })).rejects.toThrow(/midnight UTC/u)
+    await expect(check(ledger, b.session, { session_tokens: 100 })).resolves.toBeUndefined()
   })
 
   it('tells hours and days apart, by model, channel and session, within a time', async () => {
     const clock = new ManualClock(START)
     const ledger = new UsageLedger(clock)
-    commit(ledger, ledger.record(payer('a', 'p/one'), paid(10, { output: 1, cacheRead: 2, cacheWrite: 3, usd: 0.1 })))
-    commit(ledger, ledger.record(payer('b', 'p/two', 'xiaoyi'), paid(20, { usd: 0.2 })))
+    commit(
+      ledger,
+      recordOf(ledger, payer('a', 'p/one'), paid(10, { output: 1, cacheRead: 2, cacheWrite: 3, usd: 0.1 })),
+    )
+    commit(ledger, recordOf(ledger, payer('b', 'p/two', 'xiaoyi'), paid(20, { usd: 0.2 })))
     await clock.advance(HOUR_MS)
-    commit(ledger, ledger.record(payer('a', 'p/one'), paid(30, { usd: 0.3 })))
+    commit(ledger, recordOf(ledger, payer('a', 'p/one'), paid(30, { usd: 0.3 })))
     await clock.advance(24 * HOUR_MS)
-    commit(ledger, ledger.record(payer('a', 'p/one'), { ...NOTHING_SPENT, saved: 7 }))
+    commit(ledger, recordOf(ledger, payer('a', 'p/one'), { ...NOTHING_SPENT, saved: 7 }))
     const day = Date.parse('2026-11-16T00:00:00Z')
     expect(rows(ledger, { bucket: 'day' })).toMatchObject([
       { at: day, group: 'p/one', requests: 2, input: 40, output: 1, cacheRead: 2, cacheWrite: 3, usd: 0.4, saved: 0 },
@@ -110,9 +129,9 @@ describe('the usage ledger', () => {
 
   it('says that a price is unknown, and how many requests a sum lacks', () => {
     const ledger = new UsageLedger(new ManualClock(START))
-    commit(ledger, ledger.record(payer('a', 'p/local'), paid(10, { unpriced: 1 })))
+    commit(ledger, recordOf(ledger, payer('a', 'p/local'), paid(10, { unpriced: 1 })))
     expect(rows(ledger)).toMatchObject([{ group: 'p/local', usd: null, unpriced: 1 }])
-    commit(ledger, ledger.record(payer('a', 'p/sold'), paid(10, { usd: 0.5 })))
+    commit(ledger, recordOf(ledger, payer('a', 'p/sold'), paid(10, { usd: 0.5 })))
     expect(rows(ledger, { by: 'channel' })).toMatchObject([{ usd: 0.5, requests: 2, unpriced: 1 }])
   })
 
@@ -120,7 +139,7 @@ describe('the usage ledger', () => {
     const clock = new ManualClock(START)
     const ledger = new UsageLedger(clock, { ...DEFAULT_LEDGER, sessions: 2, hours: 2, sessionHours: 2, days: 2 })
     for (const session of ['a', 'b', 'c']) {
-      commit(ledger, ledger.record(payer(session), paid(1)))
+      commit(ledger, recordOf(ledger, payer(session), paid(1)))
       await clock.advance(24 * HOUR_MS)
     }
     expect(rows(ledger)).toHaveLength(2)
@@ -131,7 +150,7 @@ describe('the usage ledger', () => {
 
   it('forgets a deleted session’s total, and ignores what is no record of its own', () => {
     const ledger = new UsageLedger(new ManualClock(START))
-    commit(ledger, ledger.record(a, paid(10)))
+    commit(ledger, recordOf(ledger, a, paid(10)))
     commit(ledger, [ledger.forget(a.session)])
     expect(ledger.ofSession(a.session)).toEqual(NOTHING_SPENT)
     for (const data of [null, 1, {}, { session: 'x', spent: 'much' }, { hour: 'now', spent: [1] }]) ledger.apply(data)

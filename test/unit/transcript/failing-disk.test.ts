@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { openJournal, type JournalTopic } from '../../../src/base/journal.ts'
+import { openJournal } from '../../../src/base/journal.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { ScriptedProcesses } from '../../../src/testing/scripted-processes.ts'
@@ -8,6 +8,8 @@ import { openFileStore } from '../../../src/transcript/file-store.ts'
 import { TranscriptTopic } from '../../../src/transcript/topic.ts'
 import { RunningClock } from '../../support/running-clock.ts'
 import { DIRECTORY, entriesOf, never, openHouse, sessionId, userDraft } from '../../support/transcripts.ts'
+import { LocalStorage } from '../../../src/storage/local/local-storage.ts'
+import { DEFAULT_MESSAGE_LIMITS } from '../../../src/storage/local/run-table.ts'
 
 const SESSION = sessionId('sess_a')
 const PATH = `${DIRECTORY}/sess_a.jsonl`
@@ -124,41 +126,38 @@ describe('a file that still cannot be written when its store closes', () => {
   }
 })
 
-describe('records alongside an append', () => {
-  class Replies implements JournalTopic {
-    readonly name = 'replies'
-    readonly seen: unknown[] = []
-    apply(data: unknown): void {
-      this.seen.push(data)
-    }
-    *snapshot(): Iterable<never> {}
+describe('changes with an append', () => {
+  const openBoth = async (files: MemoryFiles) => {
+    const clock = new RunningClock()
+    const storage = new LocalStorage({ clock, log: silentLog, limits: DEFAULT_MESSAGE_LIMITS })
+    const topic = new TranscriptTopic()
+    const topics = [topic, ...storage.topics]
+    const journal = await openJournal({ files, directory: '/home/journal', topics, log: silentLog })
+    const ports = { files, clock, ids: new SeededIds(), processes: new ScriptedProcesses(), log: silentLog }
+    const store = await openFileStore({ ...ports, directory: DIRECTORY, journal: { journal, topic, storage } })
+    storage.attach(journal, store)
+    return { store, storage, journal }
   }
+  const CHANGE = { kind: 'set-state', section: 'tests', key: 'run', value: 1 } as const
 
   it('become durable in the same commit, and survive together', async () => {
     const files = new MemoryFiles()
-    const openBoth = async () => {
-      const [topic, replies] = [new TranscriptTopic(), new Replies()]
-      const journal = await openJournal({ files, directory: '/home/journal', topics: [topic, replies], log: silentLog })
-      const ports = { files, clock: new RunningClock(), ids: new SeededIds(), processes: new ScriptedProcesses() }
-      const store = await openFileStore({ ...ports, log: silentLog, directory: DIRECTORY, journal: { journal, topic } })
-      return { store, replies, journal }
-    }
-    const { store, replies } = await openBoth()
+    const { store, storage } = await openBoth(files)
     const transcript = await store.open(SESSION, never)
-    await transcript.append([userDraft('answer')], { alongside: [{ topic: 'replies', data: { run: 1 } }] })
-    expect(replies.seen).toEqual([{ run: 1 }])
+    await transcript.append([userDraft('answer')], { changes: [CHANGE] })
+    expect(await storage.state.get('tests', 'run')).toBe(1)
     await store.close()
-    const later = await openBoth()
-    expect(later.replies.seen).toEqual([{ run: 1 }])
+    const later = await openBoth(files)
+    expect(await later.storage.state.get('tests', 'run')).toBe(1)
     expect((await (await later.store.open(SESSION, never)).context()).messages).toHaveLength(1)
     await later.store.close()
     await later.journal.close()
   })
 
-  it('are refused by a store without a journal, and nothing is stored', async () => {
+  it('are refused by a store without a storage, and nothing is stored', async () => {
     const house = await openHouse({ files: new MemoryFiles(), withJournal: false })
     const transcript = await house.store.open(SESSION, never)
-    const appending = transcript.append([userDraft('x')], { alongside: [{ topic: 'replies', data: 1 }] })
+    const appending = transcript.append([userDraft('x')], { changes: [CHANGE] })
     await expect(appending).rejects.toMatchObject({ code: 'FIELD_INVALID' })
     expect(await transcript.branch()).toEqual([])
     await house.close()

@@ -1,22 +1,25 @@
 import { expect, test } from 'vitest'
-import { openJournal, type Journal } from '../../../src/base/journal.ts'
+import type { Journal } from '../../../src/base/journal.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import { adoptStateFile } from '../../../src/channel/xiaoyi/adopt-state.ts'
-import { XiaoyiState } from '../../../src/channel/xiaoyi/state.ts'
+import { STATE_SECTIONS, XiaoyiState } from '../../../src/channel/xiaoyi/state.ts'
+import type { LocalStorage } from '../../../src/storage/local/local-storage.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
+import { openChannelStorage } from '../../support/xiaoyi-world.ts'
 
 const FILE = '/home/xiaoyi.json'
 
 interface Opened {
   readonly state: XiaoyiState
+  readonly storage: LocalStorage
   readonly journal: Journal
 }
 
 async function open(files: MemoryFiles, maxEntries?: number): Promise<Opened> {
   const state = new XiaoyiState(maxEntries)
-  const journal = await openJournal({ files, directory: '/home/journal', topics: [state], log: silentLog })
-  state.attach(journal)
-  return { state, journal }
+  const { storage, journal } = await openChannelStorage(files)
+  await state.load(storage)
+  return { state, storage, journal }
 }
 
 test('what was set is known at once, after a crash, and after a clean stop', async () => {
@@ -32,7 +35,8 @@ test('what was set is known at once, after a crash, and after a clean stop', asy
   expect(second.state.get('closedRuns', 'run')).toBeUndefined()
   await second.journal.close()
   const third = await open(files)
-  expect([...third.state.snapshot()]).toEqual([{ section: 'aliases', key: 'launch', value: 'conversation' }])
+  const stored = STATE_SECTIONS.map((section) => [section, third.state.entries(section)])
+  expect(stored.filter(([, entries]) => entries?.length !== 0)).toEqual([['aliases', [['launch', 'conversation']]]])
 })
 
 test('an earlier change that becomes durable does not undo a later one', async () => {
@@ -45,9 +49,9 @@ test('an earlier change that becomes durable does not undo a later one', async (
 
 test('what did not change is not written again', async () => {
   const files = new MemoryFiles()
-  const { state, journal } = await open(files)
+  const { state, storage } = await open(files)
   let commits = 0
-  state.attach({ commit: (records) => (commits++, journal.commit(records)) })
+  await state.load({ state: storage.state, transact: (changes) => (commits++, storage.transact(changes)) })
   await state.set('pushIds', 'conversation', 'push')
   await state.set('pushIds', 'conversation', 'push')
   await state.delete('pushIds', 'other')

@@ -1,6 +1,6 @@
-import { JournalFailed, JournalRefused } from '../base/journal.ts'
-import { GatewayError } from '../core/errors.ts'
-import { shortageOf } from '../core/storage-full.ts'
+import { JournalFailed, JournalRefused } from '../../base/journal.ts'
+import { GatewayError } from '../../core/errors.ts'
+import { shortageOf } from '../../core/storage-full.ts'
 
 /** What a journal that could not take a commit means to the one who sent the message. Anything else passes. */
 export function journalError(error: unknown): unknown {

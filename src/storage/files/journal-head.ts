@@ -1,8 +1,12 @@
-import type { Timer } from '../base/clock.ts'
-import { readWhole, writeAtomically } from '../base/files.ts'
-import type { Journal } from '../base/journal.ts'
-import { isRecord, parseJson } from '../base/json.ts'
-import type { Platform } from './platform.ts'
+import type { Clock, Timer } from '../../base/clock.ts'
+import { readWhole, writeAtomically, type Files } from '../../base/files.ts'
+import type { Journal } from '../../base/journal.ts'
+import { isRecord, parseJson } from '../../base/json.ts'
+
+interface JournalHeadDeps {
+  readonly files: Files
+  readonly clock: Clock
+}
 
 const RECORD_EVERY_MS = 15_000
 
@@ -11,19 +15,14 @@ const RECORD_EVERY_MS = 15_000
  * next start notices. Recorded every 15 seconds, so a loss of what came after that cannot be told.
  */
 export class JournalHead {
-  readonly #deps: Pick<Platform, 'files' | 'clock'>
+  readonly #deps: JournalHeadDeps
   readonly #path: string
   readonly #journal: Pick<Journal, 'lastBatch'>
   #recorded: number
   #timer: Timer | undefined
   #writing: Promise<void> | undefined
 
-  constructor(
-    deps: Pick<Platform, 'files' | 'clock'>,
-    path: string,
-    journal: Pick<Journal, 'lastBatch'>,
-    recorded: number,
-  ) {
+  constructor(deps: JournalHeadDeps, path: string, journal: Pick<Journal, 'lastBatch'>, recorded: number) {
     this.#deps = deps
     this.#path = path
     this.#journal = journal
@@ -64,7 +63,7 @@ export class JournalHead {
 }
 
 /** Zero when nothing is known. */
-export async function readJournalHead(files: Platform['files'], path: string): Promise<number> {
+export async function readJournalHead(files: Files, path: string): Promise<number> {
   const bytes = await readWhole(files, path, 1024).catch(() => undefined)
   const head = bytes === undefined ? undefined : parseJson(new TextDecoder().decode(bytes))
   const batch = isRecord(head) ? head['batch'] : undefined

@@ -1,9 +1,9 @@
 import { parseTree, getNodeValue, type Node } from 'jsonc-parser'
-import type { Files } from '../base/files.ts'
-import { isRecord, parseJson } from '../base/json.ts'
-import type { SessionKey } from '../core/ids.ts'
-import type { SessionRecord } from '../core/inbound.ts'
-import { soundSessionRecord } from './directory.ts'
+import type { Files } from '../../base/files.ts'
+import { isRecord, parseJson } from '../../base/json.ts'
+import type { SessionKey } from '../../core/ids.ts'
+import type { SessionRecord } from '../../core/inbound.ts'
+import { soundSessionRecord } from '../local/directory.ts'
 
 const MAX_IMPORT_BYTES = 1024 * 1024 * 1024
 

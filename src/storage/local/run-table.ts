@@ -1,12 +1,11 @@
-import type { JsonObject } from '../base/json.ts'
-import type { RunId, SessionKey } from '../core/ids.ts'
+import type { RunId, SessionKey } from '../../core/ids.ts'
 import {
   callerOf,
   isEphemeralAccount,
   UNKNOWN_OWNER,
   type AcceptedMessage,
   type ReplyContent,
-} from '../core/inbound.ts'
+} from '../../core/inbound.ts'
 
 /**
  * `open`: accepted, not answered · `waiting`: answered, nothing sent yet · `unknown`: sent, and nobody can tell whether it
@@ -39,6 +38,14 @@ export interface DeliveryLimits {
   readonly outboxPerAccount: number
   /** Accounts whose frame numbers are known one by one. */
   readonly rememberedAccounts: number
+}
+
+export const DEFAULT_MESSAGE_LIMITS: DeliveryLimits = {
+  rememberMs: 24 * 60 * 60 * 1000,
+  rememberedMessages: 100_000,
+  rememberedBytes: 64 * 1024 * 1024,
+  rememberedAccounts: 100_000,
+  outboxPerAccount: 1_000,
 }
 
 /** Runs looked at, at most, to find some to forget: the cost of one acceptance stays flat. */
@@ -203,11 +210,6 @@ export function requestKeyOf(message: AcceptedMessage): string | undefined {
   const { owner } = callerOf(message)
   if (message.idempotency === undefined || owner === UNKNOWN_OWNER) return undefined
   return JSON.stringify([message.channel, owner, message.idempotency.key])
-}
-
-export interface Destination {
-  readonly account: string
-  readonly replyTo: JsonObject
 }
 
 /** Rough, but the same when a run is stored and when it is dropped. */

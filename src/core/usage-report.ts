@@ -1,4 +1,4 @@
-import { addSpent, NOTHING_SPENT, usdOf, type Spent } from '../core/spent.ts'
+import { addSpent, NOTHING_SPENT, usdOf, type Spent } from './spent.ts'
 
 /** One hour of the ledger: of a model and a channel, or of a session. */
 export interface UsageHour {

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
-import type { Clock, Timer } from '../base/clock.ts'
-import { createTemporary, directoryOf, errnoOf, writeAtomically, type Files, type FileStat } from '../base/files.ts'
-import type { Journal, JournalTopic } from '../base/journal.ts'
-import type { Log } from '../base/log.ts'
-import type { SessionRecord } from '../core/inbound.ts'
-import type { SessionDirectory } from './directory.ts'
+import type { Clock, Timer } from '../../base/clock.ts'
+import { createTemporary, directoryOf, errnoOf, writeAtomically, type Files, type FileStat } from '../../base/files.ts'
+import type { Journal, JournalTopic } from '../../base/journal.ts'
+import type { Log } from '../../base/log.ts'
+import type { SessionRecord } from '../../core/inbound.ts'
+import type { SessionDirectory } from '../local/directory.ts'
 import { readIfThere, readRows } from './sessions-json.ts'
 
 const TOPIC = 'index-export'
@@ -87,7 +87,11 @@ export class SessionsFile {
     const lost = rows.filter(([key, record]) => !adopted.has(key) && !isSame(directory.get(key), record))
     newer.sort(([, a], [, b]) => a.updatedAt - b.updatedAt)
     for (let start = 0; start < newer.length; start += ADOPT_BATCH) {
-      await journal.commit(newer.slice(start, start + ADOPT_BATCH).map(([key, record]) => directory.put(key, record)))
+      await journal.commit(
+        newer
+          .slice(start, start + ADOPT_BATCH)
+          .map(([key, record]) => directory.recordOf({ kind: 'put-session', key, record })),
+      )
     }
     if (lost.length > 0 && !damaged) await this.#keepAside(bytes, lost.length)
     return { adopted: newer.length, ...(quarantined === undefined ? {} : { quarantined }) }

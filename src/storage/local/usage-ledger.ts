@@ -1,25 +1,10 @@
-import type { Clock } from '../base/clock.ts'
-import type { JournalRecord, JournalTopic } from '../base/journal.ts'
-import { isRecord } from '../base/json.ts'
-import { GatewayError } from '../core/errors.ts'
-import type { SessionId } from '../core/ids.ts'
-import { addSpent, laterSpent, NOTHING_SPENT, SPENT_FIELDS, type Spent } from '../core/spent.ts'
-import { summarizeUsage, type UsageHour, type UsageQuery, type UsageRow } from './usage-report.ts'
-
-export interface SpendingLimits {
-  readonly session_tokens?: number
-  readonly session_usd?: number
-  readonly daily_tokens?: number
-  readonly daily_usd?: number
-}
-
-/** Whom a cost belongs to. */
-export interface Payer {
-  readonly session: SessionId
-  /** `provider/model`. */
-  readonly model: string
-  readonly channel: string
-}
+import type { Clock } from '../../base/clock.ts'
+import type { JournalRecord, JournalTopic } from '../../base/journal.ts'
+import { isRecord } from '../../base/json.ts'
+import type { Change } from '../../core/change.ts'
+import type { SessionId } from '../../core/ids.ts'
+import { addSpent, laterSpent, NOTHING_SPENT, SPENT_FIELDS, type Spent } from '../../core/spent.ts'
+import { summarizeUsage, type UsageHour, type UsageQuery, type UsageRow } from '../../core/usage-report.ts'
 
 export interface LedgerLimits {
   readonly days: number
@@ -94,8 +79,12 @@ export class UsageLedger implements JournalTopic {
     return summarizeUsage((query.by === 'session' ? this.#sessionHours : this.#hours).values(), query)
   }
 
-  /** To be committed with the answer. */
-  record({ session, model, channel }: Payer, spent: Spent): readonly JournalRecord[] {
+  recordsOf({
+    sessionId: session,
+    model,
+    channel,
+    spent,
+  }: Extract<Change, { kind: 'spend' }>): readonly JournalRecord[] {
     const day = this.#today()
     const hour = Math.floor(this.#clock.now() / HOUR_MS)
     // Counted here, before the commit: two costs under way at once, or in one commit, must not forget each other.
@@ -111,16 +100,6 @@ export class UsageLedger implements JournalTopic {
 
   forget(key: SessionId): JournalRecord {
     return { topic: TOPIC, data: { session: key, spent: null } }
-  }
-
-  /** Throws `BUDGET_REACHED` with the limit that stops the next request. */
-  check(key: SessionId, limits: SpendingLimits): void {
-    const session = this.ofSession(key)
-    const today = this.ofDay()
-    refuseOver(session.tokens, limits.session_tokens, 'this conversation', 'tokens', 'budget.session_tokens')
-    refuseOver(session.usd, limits.session_usd, 'this conversation', 'US dollars', 'budget.session_usd')
-    refuseOver(today.tokens, limits.daily_tokens, 'today', 'tokens', 'budget.daily_tokens')
-    refuseOver(today.usd, limits.daily_usd, 'today', 'US dollars', 'budget.daily_usd')
   }
 
   #addedTo(rows: ReadonlyMap<string, UsageHour>, about: Omit<UsageHour, 'spent'>, spent: Spent): UsageHour {
@@ -159,16 +138,6 @@ function nameOf({ hour, model = '', channel = '', session = '' }: Omit<UsageHour
 function dropOldest(map: Map<string, unknown>, most: number): void {
   const [oldest] = map.size > most ? map.keys() : []
   if (oldest !== undefined) map.delete(oldest)
-}
-
-function refuseOver(spent: number, limit: number | undefined, scope: string, unit: string, key: string): void {
-  if (limit === undefined || spent < limit) return
-  const until = scope === 'today' ? 'It starts again at midnight UTC.' : 'Start a new one with /new.'
-  throw new GatewayError('BUDGET_REACHED', `The limit of ${limit} ${unit} for ${scope} is used up (${key}). ${until}`, {
-    limit,
-    spent,
-    key,
-  })
 }
 
 /** A list in the order of `SPENT_FIELDS`: these stand in the journal four times per answer. */

@@ -1,14 +1,29 @@
-import type { Journal } from '../base/journal.ts'
-import { Mailbox } from '../base/mailbox.ts'
-import type { SessionRow, SessionDirectory } from './directory.ts'
-import type { ArchivedPage, ArchivedRows } from './archived-rows.ts'
+import type { Journal } from '../../base/journal.ts'
+import { Mailbox } from '../../base/mailbox.ts'
+import type { ArchivedPage, SessionRow } from '../storage.ts'
+import type { SessionKey } from '../../core/ids.ts'
+import type { SessionDirectory } from './directory.ts'
+
+/** Rows of the index that are kept out of memory. Each method is durable when it resolves. */
+export interface ArchivedRows {
+  /** True: there is certainly none at all. */
+  readonly isEmpty: boolean
+  /** False: there is certainly none. Costs no wait. */
+  mayHold(key: string): boolean
+  /** The rows whose key is this one, apart from case. */
+  find(key: string): Promise<readonly SessionRow[]>
+  put(row: SessionRow): Promise<void>
+  remove(key: SessionKey): Promise<void>
+  /** In an order of its own that does not change, behind the cursor. */
+  list(page: { readonly limit: number; readonly after?: string }): Promise<ArchivedPage>
+}
 
 export interface SessionArchiveDeps {
   readonly journal: Pick<Journal, 'commit'>
   readonly directory: SessionDirectory
   readonly rows: ArchivedRows
-  /** After every durable change of the session index. */
-  onIndexChanged(): void
+  /** After every durable change of the row of a key. */
+  onChanged(key: SessionKey): void
 }
 
 /**
@@ -41,14 +56,14 @@ export class SessionArchive {
   /** Puts the row of this key into the index again; resolves with whether there was one. */
   bringBack(key: string): Promise<boolean> {
     return this.#move([key], async () => {
-      const { journal, directory, rows, onIndexChanged } = this.#deps
+      const { journal, directory, rows, onChanged } = this.#deps
       if (directory.resolve(key) !== undefined) return false
       const found = await rows.find(key)
       const exact = found.filter((row) => row.key === key.trim())
       const [row] = exact.length > 0 ? exact : found
       if (row === undefined) return false
-      await journal.commit([directory.put(row.key, row.record)])
-      onIndexChanged()
+      await journal.commit([directory.recordOf({ kind: 'put-session', key: row.key, record: row.record })])
+      onChanged(row.key)
       await rows.remove(row.key)
       return true
     })
@@ -59,10 +74,10 @@ export class SessionArchive {
     return this.#move(
       going.map(({ key }) => key),
       async () => {
-        const { journal, directory, rows, onIndexChanged } = this.#deps
+        const { journal, directory, rows, onChanged } = this.#deps
         for (const row of going) await rows.put(row)
         await journal.commit(going.map(({ key, record }) => directory.removeUnchanged(key, record)))
-        onIndexChanged()
+        for (const { key } of going) onChanged(key)
         const stayed = going.filter(({ key }) => directory.get(key) !== undefined)
         for (const { key } of stayed) await rows.remove(key)
         return going.length - stayed.length
@@ -91,4 +106,36 @@ export class SessionArchive {
 
 function fold(key: string): string {
   return key.trim().toLowerCase()
+}
+
+/** Archived rows of a storage that keeps everything in memory. */
+export class MemoryArchivedRows implements ArchivedRows {
+  readonly #rows = new Map<SessionKey, SessionRow>()
+
+  get isEmpty(): boolean {
+    return this.#rows.size === 0
+  }
+
+  mayHold(): boolean {
+    return this.#rows.size > 0
+  }
+
+  async find(key: string): Promise<readonly SessionRow[]> {
+    return [...this.#rows.values()].filter((row) => fold(row.key) === fold(key))
+  }
+
+  async put(row: SessionRow): Promise<void> {
+    this.#rows.set(row.key, row)
+  }
+
+  async remove(key: SessionKey): Promise<void> {
+    this.#rows.delete(key)
+  }
+
+  async list({ limit, after = '' }: { readonly limit: number; readonly after?: string }): Promise<ArchivedPage> {
+    const later = [...this.#rows.values()].filter(({ key }) => key > after).toSorted((a, b) => (a.key < b.key ? -1 : 1))
+    const rows = later.slice(0, limit)
+    const last = rows.at(-1)
+    return later.length > limit && last !== undefined ? { rows, next: last.key } : { rows }
+  }
 }

@@ -1,28 +1,11 @@
 import { createHash } from 'node:crypto'
-import { directoryOf, makeDurableDirectory, readWhole, writeAtomically, type Files } from '../base/files.ts'
-import type { Ids } from '../base/ids.ts'
-import { isRecord, parseJson } from '../base/json.ts'
-import type { SessionKey } from '../core/ids.ts'
-import { soundSessionRecord, type SessionRow } from './directory.ts'
-
-/** Rows of the index that are kept out of memory. Each method is durable when it resolves. */
-export interface ArchivedRows {
-  /** True: there is certainly none at all. */
-  readonly isEmpty: boolean
-  /** False: there is certainly none. Costs no wait. */
-  mayHold(key: string): boolean
-  /** The rows whose key is this one, apart from case. */
-  find(key: string): Promise<readonly SessionRow[]>
-  put(row: SessionRow): Promise<void>
-  remove(key: SessionKey): Promise<void>
-  /** In an order of its own that does not change, behind the cursor. */
-  list(page: { readonly limit: number; readonly after?: string }): Promise<ArchivedPage>
-}
-
-export interface ArchivedPage {
-  readonly rows: readonly SessionRow[]
-  readonly next?: string
-}
+import { directoryOf, makeDurableDirectory, readWhole, writeAtomically, type Files } from '../../base/files.ts'
+import type { Ids } from '../../base/ids.ts'
+import { isRecord, parseJson } from '../../base/json.ts'
+import type { SessionKey } from '../../core/ids.ts'
+import { soundSessionRecord } from '../local/directory.ts'
+import type { ArchivedRows } from '../local/session-archive.ts'
+import type { ArchivedPage, SessionRow } from '../storage.ts'
 
 export interface FileRowsDeps {
   readonly files: Files

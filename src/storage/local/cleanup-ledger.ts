@@ -1,19 +1,7 @@
-import type { JournalRecord, JournalTopic } from '../base/journal.ts'
-import { isRecord } from '../base/json.ts'
-import type { SessionId } from '../core/ids.ts'
-import type { SavingsAccount } from '../turn/parts.ts'
-
-/** What the cleanups of a conversation come to. */
-export interface CleanupTotals {
-  /** In force: cleaned and not restored. */
-  readonly steps: number
-  readonly messages: number
-  readonly tokensSaved: number
-  /** Over all requests so far, less what writing prompt caches again cost; in tokens at the price of fresh input. */
-  readonly netTokensSaved: number
-  /** `measured` when every number in the net was counted. */
-  readonly netBasis: 'measured' | 'estimated'
-}
+import type { JournalRecord, JournalTopic } from '../../base/journal.ts'
+import { isRecord } from '../../base/json.ts'
+import type { SessionId } from '../../core/ids.ts'
+import type { Change, CleanupTotals } from '../../core/change.ts'
 
 const TOPIC = 'cleanups'
 /** An id and five fields. */
@@ -36,6 +24,8 @@ export class CleanupLedger implements JournalTopic {
   get heldBytes(): number {
     return this.#sessions.size * BYTES_PER_ROW
   }
+  /** Totals of records under way: what is added meanwhile is added to them. */
+  readonly #counted = new Map<SessionId, CleanupTotals>()
 
   apply(data: unknown): void {
     if (!isRecord(data) || typeof data['session'] !== 'string') return
@@ -44,6 +34,7 @@ export class CleanupLedger implements JournalTopic {
     if (totals !== null && !isTotals(totals)) return
     // The ones not used for longest come first and are forgotten first.
     this.#sessions.delete(session)
+    if (this.#counted.get(session) === totals) this.#counted.delete(session)
     if (totals !== null) this.#sessions.set(session, totals)
     const [oldest] = this.#sessions.size > this.#maxSessions ? this.#sessions.keys() : []
     if (oldest !== undefined) this.#sessions.delete(oldest)
@@ -62,16 +53,17 @@ export class CleanupLedger implements JournalTopic {
     return [...this.#sessions.values()].reduce(add, NOTHING)
   }
 
-  /** For one session's turns; what it returns is to be committed with what happened. */
-  accountOf(session: SessionId): SavingsAccount {
-    const changed = (change: Partial<CleanupTotals>): readonly JournalRecord[] => [
-      { topic: TOPIC, data: { session, totals: add(this.ofSession(session), { ...NOTHING, ...change }) } },
-    ]
-    return {
-      cleaned: (change) => changed(change),
-      measured: ({ tokens, measured }) =>
-        changed({ netTokensSaved: tokens, netBasis: measured ? 'measured' : 'estimated' }),
-    }
+  recordOf({ sessionId, kind: _kind, ...added }: Extract<Change, { kind: 'save' }>): JournalRecord {
+    const totals = add(this.#counted.get(sessionId) ?? this.ofSession(sessionId), added)
+    this.#counted.set(sessionId, totals)
+    return { topic: TOPIC, data: { session: sessionId, totals } }
+  }
+
+  /** The record could not be stored. */
+  dropped({ topic, data }: JournalRecord): void {
+    if (topic !== TOPIC || !isRecord(data)) return
+    const session = data['session'] as SessionId
+    if (this.#counted.get(session) === data['totals']) this.#counted.delete(session)
   }
 
   forget(session: SessionId): JournalRecord {

@@ -1,42 +1,19 @@
-import type { Clock } from '../base/clock.ts'
-import type { Ids } from '../base/ids.ts'
-import type { Journal, JournalRecord, JournalTopic } from '../base/journal.ts'
-import { isRecord } from '../base/json.ts'
-import { GatewayError } from '../core/errors.ts'
-import type { SessionId, SessionKey } from '../core/ids.ts'
-import { callerOf, type AcceptedMessage, type Caller, type SessionRecord } from '../core/inbound.ts'
-import { optionalText, withRules, type Rule } from '../core/sound-fields.ts'
-import { isLocal, parseSlash } from './commands.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { JournalRecord, JournalTopic } from '../../base/journal.ts'
+import { isRecord } from '../../base/json.ts'
+import type { Change, RowChange } from '../../core/change.ts'
+import { GatewayError } from '../../core/errors.ts'
+import type { SessionId, SessionKey } from '../../core/ids.ts'
+import type { SessionRecord } from '../../core/inbound.ts'
+import { mayUse, ownerOf } from '../../core/session-owner.ts'
+import { optionalText, withRules, type Rule } from '../../core/sound-fields.ts'
+import type { SessionPage, SessionQuery, SessionRow } from '../storage.ts'
 import { Recency } from './recency.ts'
-import { previewOf, titleOf } from './row-texts.ts'
 
-export interface SessionRow {
-  readonly key: SessionKey
-  readonly record: SessionRecord
-}
-
-export interface SessionPage {
-  readonly sessions: readonly SessionRow[]
-  /** How many there are, on this page or not. */
-  readonly total: number
-  readonly nextCursor?: string
-}
-
-export interface ListQuery {
-  readonly limit: number
-  readonly cursor?: string
-  readonly prefix?: string
-  /** Only what this one may see. */
-  readonly caller?: Caller
-  /** A further condition on the row. */
-  readonly keep?: (key: SessionKey, record: SessionRecord) => boolean
-}
-
-/** What a user can choose for a conversation, also before it begins. */
-export type SessionSettings = Pick<SessionRecord, 'providerOverride' | 'modelOverride'>
+/** A change of a row. */
+export type SessionChange = Extract<Change, { kind: `${string}-session` }>
 
 const TOPIC = 'index'
-const MAX_CHOSEN = 1_000
 
 /**
  * All sessions of this home, in memory, changed only through the journal. The cost of a change or of a look-up does not
@@ -48,16 +25,12 @@ export class SessionDirectory implements JournalTopic {
   readonly #keysById = new Map<SessionId, SessionKey>()
   readonly #foldedKeys = new Map<string, SessionKey>()
   readonly #recency = new Recency()
-  /** Settings for conversations that have not begun, newest last. */
-  readonly #chosen = new Map<SessionKey, SessionSettings>()
   readonly #clock: Clock
-  readonly #ids: Ids
   #revision = 0
   #bytes = 0
 
-  constructor(parts: { readonly clock: Clock; readonly ids: Ids }) {
-    this.#clock = parts.clock
-    this.#ids = parts.ids
+  constructor(clock: Clock) {
+    this.#clock = clock
   }
 
   get size(): number {
@@ -112,21 +85,13 @@ export class SessionDirectory implements JournalTopic {
     return folded === undefined ? undefined : this.#row(folded)
   }
 
-  /** The row of a key; one that the caller may not see is as if it were not there. */
-  resolveOrThrow(key: string, caller?: Caller): SessionRow {
-    const row = this.resolve(key)
-    if (row === undefined || !mayUse(caller, row.record))
-      throw new GatewayError('SESSION_NOT_FOUND', 'no session has this key', { key: key.slice(0, 200) })
-    return row
-  }
-
   byId(id: string): SessionRow | undefined {
     const key = this.#keysById.get(id as SessionId)
     return key === undefined ? undefined : this.#row(key)
   }
 
   /** Ordered by the last change, newest first. */
-  list(query: ListQuery): SessionPage {
+  list(query: SessionQuery): SessionPage {
     const sessions: SessionRow[] = []
     const total = this.#count(query)
     for (const key of this.#recency.newestFirst(decodeCursor(query.cursor))) {
@@ -154,50 +119,31 @@ export class SessionDirectory implements JournalTopic {
     return this.#rows.entries()
   }
 
-  newSessionId(): SessionId {
-    return `sess_${this.#ids.hex(32)}` as SessionId
-  }
-
   /** A time for the next change: never before the latest one, so that the order of the list is the order of changes. */
   now(): number {
     return Math.max(this.#clock.now(), this.#recency.newestTime)
   }
 
-  put(key: SessionKey, record: SessionRecord): JournalRecord {
-    return { topic: TOPIC, data: [key, record] }
-  }
-
   /**
-   * Changes some fields of the row as it will be when this record takes its place in the journal: a reset or delete
-   * that is being written at the same time is neither undone nor overlooked. Without a row it begins a session, which
-   * belongs to `owner`.
+   * The record of a change. Fields are merged with the row as it will be when the record takes its place in the journal:
+   * a reset or delete that is being written at the same time is neither undone nor overlooked.
    */
-  merge(key: SessionKey, fields: Omit<SessionRecord, 'sessionId'>, owner: string): JournalRecord {
-    const settings = this.#rows.has(key) ? undefined : this.#chosen.get(key)
-    const all = settings === undefined ? fields : { ...settings, ...fields }
-    return { topic: TOPIC, data: [key, all, this.newSessionId(), owner] }
+  recordOf(change: SessionChange): JournalRecord {
+    return { topic: TOPIC, data: this.#dataOf(change) }
   }
 
-  /** For a conversation that has not begun: its first message takes the settings along. Not durable until then. */
-  choose(key: SessionKey, settings: SessionSettings): void {
-    this.#chosen.delete(key)
-    this.#chosen.set(key, settings)
-    const [oldest] = this.#chosen.keys()
-    if (this.#chosen.size > MAX_CHOSEN && oldest !== undefined) this.#chosen.delete(oldest)
-  }
-
-  /** The settings chosen for a conversation, whether it has begun or not. */
-  settingsOf(key: SessionKey): SessionSettings {
-    return this.#rows.get(key) ?? this.#chosen.get(key) ?? {}
-  }
-
-  /** The same for a row that exists; without one nothing happens. */
-  change(key: SessionKey, fields: Partial<SessionRecord>, removed: readonly string[] = []): JournalRecord {
-    return { topic: TOPIC, data: [key, fields, null, removed] }
-  }
-
-  remove(key: SessionKey): JournalRecord {
-    return { topic: TOPIC, data: [key, null] }
+  #dataOf(change: SessionChange): readonly unknown[] {
+    const { key } = change
+    switch (change.kind) {
+      case 'begin-session':
+        return [key, this.#fieldsOf(change), change.sessionId, change.owner]
+      case 'change-session':
+        return [key, this.#fieldsOf(change), null, change.removed ?? []]
+      case 'put-session':
+        return [key, change.record]
+      case 'delete-session':
+        return [key, null]
+    }
   }
 
   /** Removes the row unless a change of it takes its place in the journal before. */
@@ -205,14 +151,16 @@ export class SessionDirectory implements JournalTopic {
     return { topic: TOPIC, data: [key, null, updatedAt] }
   }
 
-  /** Changes one row and returns when the change is durable. */
-  async update(journal: Journal, key: SessionKey, change: (record: SessionRecord) => SessionRecord): Promise<void> {
-    const record = this.#rows.get(key)
-    if (record === undefined) throw new GatewayError('SESSION_NOT_FOUND', 'no session has this key', {})
-    const changed = change(record)
-    const fields = Object.fromEntries(Object.entries(changed).filter(([name, value]) => record[name] !== value))
-    const removed = Object.keys(record).filter((name) => !(name in changed))
-    await journal.commit([this.change(key, { ...fields, updatedAt: this.now() }, removed)])
+  #fieldsOf({ key, fields, defaults, added, touched }: RowChange & { readonly key: SessionKey }): object {
+    const known = this.#rows.get(key)
+    const missing = Object.entries(defaults ?? {}).filter(([name]) => known?.[name] === undefined)
+    const messages = typeof known?.messages === 'number' ? known.messages : 0
+    return {
+      ...(touched === true ? { updatedAt: this.now() } : {}),
+      ...Object.fromEntries(missing),
+      ...fields,
+      ...(added === undefined ? {} : { messages: messages + added.messages }),
+    }
   }
 
   #merged(key: SessionKey, fields: unknown, newSessionId: unknown, more: unknown): unknown {
@@ -228,8 +176,8 @@ export class SessionDirectory implements JournalTopic {
     return Object.fromEntries(Object.entries({ ...known, ...fields }).filter(([field]) => !gone.has(field)))
   }
 
-  #count(query: ListQuery): number {
-    if (query.prefix === undefined && query.keep === undefined && query.caller?.sees !== 'own') return this.#rows.size
+  #count(query: SessionQuery): number {
+    if (!isNarrow(query)) return this.#rows.size
     let count = 0
     for (const [key, record] of this.#rows) if (isWanted(key, record, query)) count++
     return count
@@ -243,7 +191,6 @@ export class SessionDirectory implements JournalTopic {
   #remember(key: SessionKey, record: SessionRecord): void {
     this.#rows.set(key, record)
     this.#bytes += sizeOf(key, record)
-    this.#chosen.delete(key)
     this.#keysById.set(record.sessionId, key)
     this.#foldedKeys.set(key.toLowerCase(), key)
     this.#recency.touch(key, record.updatedAt)
@@ -304,18 +251,21 @@ function isArchived(value: unknown): boolean {
   return isRecord(value) && typeof value['sessionId'] === 'string' && typeof value['at'] === 'number'
 }
 
-/** Rows of other programs, and of versions that knew no owner, belong to the account that used them last. */
-export function ownerOf({ owner, lastAccountId, deliveryContext }: SessionRecord): string | undefined {
-  return owner ?? lastAccountId ?? deliveryContext?.accountId
+function isNarrow({ limit: _l, cursor: _c, caller, ...conditions }: SessionQuery): boolean {
+  return Object.keys(conditions).length > 0 || caller?.sees === 'own'
 }
 
-export function mayUse(caller: Caller | undefined, record: SessionRecord): boolean {
-  return caller === undefined || caller.sees === 'all' || ownerOf(record) === caller.owner
-}
-
-function isWanted(key: SessionKey, record: SessionRecord, { prefix, caller, keep }: ListQuery): boolean {
+function isWanted(key: SessionKey, record: SessionRecord, query: SessionQuery): boolean {
+  const { prefix, caller, search, channel, archived, only, without } = query
   if (prefix !== undefined && !key.startsWith(prefix)) return false
-  return mayUse(caller, record) && (keep === undefined || keep(key, record))
+  if (only?.has(key) === false || without?.has(key) === true) return false
+  if (archived === true && (record.archived ?? []).length === 0) return false
+  if (channel !== undefined && record.lastChannel !== channel) return false
+  return mayUse(caller, record) && (search === undefined || holdsWords(key, record, search.toLowerCase()))
+}
+
+function holdsWords(key: SessionKey, { title, preview }: SessionRecord, words: string): boolean {
+  return [key, title, preview].some((text) => text?.toLowerCase().includes(words) === true)
 }
 
 function encodeCursor(row: SessionRow | undefined): string {
@@ -333,37 +283,4 @@ function decodeCursor(cursor: string | undefined): { key: string; at: number } |
     // falls through to the error below
   }
   throw new GatewayError('FIELD_INVALID', 'cursor is not one that session.list returned', { field: 'cursor' })
-}
-
-/** What a list shows of a conversation: it is named after its first message, and shows its last. */
-function summaryFor(known: SessionRecord | undefined, text: string): Partial<SessionRecord> {
-  return { ...(known?.title === undefined ? { title: titleOf(text) } : {}), preview: previewOf(text) }
-}
-
-/**
- * What a message changes in its session's row: delivery follows the latest message, everything else stays. A command
- * that is answered without the model begins no session.
- */
-export function mergeForMessage(directory: SessionDirectory, message: AcceptedMessage): JournalRecord {
-  const { channel, account, messageId, route } = message
-  const to = route.peerId ?? route.chatId ?? route.senderId ?? messageId
-  const threadId = route.topicId ?? route.threadId
-  const known = directory.get(message.key)
-  const slash = parseSlash(message.text)
-  const words = slash.kind === 'message' && slash.text !== '' ? summaryFor(known, slash.text) : {}
-  const updatedAt = directory.now()
-  if (message.fromDashboard === true && known?.deliveryContext !== undefined)
-    return directory.change(message.key, { updatedAt, ...words })
-  const fields = {
-    updatedAt,
-    ...words,
-    deliveryContext: { channel, to, accountId: account, ...(threadId === undefined ? {} : { threadId }) },
-    lastChannel: channel,
-    lastTo: to,
-    lastAccountId: account,
-    ...(message.client?.mark === undefined ? {} : { chat: message.client.mark }),
-    ...(channel === 'webhook' ? { webhookMessageId: messageId, webhookSessionId: message.key } : {}),
-  }
-  if (isLocal(slash)) return directory.change(message.key, fields)
-  return directory.merge(message.key, fields, callerOf(message).owner)
 }

@@ -1,0 +1,48 @@
+import type { Caller } from '../core/inbound.ts'
+import { mayUse, ownerOf } from '../core/session-owner.ts'
+import type { Storage } from '../storage/storage.ts'
+
+const MOST_KNOWN = 2_000
+
+/**
+ * Whether a reader of live events may hear of a conversation, answered at once: whose a conversation is, is remembered
+ * for those that were in use lately. Of one that is not known yet only readers that see everything hear.
+ */
+export class VisibleSessions {
+  readonly #storage: Storage
+  readonly #owners = new Map<string, string | undefined>()
+  readonly #stop: () => void
+
+  constructor(storage: Storage) {
+    this.#storage = storage
+    this.#stop = storage.watch((notice) => {
+      if (notice.kind === 'session' || notice.kind === 'message') void this.learn(notice.key)
+    })
+  }
+
+  /** Resolves when the conversation's owner is known. */
+  async learn(key: string): Promise<void> {
+    const row = await this.#storage.sessions.resolve(key).catch(() => undefined)
+    this.#owners.delete(key)
+    if (row === undefined) return
+    this.#owners.set(key, ownerOf(row.record))
+    const [oldest] = this.#owners.size > MOST_KNOWN ? this.#owners.keys() : []
+    if (oldest !== undefined) this.#owners.delete(oldest)
+  }
+
+  maySee(key: string, caller: Caller): boolean {
+    if (caller.sees === 'all') return true
+    return this.#owners.has(key) && this.#owners.get(key) === caller.owner
+  }
+
+  /** The same for one conversation that is asked for by its name. */
+  async mayOpen(key: string, caller: Caller): Promise<boolean> {
+    await this.learn(key)
+    const row = await this.#storage.sessions.resolve(key)
+    return row === undefined ? caller.sees === 'all' : mayUse(caller, row.record)
+  }
+
+  close(): void {
+    this.#stop()
+  }
+}

@@ -1,0 +1,145 @@
+import type { Clock } from '../base/clock.ts'
+import { deferred } from '../base/deferred.ts'
+import type { Ids } from '../base/ids.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { RunId } from '../core/ids.ts'
+import type { AcceptedMessage, InboundMessage } from '../core/inbound.ts'
+import { chosenFor, forgetChosen } from '../session/chosen-settings.ts'
+import { parseSlash } from '../session/commands.ts'
+import { rowChangeFor } from '../session/message-row.ts'
+import { routeOf, type RouteSettings } from '../session/route.ts'
+import type { Acceptance, Accepted, Storage } from '../storage/storage.ts'
+import type { Admission } from './admission.ts'
+import { Claims, type Candidate } from './claims.ts'
+import { isImmediate } from './command-answers.ts'
+import { recognitionOf } from './recognise.ts'
+
+export interface InboxIntakeDeps {
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly storage: Storage
+  readonly admission: Admission
+  readonly route: RouteSettings
+  readonly maxSessions: number
+}
+
+/** A message that is durable: now, or since an earlier copy of it. */
+export interface Stored {
+  readonly message: AcceptedMessage
+  readonly duplicate: boolean
+  /** To be called when it stands in its queue: until then it holds a place there. */
+  entered(): void
+}
+
+/** A fresh one holds its place in the queue until `leave`. */
+type Placed = { readonly kind: 'fresh'; leave(): void } | Exclude<Accepted, { readonly kind: 'fresh' }>
+
+/** Makes messages durable: finds their conversation, recognises copies, keeps the limits. */
+export class InboxIntake {
+  readonly #deps: InboxIntakeDeps
+  readonly #claims: Claims
+  /** Messages being made durable, by line. */
+  readonly #storing = new Map<string, number>()
+  /** By line, resolved when its last message was handed to the storage. */
+  readonly #handed = new Map<string, Promise<void>>()
+
+  constructor(deps: InboxIntakeDeps) {
+    this.#deps = deps
+    this.#claims = new Claims(deps)
+  }
+
+  /** Known before anything is looked up: the line that the message waits in. */
+  lineOf(message: InboundMessage): string {
+    return routeOf(message, this.#deps.route)
+  }
+
+  /** Whether a message of this line is being made durable. */
+  isStoring(line: string): boolean {
+    return this.#storing.has(line)
+  }
+
+  /** Messages of one line reach the storage in the order they came, however long their look-ups take. */
+  async store(message: InboundMessage, line: string): Promise<Stored> {
+    const { clock, ids } = this.#deps
+    const ours = { run: `run_${ids.hex(20)}` as RunId, acceptedAt: clock.now() }
+    const before = this.#handed.get(line)
+    const handed = deferred()
+    this.#storing.set(line, (this.#storing.get(line) ?? 0) + 1)
+    this.#handed.set(line, handed.promise)
+    try {
+      await before
+      return await this.#tryCandidates(message, ours, handed.resolve)
+    } finally {
+      handed.resolve()
+      const others = (this.#storing.get(line) ?? 1) - 1
+      if (others === 0) this.#storing.delete(line)
+      else this.#storing.set(line, others)
+      if (this.#handed.get(line) === handed.promise) this.#handed.delete(line)
+    }
+  }
+
+  async #tryCandidates(
+    message: InboundMessage,
+    ours: Pick<AcceptedMessage, 'run' | 'acceptedAt'>,
+    onHanded: () => void,
+  ): Promise<Stored> {
+    for await (const candidate of this.#claims.candidates(message)) {
+      const accepted: AcceptedMessage = Object.assign({}, message, ours, { key: candidate.key })
+      const result = await this.#accept(accepted, candidate, onHanded)
+      switch (result.kind) {
+        case 'fresh':
+          return { message: accepted, duplicate: false, entered: result.leave }
+        case 'duplicate':
+          return { message: result.known.message, duplicate: true, entered: () => undefined }
+        case 'conflict':
+          throw new GatewayError('IDEMPOTENCY_CONFLICT', 'another request was sent with this Idempotency-Key', {
+            field: 'Idempotency-Key',
+          })
+        case 'taken':
+      }
+    }
+    throw new GatewayError('SESSION_NOT_FOUND', 'no session has this key', {})
+  }
+
+  async #accept(message: AcceptedMessage, { joins }: Candidate, onHanded: () => void): Promise<Placed> {
+    const { storage, admission } = this.#deps
+    const recognition = recognitionOf(message)
+    const claim = await this.#claims.hold(message.key, message)
+    let leave = (): void => undefined
+    try {
+      try {
+        if (claim.full !== undefined) throw claim.full
+        // What is answered at once needs no place: a full queue must not keep anyone from /stop.
+        leave = admission.enter(message.key, !isImmediate(parseSlash(message.text)))
+      } catch (full) {
+        // A copy of a message that is there already needs no place either.
+        const known = await storage.inbox.recall(recognition)
+        if (known === undefined) throw full
+        return known
+      }
+      const row = await this.#rowFor(message)
+      const accepting = storage.inbox.accept(message, { ...recognition, joins, ...row })
+      onHanded()
+      const accepted = await accepting
+      if (accepted.kind !== 'fresh') return accepted
+      const held = leave
+      leave = () => undefined
+      return { kind: 'fresh', leave: held }
+    } finally {
+      leave()
+      claim.release()
+    }
+  }
+
+  /** What the message changes in its session's row; a first one takes along what was chosen before it. */
+  async #rowFor(message: AcceptedMessage): Promise<Pick<Acceptance, 'session' | 'also'>> {
+    const { storage, ids } = this.#deps
+    const session = rowChangeFor(message, ids)
+    const chosen = await chosenFor(storage, message.key)
+    if (Object.keys(chosen).length === 0 || session.kind === 'change-session') return { session }
+    return {
+      session: { ...session, defaults: { ...session.defaults, ...chosen } },
+      also: [forgetChosen(message.key)],
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import type { Ids } from '../base/ids.ts'
+import type { Change, RowChange } from '../core/change.ts'
+import type { SessionId } from '../core/ids.ts'
+import { callerOf, type AcceptedMessage } from '../core/inbound.ts'
+import { isLocal, parseSlash } from './commands.ts'
+import { previewOf, titleOf } from './row-texts.ts'
+
+export function newSessionId(ids: Ids): SessionId {
+  return `sess_${ids.hex(32)}` as SessionId
+}
+
+/**
+ * What a message changes in its session's row: it is named after its first message and shows its last, delivery follows
+ * the latest message, everything else stays. A command that is answered without the model begins no session.
+ */
+export function rowChangeFor(
+  message: AcceptedMessage,
+  ids: Ids,
+): Extract<Change, { kind: 'begin-session' | 'change-session' }> {
+  const slash = parseSlash(message.text)
+  const { key } = message
+  const hasWords = slash.kind === 'message' && slash.text !== ''
+  const title = hasWords ? { title: titleOf(slash.text) } : {}
+  const preview = hasWords ? { preview: previewOf(slash.text) } : {}
+  const delivery = deliveryOf(message)
+  // A conversation that is looked at on the dashboard goes on being delivered where it was.
+  const change: RowChange =
+    message.fromDashboard === true
+      ? { touched: true, defaults: { ...title, ...delivery }, fields: preview }
+      : { touched: true, defaults: title, fields: { ...preview, ...delivery } }
+  if (isLocal(slash)) return { kind: 'change-session', key, ...change }
+  return { kind: 'begin-session', key, sessionId: newSessionId(ids), owner: callerOf(message).owner, ...change }
+}
+
+function deliveryOf({ channel, account, messageId, route, key, client }: AcceptedMessage): RowChange['fields'] {
+  const to = route.peerId ?? route.chatId ?? route.senderId ?? messageId
+  const threadId = route.topicId ?? route.threadId
+  return {
+    deliveryContext: { channel, to, accountId: account, ...(threadId === undefined ? {} : { threadId }) },
+    lastChannel: channel,
+    lastTo: to,
+    lastAccountId: account,
+    ...(client?.mark === undefined ? {} : { chat: client.mark }),
+    ...(channel === 'webhook' ? { webhookMessageId: messageId, webhookSessionId: key } : {}),
+  }
+}

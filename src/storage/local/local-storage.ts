@@ -1,0 +1,383 @@
+import type { Clock } from '../../base/clock.ts'
+import type { JournalRecord, JournalTopic } from '../../base/journal.ts'
+import type { Log } from '../../base/log.ts'
+import type { Change, Owner } from '../../core/change.ts'
+import { assertNever } from '../../base/assert-never.ts'
+import type { RunId } from '../../core/ids.ts'
+import type { AcceptedMessage } from '../../core/inbound.ts'
+import { ownerOf } from '../../core/session-owner.ts'
+import type { TranscriptStore } from '../../transcript/store.ts'
+import type { Acceptance, Accepted, Claim, Committed, Notice, Recalled, Storage } from '../storage.ts'
+import { CleanupLedger } from './cleanup-ledger.ts'
+import { SessionDirectory } from './directory.ts'
+import { Epochs } from './epochs.ts'
+import { journalError } from './journal-error.ts'
+import { isMessageChange, MessageTable } from './message-table.ts'
+import { accountOf, DEFAULT_MESSAGE_LIMITS, type DeliveryLimits, type Run } from './run-table.ts'
+import { MemoryArchivedRows, SessionArchive, type ArchivedRows } from './session-archive.ts'
+import { StateTable } from './state-table.ts'
+import { DEFAULT_LEDGER, UsageLedger, type LedgerLimits } from './usage-ledger.ts'
+
+/** Where records are made durable: a journal, or nothing but memory. It applies them to the tables, in their order. */
+export interface RecordLog {
+  commit(records: readonly JournalRecord[]): Promise<void>
+}
+
+export interface LocalStorageDeps {
+  readonly clock: Clock
+  readonly log: Log
+  readonly limits?: DeliveryLimits
+  readonly usage?: LedgerLimits
+  /** Entries of a section of the state, by section; 2 000 for others. */
+  readonly state?: Readonly<Record<string, number>>
+}
+
+/**
+ * The storage of one process: tables in memory, changed only by records of a log. What a transaction writes is decided
+ * when it is called; it counts when its records are durable.
+ */
+export class LocalStorage implements Storage {
+  readonly rows: SessionDirectory
+  readonly messages: MessageTable
+  readonly #usage: UsageLedger
+  readonly #cleanups: CleanupLedger
+  readonly #state: StateTable
+  readonly #epochs = new Epochs()
+  readonly #listeners = new Set<(notice: Notice) => void>()
+  /** Messages being accepted, by everything a copy of them is recognised by. */
+  readonly #accepting = new Map<string, Promise<unknown>>()
+  /** Owners of sessions that messages under way begin. */
+  readonly #beginning = new Map<string, { readonly owner: string; messages: number }>()
+  #suspects: ReadonlyMap<RunId, number> = new Map()
+  #records: RecordLog | undefined
+  #transcripts: TranscriptStore | undefined
+  #archived: SessionArchive | undefined
+
+  constructor({ clock, log, limits = DEFAULT_MESSAGE_LIMITS, usage = DEFAULT_LEDGER, state = {} }: LocalStorageDeps) {
+    this.rows = new SessionDirectory(clock)
+    this.messages = new MessageTable({ clock, log, limits })
+    this.#usage = new UsageLedger(clock, usage)
+    this.#cleanups = new CleanupLedger(usage.sessions)
+    this.#state = new StateTable(state)
+  }
+
+  /** Memory of what is remembered, by kind, roughly. */
+  heldBytes(): {
+    readonly remembered: number
+    readonly accounts: number
+    readonly sessions: number
+    readonly usage: number
+  } {
+    return {
+      remembered: this.messages.runs.bytes,
+      accounts: this.messages.accountBytes,
+      sessions: this.rows.heldBytes,
+      usage: this.#usage.heldBytes + this.#cleanups.heldBytes,
+    }
+  }
+
+  /** What the log applies records to. */
+  get topics(): readonly JournalTopic[] {
+    return [this.rows, this.messages, this.#usage, this.#cleanups, ...this.#state.topics]
+  }
+
+  /** After recovery: from here on what is applied is this program's own. */
+  attach(records: RecordLog, transcripts: TranscriptStore, archived: ArchivedRows = new MemoryArchivedRows()): void {
+    this.#records = records
+    this.#archived = new SessionArchive({
+      journal: records,
+      directory: this.rows,
+      rows: archived,
+      onChanged: (key) => this.#notify({ kind: 'session', key }),
+    })
+    this.#transcripts = transcripts
+    this.messages.recovered()
+  }
+
+  get #archive(): SessionArchive {
+    if (this.#archived === undefined) throw new Error('the storage is not open')
+    return this.#archived
+  }
+
+  get transcripts(): TranscriptStore {
+    if (this.#transcripts === undefined) throw new Error('the storage is not open')
+    return this.#transcripts
+  }
+
+  async start(): Promise<void> {
+    const { suspects, records } = this.messages.beginLife()
+    this.#suspects = suspects
+    // A disk that is full must not keep a gateway from starting; then this start is not counted.
+    if (records.length > 0) await this.#commit(records).catch(() => undefined)
+  }
+
+  async close(): Promise<void> {
+    // Without it the next start takes this one for one that ended unforeseen: a message may be tried once less.
+    const records = this.messages.endLife()
+    if (records.length > 0) await this.#commit(records).catch(() => undefined)
+  }
+
+  transact(changes: readonly Change[], owner?: Owner): Promise<Committed> {
+    return this.transactWith([], changes, owner)
+  }
+
+  /** The same together with records of the log's other topics. */
+  async transactWith(own: readonly JournalRecord[], changes: readonly Change[], owner?: Owner): Promise<Committed> {
+    this.#epochs.enter(changes, owner)
+    const answers = changes.flatMap((change) =>
+      change.kind === 'answer' && this.messages.isAnswerable(change.run) ? [change.run] : [],
+    )
+    const ofMessages = changes.filter(isMessageChange)
+    const records = [
+      ...own,
+      ...this.messages.recordsOf(ofMessages),
+      ...changes.flatMap((change) => this.#recordsOf(change)),
+    ]
+    try {
+      if (records.length > 0 || changes.length === 0) await this.#commit(records)
+    } finally {
+      for (const run of answers) this.messages.answerSettled(run)
+    }
+    const answered = answers.flatMap((run) => this.messages.runs.get(run) ?? [])
+    for (const change of changes) this.#tellOf(change)
+    for (const { message } of answered) this.#notify({ kind: 'reply', ...message })
+    return { answered }
+  }
+
+  async commitWith(
+    records: readonly JournalRecord[],
+    changes: readonly Change[],
+    owner: Owner | undefined,
+  ): Promise<void> {
+    await this.transactWith(records, changes, owner)
+  }
+
+  requireOwner(owner: Owner | undefined): void {
+    this.#epochs.enter([], owner)
+  }
+
+  watch(listener: (notice: Notice) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  tell(): void {
+    // There is no other node.
+  }
+
+  readonly sessions: Storage['sessions'] = {
+    get: async (key) => this.rows.get(key),
+    resolve: async (key) => this.rows.resolve(key),
+    byId: async (sessionId) => this.rows.byId(sessionId),
+    list: async (query) => this.rows.list(query),
+    count: async () => this.rows.size,
+    untouchedSince: async (before, limit, without) =>
+      this.rows.untouchedSince(before, limit, (key) => !without.has(key)),
+    archive: (rows) => this.#archive.archive(rows),
+    bringBack: async (key) => this.#archive.isWanted(key) && this.#archive.bringBack(key),
+    hasArchived: async () => !this.#archive.isEmpty,
+    archived: (page) => this.#archive.list(page),
+  }
+
+  readonly inbox: Storage['inbox'] = {
+    accept: (message, acceptance) => this.#accept(message, acceptance),
+    recall: async (acceptance) => this.#recallNow(acceptance),
+    find: async (run) => this.messages.runs.get(run),
+    open: async ({ key, channel } = {}) => {
+      const { runs } = this.messages
+      const found = key === undefined ? [...runs.values()] : runs.ofSession(key)
+      return found.filter(({ state, message }) => state === 'open' && isOf(message, channel))
+    },
+    openCount: async () => this.messages.runs.open,
+  }
+
+  readonly outbox: Storage['outbox'] = {
+    undelivered: async ({ channel, account }) => {
+      const { runs } = this.messages
+      if (account !== undefined) return runs.undelivered(accountOf({ channel, account }))
+      return runs.allUndelivered().filter(({ message }) => isOf(message, channel))
+    },
+    remembered: async (channel) => [...this.messages.runs.values()].filter(({ message }) => isOf(message, channel)),
+    answeredAfter: async (channel, account, seq) =>
+      this.messages.runs
+        .ofAccount(accountOf({ channel, account }))
+        .filter((run) => run.state !== 'open' && run.seq > seq)
+        .toSorted((a, b) => a.seq - b.seq),
+    bySeq: async (channel, account, seq) =>
+      this.messages.runs.undelivered(accountOf({ channel, account })).find((run) => run.seq === seq),
+    nextSeq: (channel, account) => this.#nextSeq(accountOf({ channel, account })),
+    take: async (run) => {
+      if (this.messages.runs.get(run)?.state !== 'waiting' || this.#taken.has(run)) return false
+      this.#taken.add(run)
+      try {
+        await this.transact([{ kind: 'delivery', run, state: 'unknown' }])
+      } finally {
+        this.#taken.delete(run)
+      }
+      return true
+    },
+    redirect: async (run, to) => this.messages.redirect(run, to),
+    abandon: async (channel, account) => this.messages.abandon(accountOf({ channel, account })),
+    counts: async () => {
+      const counts = { open: 0, waiting: 0, unknown: 0, delivered: 0 }
+      for (const run of this.messages.runs.values()) counts[run.state]++
+      return counts
+    },
+    failedWith: async (code) =>
+      [...this.messages.runs.values()].filter(({ content }) => content?.kind === 'error' && content.code === code),
+  }
+  readonly #taken = new Set<RunId>()
+
+  readonly usage: Storage['usage'] = {
+    ofSession: async (sessionId) => this.#usage.ofSession(sessionId),
+    today: async () => this.#usage.ofDay(),
+    report: async (query) => this.#usage.report(query),
+    savedBy: async (sessionId) => this.#cleanups.ofSession(sessionId),
+    savedInAll: async () => this.#cleanups.total(),
+  }
+
+  readonly state: Storage['state'] = {
+    get: async (section, key) => this.#state.get(section, key),
+    entries: async (section) => this.#state.entries(section),
+  }
+
+  readonly ownership: Storage['ownership'] = {
+    claim: async (key): Promise<Claim> => {
+      const open = this.messages.runs.ofSession(key).filter(({ state }) => state === 'open')
+      const suspects = open.flatMap(({ message: { run } }) => {
+        const deaths = this.#suspects.get(run)
+        return deaths === undefined ? [] : [{ run, deaths }]
+      })
+      return { owner: this.#epochs.take(key), suspects }
+    },
+    release: async (owner) => this.#epochs.release(owner),
+    isCurrent: (owner) => this.#epochs.isCurrent(owner),
+    unclaimed: async (limit) => {
+      const open = [...this.messages.runs.values()].filter(({ state }) => state === 'open')
+      const keys = new Set(open.map(({ message }) => message.key))
+      return [...keys].filter((key) => this.#epochs.of(key) === undefined).slice(0, limit)
+    },
+  }
+
+  async #accept(message: AcceptedMessage, acceptance: Acceptance): Promise<Accepted> {
+    const { fingerprint, session, also = [] } = acceptance
+    const recalled = this.#recallNow(acceptance)
+    if (recalled !== undefined) return (await recalled) ?? this.#accept(message, acceptance)
+    const names = namesOf(acceptance)
+    if (!this.#mayJoin(message.key, acceptance)) return { kind: 'taken' }
+    const changes = session === undefined ? also : [session, ...also]
+    const records = [
+      ...this.messages.acceptRecords(message, fingerprint),
+      ...changes.flatMap((change) => this.#recordsOf(change)),
+    ]
+    const accepting = this.#commit(records)
+    for (const name of names) this.#accepting.set(name, accepting)
+    const settle = this.#holdKey(message.key, session)
+    try {
+      await accepting
+    } finally {
+      for (const name of names) this.#accepting.delete(name)
+      settle()
+    }
+    this.#notify({ kind: 'message', key: message.key })
+    return { kind: 'fresh' }
+  }
+
+  /** Undefined at once for a message that is new; of copies that come at once the first one decides. */
+  #recallNow(acceptance: RecallKeys): Recalled | Promise<Recalled | undefined> | undefined {
+    const known = this.messages.knownAs(acceptance)
+    if (known === 'conflict') return { kind: 'conflict' }
+    if (known !== undefined) return { kind: 'duplicate', known }
+    const accepting = namesOf(acceptance).flatMap((name) => this.#accepting.get(name) ?? [])
+    return accepting.length === 0 ? undefined : Promise.allSettled(accepting).then(() => this.#recallNow(acceptance))
+  }
+
+  #mayJoin(key: string, { joins = { rows: 'any' } }: Acceptance): boolean {
+    if (joins.rows === 'any') return true
+    const row = this.rows.resolve(key)
+    const holder = row?.key === key ? ownerOf(row.record) : this.#beginning.get(key)?.owner
+    return holder === undefined || (joins.rows === 'own' && holder === joins.owner)
+  }
+
+  #holdKey(key: string, session: Acceptance['session']): () => void {
+    if (session?.kind !== 'begin-session') return () => undefined
+    const held = this.#beginning.get(key) ?? { owner: session.owner, messages: 0 }
+    held.messages++
+    this.#beginning.set(key, held)
+    return () => {
+      held.messages--
+      if (held.messages === 0) this.#beginning.delete(key)
+    }
+  }
+
+  async #nextSeq(account: string): Promise<number> {
+    for (;;) {
+      const next = this.messages.nextSeq(account)
+      if (typeof next === 'number') return next
+      await this.#commit(next)
+    }
+  }
+
+  #recordsOf(change: Change): readonly JournalRecord[] {
+    switch (change.kind) {
+      case 'begin-session':
+      case 'change-session':
+      case 'put-session':
+        return [this.rows.recordOf(change)]
+      case 'delete-session':
+        return [this.rows.recordOf(change), ...this.messages.forgetSession(change.key)]
+      case 'raise-epoch':
+        return []
+      case 'answer':
+      case 'delivery':
+      case 'reset-done':
+      case 'resumed':
+      case 'paused':
+        // Written together: they share the room of their accounts.
+        return []
+      case 'spend':
+        return this.#usage.recordsOf(change)
+      case 'save':
+        return [this.#cleanups.recordOf(change)]
+      case 'forget-usage':
+        return [this.#usage.forget(change.sessionId), this.#cleanups.forget(change.sessionId)]
+      case 'set-state':
+        return [this.#state.recordOf(change)]
+      default:
+        return assertNever(change)
+    }
+  }
+
+  async #commit(records: readonly JournalRecord[]): Promise<void> {
+    if (this.#records === undefined) throw new Error('the storage is not open')
+    try {
+      await this.#records.commit(records)
+    } catch (error) {
+      for (const record of records) this.#cleanups.dropped(record)
+      throw journalError(error)
+    }
+  }
+
+  #tellOf(change: Change): void {
+    if (change.kind === 'set-state') {
+      const { section, key, value } = change
+      this.#notify({ kind: 'state', section, key, value })
+    }
+    if (change.kind === 'raise-epoch' || change.kind.endsWith('-session'))
+      this.#notify({ kind: 'session', key: (change as Extract<Change, { kind: 'raise-epoch' }>).key })
+  }
+
+  #notify(notice: Notice): void {
+    for (const listener of this.#listeners) listener(notice)
+  }
+}
+
+type RecallKeys = Pick<Acceptance, 'fingerprint' | 'request'>
+
+function namesOf({ fingerprint, request }: RecallKeys): readonly string[] {
+  return request === undefined ? [fingerprint] : [fingerprint, `request ${request.key}`]
+}
+
+function isOf(message: Run['message'], channel: string | undefined): boolean {
+  return channel === undefined || message.channel === channel
+}
