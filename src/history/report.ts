@@ -3,6 +3,7 @@ import type { EntryId } from '../core/ids.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
 import { isEntryId } from './loose.ts'
 import { STEP_NAMES, type Change, type Item, type ItemKind } from './item.ts'
+import { isReportRow, isTexts } from './request-shape.ts'
 
 /** What the model saw and why it differs from the transcript. Holds ids, sizes and reasons, never text. */
 export interface HistoryReport {
@@ -106,7 +107,7 @@ function decodeMessage(text: string): MessageReport {
 export function isCompactReport(data: unknown): data is CompactReport {
   if (!isRecord(data) || data['v'] !== 1 || typeof data['m'] !== 'string') return false
   const { reasons, c } = data
-  return Array.isArray(reasons) && Array.isArray(c) && c.every((row) => Array.isArray(row))
+  return isTexts(reasons) && Array.isArray(c) && c.every(isReportRow)
 }
 
 /** For `clew sessions show KEY --request N`: message by message what was sent, then what happened to the rest. */

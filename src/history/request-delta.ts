@@ -1,6 +1,7 @@
 import { isRecord } from '../base/json.ts'
 import type { RequestRecord } from './request-record.ts'
 import { isCompactReport, type CompactReport } from './report.ts'
+import { isRequestRecord } from './request-shape.ts'
 
 /**
  * A request record as its difference to the one before: a conversation that grows by two messages grows its record by
@@ -55,14 +56,16 @@ export function recordOfState({ record, reasons, messages, rows }: RecordState):
   return { ...record, report }
 }
 
-/** Makes the state that of the next record; false when the difference belongs to another one. */
+/** Makes the state that of the next record; false when the difference belongs to another one, or gives none. */
 export function applyDelta(state: RecordState, delta: RequestDelta): boolean {
   if (delta.base !== state.record.n) return false
   const { base: _, distance, fields = {}, input = {}, budget = {}, m, reasons, c = [], ...own } = delta
   const { startedAt: _s, firstByteMs: _f, durationMs: _d, ...before } = state.record
-  state.record = Object.assign({}, before, fields, own, {
+  const next: unknown = Object.assign({}, before, fields, own, {
     input: { ...before.input, ...input, budget: { ...before.input.budget, ...budget } },
   })
+  if (!isRequestRecord(next)) return false
+  state.record = next
   state.distance = distance
   state.reasons = reasons ?? state.reasons
   state.messages.length = Math.min(state.messages.length, m[0])
@@ -130,22 +133,5 @@ const same = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) =
 function sorted(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) =>
     isRecord(inner) ? Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1))) : inner,
-  )
-}
-
-export function isRequestDelta(data: unknown): data is RequestDelta {
-  if (!isRecord(data) || typeof data['base'] !== 'number' || typeof data['distance'] !== 'number') return false
-  const { n, leaf, hash, estimate, m, c, fields, input, budget, reasons } = data
-  return (
-    typeof n === 'number' &&
-    (leaf === null || typeof leaf === 'string') &&
-    typeof hash === 'string' &&
-    typeof estimate === 'number' &&
-    Array.isArray(m) &&
-    typeof m[0] === 'number' &&
-    typeof m[1] === 'string' &&
-    (c === undefined || (Array.isArray(c) && c.every((row) => Array.isArray(row)))) &&
-    [fields, input, budget].every((part) => part === undefined || isRecord(part)) &&
-    (reasons === undefined || (Array.isArray(reasons) && reasons.every((reason) => typeof reason === 'string')))
   )
 }

@@ -6,15 +6,8 @@ import { estimateMessageTokens } from '../core/tokens.ts'
 import { createBudget } from './budget.ts'
 import type { PreparedHistory, HistoryInput } from './prepare.ts'
 import { decodeReport, encodeReport, type CompactReport } from './report.ts'
-import {
-  applyDelta,
-  deltaOf,
-  isRequestDelta,
-  recordOfState,
-  stateOf,
-  type RecordState,
-  type RequestDelta,
-} from './request-delta.ts'
+import { applyDelta, deltaOf, recordOfState, stateOf, type RecordState, type RequestDelta } from './request-delta.ts'
+import { isRequestDelta, isRequestRecord } from './request-shape.ts'
 import { activeEntries, viewOf } from './view.ts'
 
 /** The custom entry the turn appends before it sends a request. */
@@ -96,7 +89,7 @@ export function sizeOfHistory(entries: readonly Entry[]): { readonly messages: n
   if (facts === undefined) return { messages: since.length, tokens }
   const latest = latestRecord(entries)
   const sent = facts.messages ?? decodeReport(latest?.report)?.messages.length ?? 0
-  const fixed = latest?.input.budget?.fixedTokens ?? 0
+  const fixed = latest === undefined ? 0 : (budgetOfRecord(latest)?.fixedTokens ?? 0)
   return { messages: sent + since.length, tokens: facts.estimate - fixed + tokens }
 }
 
@@ -165,13 +158,6 @@ function wholeOf(entry: Entry | undefined): RequestRecord | undefined {
 function deltaIn(entry: Entry | undefined): RequestDelta | undefined {
   if (entry?.type !== 'custom' || entry.customType !== REQUEST_ENTRY_TYPE) return undefined
   return isRequestDelta(entry.data) ? entry.data : undefined
-}
-
-function isRequestRecord(data: unknown): data is RequestRecord {
-  if (!isRecord(data) || 'base' in data) return false
-  const { n, hash, estimate, input, leaf } = data
-  const isLeaf = leaf === null || typeof leaf === 'string'
-  return typeof n === 'number' && typeof hash === 'string' && typeof estimate === 'number' && isRecord(input) && isLeaf
 }
 
 /** Whom the request went to, as far as the record says. */
