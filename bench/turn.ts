@@ -83,6 +83,7 @@ async function openParts(model: TurnModel, past: number): Promise<TurnParts> {
   return {
     session: 's' as SessionKey,
     sessionId: SESSION,
+    run: 'run_bench' as RunId,
     transcript,
     models: [model],
     tools: createToolRunner({ registry, clock: systemClock }),

@@ -127,6 +127,7 @@ export async function openGatewayApp(
     config: first,
     paths,
     hooks: agent.hooks,
+    modelOf: (record) => agent.modelsFor(record)[0].name,
     onJournalFailed: watch.journalFailed,
     onHomeLost: watch.homeLost,
   })

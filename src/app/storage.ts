@@ -15,7 +15,7 @@ import { homeError } from './home-error.ts'
 import { lockHome, type HomeLock } from './home-lock.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
-import { writeHooks } from './write-hooks.ts'
+import { writeHooks, type WriteHooksDeps } from './write-hooks.ts'
 
 /** Everything durable of one home, opened and recovered, behind its lock. */
 export interface HomeStorage extends FilesStorage {
@@ -32,6 +32,7 @@ export interface HomeStorageOptions {
   readonly config: Config
   readonly paths: HomePaths
   readonly hooks: HookRunner
+  readonly modelOf: WriteHooksDeps['modelOf']
   onJournalFailed(error: JournalFailed): void
   /** Another process owns the home: nothing may be written any more. */
   onHomeLost(error: GatewayError): void
@@ -99,7 +100,7 @@ async function openLocked(platform: Platform, options: HomeStorageOptions, lock:
     cacheBytes: limits.warm_session_bytes,
     wasAbandoned: lock.wasAbandoned,
     fence: () => lock.lost(),
-    hooks: (storage) => writeHooks(hooks, storage),
+    hooks: (storage) => writeHooks(hooks, { sessions: storage.sessions, modelOf: options.modelOf }),
     onFailed: (error) => options.onJournalFailed(error),
   })
   const { storage } = opened

@@ -112,6 +112,8 @@ export interface HookContext {
   readonly session: SessionKey
   readonly sessionId: SessionId
   readonly run?: RunId
+  /** `provider/model` that the turn asks, or asked first. */
+  readonly model?: string
   readonly agentId?: string
 }
 

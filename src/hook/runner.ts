@@ -1,7 +1,7 @@
 import { isRecord } from '../base/json.ts'
 import { loopWork } from '../base/loop-work.ts'
 import type { Clock } from '../base/clock.ts'
-import { type Log, silentLog } from '../base/log.ts'
+import { type Log, type LogFacts, silentLog } from '../base/log.ts'
 import type { Message, ToolResultMessage } from '../core/message.ts'
 import type { JsonObject } from '../base/json.ts'
 import { CHECK_RESULT, HookResultInvalid } from './check-results.ts'
@@ -166,7 +166,7 @@ class Handlers {
       const event = current()
       const answer = await this.#call(hook, frozenCopy(event), context, timeoutMs, signal)
       signal.throwIfAborted()
-      const result = this.#check(hook, name, answer, event)
+      const result = this.#check(hook, name, answer, event, context)
       if (result !== undefined) yield result
     }
   }
@@ -180,6 +180,7 @@ class Handlers {
     name: Name,
     answer: unknown,
     event: HookEvents[Name],
+    context: HookContext,
   ): HookResults[Name] | undefined {
     if (answer === undefined || answer === null) return undefined
     try {
@@ -188,7 +189,7 @@ class Handlers {
     } catch (error) {
       // A getter of the hook's own may throw anything.
       const problem = error instanceof HookResultInvalid ? error.message : 'the result cannot be read'
-      this.#log.warn('a hook gave a result that cannot be used', { hook: name, source: hook.source, problem })
+      this.#log.warn('a hook gave a result that cannot be used', { ...factsOf(hook, context), problem })
       return undefined
     }
   }
@@ -204,7 +205,7 @@ class Handlers {
     if (signal.aborted) return undefined
     const timeoutMs = hook.timeoutMs ?? standardMs
     const stop = new AbortController()
-    const facts = { hook: hook.name, source: hook.source }
+    const facts = factsOf(hook, context)
     return new Promise((resolve) => {
       const finish = (answer: unknown): void => {
         timer.cancel()
@@ -228,6 +229,10 @@ class Handlers {
       })
     })
   }
+}
+
+function factsOf({ name, source }: RegisteredHook, { session, run, model }: HookContext): LogFacts {
+  return { hook: name, source, session, run, model }
 }
 
 /** Sync or async, and a throw before the first await is a rejection too. */

@@ -65,11 +65,10 @@ interface PinoLike {
   info(facts: object, message: string): void
   warn(facts: object, message: string): void
   error(facts: object, message: string): void
-  child(facts: object): PinoLike
   isLevelEnabled(level: string): boolean
 }
 
-function wrap(logger: PinoLike, redact: (value: LogFacts | string) => unknown): Log {
+function wrap(logger: PinoLike, redact: (value: LogFacts | string) => unknown, bound: LogFacts = {}): Log {
   const clean = (facts: LogFacts): object => {
     const cleaned = redact(facts)
     return isRecord(cleaned) ? cleaned : {}
@@ -77,14 +76,15 @@ function wrap(logger: PinoLike, redact: (value: LogFacts | string) => unknown): 
   const line =
     (level: 'debug' | 'info' | 'warn' | 'error') =>
     (message: string, facts: LogFacts = {}): void => {
-      if (logger.isLevelEnabled(level)) logger[level](clean(facts), String(redact(message)))
+      if (logger.isLevelEnabled(level)) logger[level](clean({ ...bound, ...facts }), String(redact(message)))
     }
   return {
     debug: line('debug'),
     info: line('info'),
     warn: line('warn'),
     error: line('error'),
-    child: (facts) => wrap(logger.child(clean(facts)), redact),
+    // Pino's own children write a fact twice when a line names it again.
+    child: (facts) => wrap(logger, redact, { ...bound, ...facts }),
   }
 }
 

@@ -82,7 +82,7 @@ export async function converse(
     throw new GatewayError('SESSION_NOT_FOUND', 'the session was deleted before this message was answered')
   const { clock, log } = parts
   const { transcripts } = parts.storage
-  const waiting = { clock, log: log.child({ run: message.run }), signal: conversation.signal }
+  const waiting = { clock, log: log.child({ session: message.key, run: message.run }), signal: conversation.signal }
   const opened = await retryWhileStorageFull(() => transcripts.open(record.sessionId, waiting.signal), waiting)
   const transcript = new SummarisedTranscript(withPatientAppends(opened, waiting), message.key)
   try {
@@ -97,7 +97,7 @@ export async function converse(
     if (transcript.leafId === null)
       await parts.agent.hooks.sessionStart(
         { resumed: false },
-        { session: message.key, sessionId: record.sessionId, run: message.run },
+        { session: message.key, sessionId: record.sessionId, run: message.run, model: turn.models[0].name },
         conversation.signal,
       )
     const [model] = turn.models
@@ -142,6 +142,7 @@ function turnParts(
   return {
     session: key,
     sessionId,
+    run,
     account: personOf(message),
     transcript,
     models,
@@ -153,7 +154,7 @@ function turnParts(
     resolveModel,
     workspaceText,
     clock,
-    log: log.child({ session: key, run }),
+    log: log.child({ session: key, run, model: models[0].name }),
     windows,
     savings: savingsOf(sessionId),
     spending: createSpending(message.channel, sessionId, { storage, limits: spending, onSpent }),

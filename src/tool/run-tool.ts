@@ -73,7 +73,8 @@ async function runBounded(
   parts: RunToolParts & { readonly limits: ToolLimits },
   signal: AbortSignal,
 ): Promise<ToolResult> {
-  const { clock, limits, log = silentLog } = parts
+  const { clock, limits } = parts
+  const log = (call.log ?? parts.log ?? silentLog).child({ tool: tool.name })
   const stop = new AbortController()
   const stopForTurn = (): void => stop.abort(signal.reason)
   signal.addEventListener('abort', stopForTurn, { once: true })
@@ -82,16 +83,14 @@ async function runBounded(
     timedOut = true
     stop.abort(new Error('the tool took too long'))
   })
-  const running = start(() =>
-    loopWork('tool', () => tool.run({ ...call, log: log.child({ tool: tool.name }) }, stop.signal)),
-  )
+  const running = start(() => loopWork('tool', () => tool.run({ ...call, log }, stop.signal)))
   try {
     const ended = await endedOrStopped(running, stop.signal)
     if (ended !== undefined) return ended
     const late = await endedWithin(clock, limits.graceMs, running)
     signal.throwIfAborted()
     if (late !== undefined && !late.isError) return late
-    if (late === undefined) log.warn('a tool goes on after it was told to stop', { tool: tool.name })
+    if (late === undefined) log.warn('a tool goes on after it was told to stop')
     return errorResult(
       `"${tool.name}" did not finish within ${limits.timeoutMs} ms and was stopped; what it had begun may have had effects.`,
     )
@@ -100,7 +99,7 @@ async function runBounded(
     if (timedOut) {
       return errorResult(`"${tool.name}" did not finish within ${limits.timeoutMs} ms and was stopped.`)
     }
-    log.warn('a tool failed', { tool: tool.name, error: error instanceof Error ? error.name : typeof error })
+    log.warn('a tool failed', { error: error instanceof Error ? error.name : typeof error })
     return errorResult(`"${tool.name}" failed: ${safeErrorText(error, parts.secrets)}`)
   } finally {
     timer.cancel()

@@ -38,7 +38,7 @@ export interface ToolCall {
   readonly sessionId: SessionId
   /** Who is spoken with, over all conversations. */
   readonly account?: string
-  /** For lines of the tool's own. */
+  /** For lines about the call; it names the turn. */
   readonly log?: Log
 }
 

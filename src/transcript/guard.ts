@@ -11,21 +11,28 @@ import type { Blobs } from './blobs.ts'
 import { capToolResult, type ToolResultCap } from './cap-tool-result.ts'
 import { afterEntry, syntheticResult, type OpenCalls } from './open-calls.ts'
 
+/** The conversation, and the step of it, that a message is written for. */
+interface WrittenBy {
+  readonly sessionId: SessionId
+  readonly run?: string
+}
+
 /** Hooks may be slow or fail; then the message goes on as it was. Inputs are frozen. */
 export interface WriteHooks {
   /** Sees every message before it is stored; `block` keeps it out of the transcript. */
-  before_message_write?(event: { readonly sessionId: SessionId; readonly message: Message }): HookAnswer<{
+  before_message_write?(event: WrittenBy & { readonly message: Message }): HookAnswer<{
     readonly block?: boolean
     readonly message?: Message
   }>
   /** Sees every tool result, after the first cap and before the second. Role and call id stay as they were. */
-  tool_result_persist?(event: {
-    readonly sessionId: SessionId
-    readonly toolName: string
-    readonly toolCallId: string
-    readonly message: ToolResultMessage
-    readonly isSynthetic: boolean
-  }): HookAnswer<{ readonly message?: ToolResultMessage }>
+  tool_result_persist?(
+    event: WrittenBy & {
+      readonly toolName: string
+      readonly toolCallId: string
+      readonly message: ToolResultMessage
+      readonly isSynthetic: boolean
+    },
+  ): HookAnswer<{ readonly message?: ToolResultMessage }>
 }
 
 type HookAnswer<T> = T | undefined | void | Promise<T | undefined | void>
@@ -38,6 +45,8 @@ export interface GuardOptions {
   readonly cap: ToolResultCap
   readonly hooks: WriteHooks
   readonly hookTimeoutMs: number
+  /** The step that the draft belongs to. */
+  readonly run?: string
 }
 
 export interface Guarded {
@@ -59,9 +68,10 @@ export async function guardDrafts(
       passed.push(draft)
       continue
     }
-    const message = await guardMessage(validMessage(draft.message), calls, provenance, false, options)
+    const about = draft.stepId === undefined ? options : { ...options, run: draft.stepId }
+    const message = await guardMessage(validMessage(draft.message), calls, provenance, false, about)
     if (closesFrame(draft.message)) {
-      passed.push(...(await closeOpenCalls(calls, options)))
+      passed.push(...(await closeOpenCalls(calls, about)))
       calls = new Map()
     }
     const stored = message === undefined ? undefined : { ...draft, message }
@@ -165,7 +175,7 @@ async function toolResultPersist(
   const { tool_result_persist: hook } = options.hooks
   if (hook === undefined) return message
   const { toolName, toolCallId } = message
-  const event = { sessionId: options.sessionId, toolName, toolCallId, message: Object.freeze(message), isSynthetic }
+  const event = { ...writtenBy(options), toolName, toolCallId, message: Object.freeze(message), isSynthetic }
   const answer = await askHook('tool_result_persist', () => hook(event), options)
   return answer?.message === undefined ? message : sameIdentity(answer.message, message)
 }
@@ -174,7 +184,7 @@ async function beforeWrite<M extends Message>(message: M, options: GuardOptions)
   const { before_message_write: hook } = options.hooks
   if (hook === undefined) return message
   Object.freeze(message)
-  const answer = await askHook('before_message_write', () => hook({ sessionId: options.sessionId, message }), options)
+  const answer = await askHook('before_message_write', () => hook({ ...writtenBy(options), message }), options)
   if (answer?.block === true) return undefined
   return answer?.message === undefined ? message : sameIdentity(answer.message, message)
 }
@@ -186,11 +196,12 @@ function sameIdentity<M extends Message>(changed: Message, original: M): M {
   return { ...changed, ...identity } as M
 }
 
-async function askHook<T>(
-  hook: string,
-  ask: () => HookAnswer<T>,
-  { clock, log, hookTimeoutMs }: GuardOptions,
-): Promise<T | undefined> {
+function writtenBy({ sessionId, run }: GuardOptions): WrittenBy {
+  return { sessionId, ...(run === undefined ? {} : { run }) }
+}
+
+async function askHook<T>(hook: string, ask: () => HookAnswer<T>, options: GuardOptions): Promise<T | undefined> {
+  const { clock, log, hookTimeoutMs } = options
   const timeout = new AbortController()
   try {
     const late = sleep(clock, hookTimeoutMs, timeout.signal).then(() => {
@@ -199,7 +210,7 @@ async function askHook<T>(
     const answer = await Promise.race([Promise.resolve(ask()), late.catch(rethrowUnlessAborted(timeout.signal))])
     return isRecord(answer) ? answer : undefined
   } catch {
-    log.warn('a hook failed; the message is stored without it', { hook })
+    log.warn('a hook failed; the message is stored without it', { hook, ...writtenBy(options) })
     return undefined
   } finally {
     timeout.abort()

@@ -231,7 +231,7 @@ async function send(
   signal: AbortSignal,
 ): Promise<AssistantMessage> {
   const { provider, model } = request.model
-  const context = hookContext(parts, round.run)
+  const context = { ...hookContext(parts), model: request.model.name }
   await parts.spending.check()
   const { history, setup } = request
   await parts.hooks.llmInput(

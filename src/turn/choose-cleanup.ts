@@ -81,7 +81,6 @@ async function summarised(
     return summary === '' ? { choice, paid } : { choice, summary, paid }
   } catch (error) {
     parts.log.warn('a finished step could not be summarised; it gets the usual note', {
-      session: parts.session,
       stepId: step.id,
       reason: error instanceof Error ? error.name : 'unknown',
     })

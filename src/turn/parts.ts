@@ -130,6 +130,8 @@ export interface SavingsAccount {
 export interface TurnParts {
   readonly session: SessionKey
   readonly sessionId: SessionId
+  /** The message that is answered. */
+  readonly run: RunId
   /** Who is spoken with, over all conversations. */
   readonly account: string
   readonly transcript: Transcript

@@ -59,8 +59,8 @@ async function runAll(
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<void> {
-  const { session, sessionId, account, tools, emit } = parts
-  const about = { session, sessionId, account }
+  const { session, sessionId, account, log, tools, emit } = parts
+  const about = { session, sessionId, account, log }
   const named: readonly NamedToolCall[] = calls.map((call) => ({
     id: call.id,
     name: call.name,
@@ -118,7 +118,7 @@ async function runHooked(
   parts: TurnParts & { onBegin(): void },
   signal: AbortSignal,
 ): Promise<ToolResult> {
-  const context = hookContext(parts, round.run)
+  const context = hookContext(parts)
   const about = { toolName: call.name, toolCallId: call.id }
   const decision = await parts.hooks.beforeToolCall({ ...about, arguments: call.arguments }, context, signal)
   if (decision.kind === 'block') return failed(decision.reason, 'blocked')

@@ -49,11 +49,11 @@ async function askBeforeStart(instruction: Instruction, parts: TurnParts, signal
   if (!parts.hooks.has('before_agent_start')) return { instruction, parts, systemPrompt }
   const { messages } = await parts.transcript.context()
   const event = { prompt: textOf(instruction.content), messages }
-  const answer = await parts.hooks.beforeAgentStart(event, hookContext(parts, instruction.run), signal)
+  const answer = await parts.hooks.beforeAgentStart(event, hookContext(parts), signal)
   const { prependContext } = answer
   return {
     instruction: prependContext === undefined ? instruction : { ...instruction, prependContext },
-    parts: answer.model === undefined ? parts : { ...parts, models: chosenFirst(answer.model, parts) },
+    parts: answer.model === undefined ? parts : withModels(chosenFirst(answer.model, parts), parts),
     systemPrompt: answer.systemPrompt ?? systemPrompt,
   }
 }
@@ -66,13 +66,17 @@ async function systemPromptOf({ settings, transcript, workspaceText, client }: T
   return block === '' ? settings.systemPrompt : `${settings.systemPrompt}\n\n${block}`
 }
 
+function withModels(models: TurnParts['models'], parts: TurnParts): TurnParts {
+  return { ...parts, models, log: parts.log.child({ model: models[0].name }) }
+}
+
 /** A model a hook names and nobody knows must not cost the user the answer. */
 function chosenFirst(name: string, parts: TurnParts): readonly [TurnModel, ...TurnModel[]] {
   try {
     return [parts.resolveModel(name), ...parts.models.filter((model) => model.name !== name)]
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    parts.log.warn('a hook chose a model that does not exist', { model: parts.models[0].name, code: error.code })
+    parts.log.warn('a hook chose a model that does not exist', { code: error.code })
     return parts.models
   }
 }
@@ -178,7 +182,8 @@ async function afterAnswer(
   const calls = toolCallsOf(answer)
   if (calls.length === 0) return answeredWith(answer, round.round)
   const ours = calls.filter((call) => !isOfClient(call, parts))
-  if (ours.length > 0) await runTools(ours, round, own, parts, signal)
+  const log = parts.log.child({ model: `${answer.provider}/${answer.model}` })
+  if (ours.length > 0) await runTools(ours, round, own, { ...parts, log }, signal)
   if (ours.length === calls.length) return { kind: 'next-round', round: round.round + 1 }
   return {
     kind: 'handed-over',
@@ -261,7 +266,7 @@ async function finishStep({ run }: Instruction, outcome: Outcome, parts: TurnPar
     const facts = { stepId: run, rounds: stepRounds(entries, run), ...titleAndTimes(entries, run) }
     await parts.emit({ type: 'step-completed', ...facts })
     const event = { ...facts, outcome }
-    await unlessStopped(parts.hooks.stepCompleted(event, hookContext(parts, run), patience.signal), patience.signal)
+    await unlessStopped(parts.hooks.stepCompleted(event, hookContext(parts), patience.signal), patience.signal)
   } finally {
     patience.end()
   }

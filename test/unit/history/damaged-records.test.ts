@@ -45,6 +45,8 @@ const ODD: readonly unknown[] = [
   { toString: 1, then: 'x', length: -1 },
 ]
 
+const REBUILD = { sessionId: 's', find: () => ({ encode: () => ({ body: '{}' }) }) as never, withBody: true }
+
 /** The value once for every place in it, with something odd there. */
 function* damaged(value: unknown, odd: unknown): Generator<unknown> {
   yield odd
@@ -69,7 +71,7 @@ function readEverything(entries: readonly Entry[]): void {
     budgetOfRecord(record)
   }
   JSON.stringify(requestRows(entries, { after: 0, limit: 100 }))
-  for (const { n } of requestRecords(entries).slice(-1)) requestDetail(entries, n, () => '{}', true)
+  for (const { n } of requestRecords(entries).slice(-1)) requestDetail(entries, n, REBUILD)
 }
 
 describe('records of requests and setups', () => {
