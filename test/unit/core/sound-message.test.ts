@@ -6,6 +6,13 @@ import { soundMessage } from '../../../src/core/sound-message.ts'
 const words = (text: string) => [{ type: 'text', text }]
 
 describe('a sound message', () => {
+  it('shows words that stand where the kind of a block should be', () => {
+    const content = [{ type: 'te|endoftext|> the words' }, { type: '', note: 'and these' }]
+    const text = JSON.stringify(soundMessage({ role: 'user', content, timestamp: 1 }).content)
+    expect(text).toContain('the words')
+    expect(text).toContain('and these')
+  })
+
   it.each([
     { role: 'user', content: 'hi', timestamp: 1 },
     { role: 'user', content: words('hi'), timestamp: 1, provenance: { kind: 'external_user' }, more: { of: 'theirs' } },

@@ -40,6 +40,15 @@ describe('the estimate', () => {
 })
 
 describe('the counter', () => {
+  it('passes by blocks of kinds that it does not know', async () => {
+    const loaded = createTokenCounter({ loadRanks: async () => ['a', 'b'] })
+    await loaded.load()
+    const model = { provider: 'openai', api: 'openai-responses', model: 'gpt-5' }
+    const message = { role: 'user', content: [{ type: 'later_kind', data: 1 }], timestamp: 1 } as never
+    await loaded.remember([message], model, async () => undefined)
+    expect(loaded.countMessages([message], model).count).toBeGreaterThan(0)
+  })
+
   it('gives the counts that o200k is known for', () => {
     expect(exact('hello world')).toBe(2)
     expect(exact('')).toBe(0)

@@ -48,7 +48,7 @@ const ODD: readonly unknown[] = [
 const REBUILD = { sessionId: 's', find: () => ({ encode: () => ({ body: '{}' }) }) as never, withBody: true }
 
 /** The value once for every place in it, with something odd there. */
-function* damaged(value: unknown, odd: unknown): Generator<unknown> {
+function* damaged(value: unknown, odd: unknown): Generator {
   yield odd
   if (Array.isArray(value)) {
     for (const [at, inner] of value.entries()) for (const other of damaged(inner, odd)) yield value.with(at, other)
@@ -81,7 +81,7 @@ describe('records of requests and setups', () => {
       if (entry.type !== 'custom' || !['clew.request', 'clew.setup'].includes(entry.customType)) continue
       for (const data of damaged(entry.data, odd)) {
         try {
-          readEverything(ENTRIES.with(at, { ...entry, data } as Entry))
+          readEverything(ENTRIES.with(at, { ...entry, data }))
         } catch (error) {
           failures.push([JSON.stringify(data).slice(0, 200), error])
         }
