@@ -21,7 +21,7 @@ await checkSeeds({
     const turns = watchTurns()
     const failures: SeedFailure[] = []
     for (let seed = from; seed < to; seed++) {
-      const { result, ms } = await longestTurn(turns, () => checkFile(seed))
+      const { result, ms } = await longestTurn(turns, () => checkFile(seed, turns))
       failures.push(...result.map((failure) => ({ seed, ...failure })), ...stall(seed, ms))
     }
     const served = Array.from({ length: to - from }, (_, at) => from + at).filter((seed) => seed % GATEWAY_EVERY === 0)

@@ -9,9 +9,25 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 
 /** Undefined for anything that is not JSON; callers decide what broken text means to them. */
 export function parseJson(text: string): unknown {
+  if (!endsAsItBegins(text)) return undefined
   try {
     return JSON.parse(text)
   } catch {
     return undefined
   }
+}
+
+const CLOSING: ReadonlyMap<string, string> = new Map([
+  ['{', '}'],
+  ['[', ']'],
+  ['"', '"'],
+])
+
+/** Looking at both ends costs a hundredth of an exception, and a damaged file can hold a hundred thousand broken lines. */
+function endsAsItBegins(text: string): boolean {
+  const bare = text.trim()
+  const begin = bare.charAt(0)
+  if (begin === '}' || begin === ']' || begin === '') return false
+  const closing = CLOSING.get(begin)
+  return closing === undefined || (bare.length > 1 && bare.endsWith(closing))
 }

@@ -1,6 +1,7 @@
 import { isRecord, parseJson } from '../base/json.ts'
 import {
   isEmpty,
+  NAME,
   nameOf,
   optionalFlag,
   optionalObject,
@@ -75,13 +76,10 @@ function soundBlock(block: Fields): SoundBlock {
   const isItsKind = kind !== undefined && hasOwnField(block, kind)
   if (!isItsKind && typeof text === 'string' && text !== '') return asKind(block, 'text')
   if (kind !== undefined) return asKind(block, kind)
-  if (typeof type === 'string' && KIND_NAME.test(type)) return block as SoundBlock
+  if (typeof type === 'string' && NAME.test(type)) return block as SoundBlock
   const inferred = INFERRED.find((one) => hasOwnField(block, one))
   return inferred === undefined ? { type: 'text', text: textFrom(block) } : asKind(block, inferred)
 }
-
-/** What a later version may call a kind; words that slid into the place of the name are none. */
-const KIND_NAME = /^[a-z][\w.-]{0,63}$/iu
 
 /** In the order in which a block without a type is tried. */
 const INFERRED: readonly Kind[] = ['text', 'thinking', 'image', 'toolCall']

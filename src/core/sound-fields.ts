@@ -30,6 +30,9 @@ export function textFrom(value: unknown): string {
 
 export const isEmpty = (value: Fields): boolean => Object.keys(value).length === 0
 
+/** What a later version may call a kind or a role; words that slid into the place of a name are none. */
+export const NAME = /^[a-z][\w.-]{0,63}$/iu
+
 export const nameOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 export const numberOf = (value: unknown): number => (typeof value === 'number' && Number.isFinite(value) ? value : 0)

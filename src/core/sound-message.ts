@@ -4,6 +4,7 @@ import { soundBlocks, type SoundBlock } from './sound-blocks.ts'
 import {
   isEmpty,
   isTrue,
+  NAME,
   nameOf,
   numberOf,
   optionalFlag,
@@ -113,15 +114,18 @@ function withKnownRole(given: Fields): KnownRole {
 
 /**
  * Where there is no content, the text of writers that call it so, else every field that nothing knows: a flipped bit in
- * a name must not take a person's words out of view. A role of a later version keeps its own fields to itself.
+ * a name, or a piece that is missing before it, must not take a person's words out of view. A role of a later version
+ * keeps its own fields to itself.
  */
 function withContent(given: Fields): Fields {
   const { content, text, role } = given
   if (content !== undefined && content !== null) return given
   if (text !== undefined) return { ...given, content: text }
-  if (typeof role === 'string' && !WORDED_ROLES.has(role)) return given
+  const isName = typeof role === 'string' && NAME.test(role)
+  if (isName && !WORDED_ROLES.has(role)) return given
   const others = Object.fromEntries(Object.entries(given).filter(([field]) => !FIELDS_WITHOUT_WORDS.has(field)))
-  return isEmpty(others) ? given : { ...given, content: JSON.stringify(others) }
+  const words = isName || role === undefined ? others : { role, ...others }
+  return isEmpty(words) ? given : { ...given, content: JSON.stringify(words) }
 }
 
 const WORDED_ROLES: ReadonlySet<string> = new Set(['user', 'toolResult', 'tool', 'custom', 'hookMessage', 'system'])

@@ -154,8 +154,13 @@ function timingOf({ startedAt, firstByteMs, durationMs }: RequestRecord): JsonOb
 
 const EMPTY_REPORT: HistoryReport = { messages: [], changes: [] }
 
+/** Every part of a page asks for it, and one of a long conversation takes milliseconds to read. */
+const reports = new WeakMap<RequestRecord, HistoryReport>()
+
 function reportOf(record: RequestRecord): HistoryReport {
-  return decodeReport(record.report) ?? EMPTY_REPORT
+  const report = reports.get(record) ?? decodeReport(record.report) ?? EMPTY_REPORT
+  reports.set(record, report)
+  return report
 }
 
 /** What besides the messages decides whether a prefix can be the same bytes. */

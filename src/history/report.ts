@@ -74,7 +74,7 @@ function encodeMessage({ role, kind, tokens, entries }: MessageReport): string {
 export function decodeReport(data: unknown): HistoryReport | undefined {
   if (!isCompactReport(data)) return undefined
   return {
-    messages: data.m === '' ? [] : data.m.split(' ').map(decodeMessage),
+    messages: data.m.split(' ').flatMap(decodeMessage),
     changes: data.c.flatMap(([step, action, reason, count, ...entries]) =>
       entries.map((entry) => ({
         step: STEP_NAMES[Number(step)] ?? 'view',
@@ -87,21 +87,24 @@ export function decodeReport(data: unknown): HistoryReport | undefined {
   }
 }
 
-const KIND_OF_LETTER: { readonly [letter: string]: Pick<MessageReport, 'role' | 'kind'> } = {
-  u: { role: 'user', kind: 'user' },
-  a: { role: 'assistant', kind: 'assistant' },
-  r: { role: 'toolResult', kind: 'result' },
-  s: { role: 'toolResult', kind: 'synthetic-result' },
-  m: { role: 'user', kind: 'summary' },
-  c: { role: 'user', kind: 'context' },
-  f: { role: 'user', kind: 'filler' },
-  g: { role: 'assistant', kind: 'filler' },
-}
+const KINDS_BY_LETTER: ReadonlyMap<string, Pick<MessageReport, 'role' | 'kind'>> = new Map(
+  Object.entries({
+    u: { role: 'user', kind: 'user' },
+    a: { role: 'assistant', kind: 'assistant' },
+    r: { role: 'toolResult', kind: 'result' },
+    s: { role: 'toolResult', kind: 'synthetic-result' },
+    m: { role: 'user', kind: 'summary' },
+    c: { role: 'user', kind: 'context' },
+    f: { role: 'user', kind: 'filler' },
+    g: { role: 'assistant', kind: 'filler' },
+  } as const),
+)
 
-function decodeMessage(text: string): MessageReport {
+function decodeMessage(text: string): readonly MessageReport[] {
+  const known = KINDS_BY_LETTER.get(text.charAt(0))
+  if (known === undefined) return []
   const [head = '', ...entries] = text.split(':')
-  const known = KIND_OF_LETTER[head.charAt(0)] ?? { role: 'user', kind: 'context' }
-  return { ...known, tokens: Number.parseInt(head.slice(1), 36) || 0, entries: entries.filter(isEntryId) }
+  return [{ ...known, tokens: Number.parseInt(head.slice(1), 36) || 0, entries: entries.filter(isEntryId) }]
 }
 
 export function isCompactReport(data: unknown): data is CompactReport {

@@ -6,8 +6,7 @@ import type { RequestRecord } from './request-record.ts'
 export function isRequestRecord(data: unknown): data is RequestRecord {
   if (!isRecord(data) || 'base' in data || !hasCommonFields(data)) return false
   const { model, api, input, windowLearned } = data
-  const areTexts = typeof model === 'string' && typeof api === 'string' && isTextOrAbsent(windowLearned)
-  return areTexts && isRecord(input)
+  return [model, api, windowLearned].every(isTextOrAbsent) && isRecord(input)
 }
 
 export function isRequestDelta(data: unknown): data is RequestDelta {

@@ -106,7 +106,16 @@ function toReasoningItem(block: ThinkingBlock): readonly JsonObject[] {
   const item = parseJsonObject(signature)
   if (item?.['type'] !== 'reasoning' || JSON.stringify(item).includes('\\ud')) return []
   const { id, encrypted_content: content } = item
-  return typeof id === 'string' && /^rs_?[\w-]{1,61}$/.test(id) && typeof content === 'string' ? [item] : []
+  return typeof id === 'string' && /^rs_?[\w-]{1,61}$/.test(id) && typeof content === 'string'
+    ? [knownFields(item)]
+    : []
+}
+
+const REASONING_FIELDS: readonly string[] = ['type', 'id', 'status', 'summary', 'content', 'encrypted_content']
+
+/** A field that OpenAI does not know has it refuse the request. */
+function knownFields(item: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(item).filter(([field]) => REASONING_FIELDS.includes(field)))
 }
 
 function toMessageItem(block: TextBlock): JsonObject {

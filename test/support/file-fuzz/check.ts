@@ -19,7 +19,7 @@ import { bodyOf, violationsIn } from '../fuzz/check.ts'
 import { WRITERS } from '../fuzz/generate.ts'
 import { createRandom } from '../fuzz/random.ts'
 import { id } from '../history.ts'
-import { nextTurn } from '../loop-turns.ts'
+import { nextTurn, type LoopTurns } from '../loop-turns.ts'
 import { RunningClock } from '../running-clock.ts'
 import { DIRECTORY, never, openHouse, sessionId, userDraft } from '../transcripts.ts'
 import { withTurns } from '../turned-files.ts'
@@ -56,9 +56,9 @@ export function createFile(seed: number): Buffer {
  * One damaged file through the real store, every API's encoder and strict checker, a cleanup, an append that repairs
  * it, and a second look. What throws is a failure like any other.
  */
-export async function checkFile(seed: number): Promise<readonly FileFailure[]> {
+export async function checkFile(seed: number, turns?: LoopTurns): Promise<readonly FileFailure[]> {
   try {
-    return await problemsOf(createFile(seed), seed)
+    return await problemsOf(createFile(seed), seed, turns)
   } catch (thrown) {
     return [{ api: 'all', problem: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown) }]
   }
@@ -69,17 +69,18 @@ const APPEND_EVERY = 3
 
 const NEXT = 'the next message said9999q'
 
-async function problemsOf(file: Buffer, seed: number): Promise<readonly FileFailure[]> {
+async function problemsOf(file: Buffer, seed: number, turns?: LoopTurns): Promise<readonly FileFailure[]> {
   const files = new MemoryFiles()
   files.plant(PATH, file)
   const expected = expectedOf(file)
+  turns?.skip()
   const before = await contextOf(files)
   const lostPath = expected.path.find((own) => !before.entries.some((entry) => entry.id === own))
   if (lostPath !== undefined) return [{ api: 'all', problem: 'an entry of the path is not in the context' }]
   const failures: FileFailure[] = []
   for (const target of FILE_TARGETS) {
     await nextTurn()
-    failures.push(...problemsFor(target, before.entries, expected))
+    failures.push(...problemsFor(target, before.entries, expected, turns))
   }
   await nextTurn()
   tryRecords(before.entries, FILE_TARGETS[seed % FILE_TARGETS.length] ?? FILE_TARGETS[0])
@@ -98,14 +99,21 @@ async function contextOf(files: MemoryFiles, append?: string): Promise<Transcrip
   }
 }
 
-function problemsFor(target: Target, entries: readonly Entry[], expected: Expected): readonly FileFailure[] {
+function problemsFor(
+  target: Target,
+  entries: readonly Entry[],
+  expected: Expected,
+  turns?: LoopTurns,
+): readonly FileFailure[] {
   const input = inputFor(target, withNext(entries))
   const prepared = prepareHistory(input)
   const body = bodyOf(input, prepared, 'off')
+  turns?.look()
   const [violation] = violationsIn(input, body)
   const api = `${target.provider} ${target.api}`
   if (violation !== undefined) return [{ api, problem: `${violation.rule} at ${violation.path}: ${violation.message}` }]
   const lost = lostWord(expected, entries, prepared, body)
+  turns?.skip()
   return lost === undefined ? [] : [{ api, problem: `a word is lost: ${lost}` }]
 }
 

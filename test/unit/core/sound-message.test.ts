@@ -8,9 +8,15 @@ const words = (text: string) => [{ type: 'text', text }]
 describe('a sound message', () => {
   it('shows words that stand where the kind of a block should be', () => {
     const content = [{ type: 'te|endoftext|> the words' }, { type: '', note: 'and these' }]
-    const text = JSON.stringify(soundMessage({ role: 'user', content, timestamp: 1 }).content)
+    const text = JSON.stringify(soundMessage({ role: 'user', content, timestamp: 1 }))
     expect(text).toContain('the words')
     expect(text).toContain('and these')
+  })
+
+  it('shows words that stand where the role should be', () => {
+    const message = soundMessage({ role: 'use done, the words', timestamp: 1 })
+    expect(message).toMatchObject({ role: 'custom', content: expect.stringContaining('the words') as string })
+    expect(soundMessage({ role: 'later_role', data: 1, timestamp: 1 })).not.toHaveProperty('content', 'later_role')
   })
 
   it.each([

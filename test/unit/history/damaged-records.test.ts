@@ -90,3 +90,12 @@ describe('records of requests and setups', () => {
     expect(failures.slice(0, 3)).toEqual([])
   })
 })
+
+describe('a report', () => {
+  it('takes no word for a message that is none', () => {
+    const words = 'huge '.repeat(20_000)
+    expect(decodeReport({ v: 1, reasons: [], m: `${words}u5:e1`, c: [] })?.messages).toEqual([
+      { role: 'user', kind: 'user', tokens: 5, entries: ['e1'] },
+    ])
+  })
+})
