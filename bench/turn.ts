@@ -17,6 +17,7 @@ import { createToolRunner } from '../src/tool/run-tool-calls.ts'
 import { createMemoryStore } from '../src/transcript/memory-store.ts'
 import { cleanStep } from '../src/turn/cleanup.ts'
 import type { TurnModel, TurnParts } from '../src/turn/parts.ts'
+import { RememberedForms } from '../src/session/accepted-forms.ts'
 import { LearnedWindows } from '../src/session/learned-windows.ts'
 import { runTurn } from '../src/turn/turn.ts'
 
@@ -92,6 +93,7 @@ async function openParts(model: TurnModel, past: number): Promise<TurnParts> {
     savings: { cleaned: () => [], measured: () => [] },
     spending: { check: async () => undefined, record: () => [], recordSaved: () => [], ofTurn: () => NOTHING_SPENT },
     windows: new LearnedWindows(systemClock),
+    forms: new RememberedForms(systemClock),
     clock: systemClock,
     log: silentLog,
     onSettled: () => undefined,

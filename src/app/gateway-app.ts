@@ -23,6 +23,7 @@ import { KnownChats } from '../gateway/known-chats.ts'
 import { createSessionCommands } from '../gateway/session-commands.ts'
 import type { HookSource } from '../hook/register.ts'
 import { MediaExpiry } from '../media/expiry.ts'
+import { DEFAULT_ACCEPTED_FORMS, RememberedForms } from '../session/accepted-forms.ts'
 import { SessionRetention } from '../session/retention.ts'
 import { Approvals } from '../session/approvals.ts'
 import { settingsOf } from '../session/chosen-settings.ts'
@@ -269,6 +270,7 @@ function createGateway(
 ): Gateway {
   const config = live.current
   const { storage, control, windows } = home
+  const forms = new RememberedForms(clock, { ...DEFAULT_ACCEPTED_FORMS, models: config.limits.remembered_windows })
   const firstModel = async (key: SessionKey): Promise<TurnModel> => agent.modelsFor(await settingsOf(storage, key))[0]
   const gatewayMetrics = createGatewayMetrics(
     metrics,
@@ -310,6 +312,7 @@ function createGateway(
           storage,
           agent: current,
           windows,
+          forms,
           spending: live.current.budget,
           onSpent: (model, spent) => gatewayMetrics.spent(model, spent),
           approvals,

@@ -233,7 +233,10 @@ const limits = section('Upper bounds. Reaching one is answered with an error cod
     'Clients whose frame numbers are known one by one; one that was forgotten counts on from the highest number.',
     l.remembered_accounts,
   ),
-  remembered_windows: count('Models whose window was learned from a refusal.', l.remembered_windows),
+  remembered_windows: count(
+    'Models of which a refusal taught something: their window, or the form of requests they take.',
+    l.remembered_windows,
+  ),
   archived_per_session: count(
     'Earlier conversations of one key that are listed; older ones keep their file.',
     l.archived_per_session,

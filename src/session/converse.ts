@@ -13,6 +13,7 @@ import type { Storage } from '../storage/storage.ts'
 import type { Transcript } from '../transcript/store.ts'
 import { MAINTENANCE, phrasesOf, runMaintenance } from '../turn/maintain.ts'
 import type {
+  AcceptedForms,
   Instruction,
   ModelWindows,
   SavingsAccount,
@@ -57,6 +58,7 @@ export interface ConverseParts {
   readonly spending: SpendingLimits
   readonly approvals: Approvals
   readonly windows: ModelWindows
+  readonly forms: AcceptedForms
   /** For the metrics; `model` is `provider/model`. */
   onSpent(model: string, spent: Spent): void
 }
@@ -130,7 +132,7 @@ function turnParts(
   record: SessionRecord,
   transcript: Transcript,
   conversation: Conversation,
-  { agent, clock, log, storage, spending, windows, approvals, onSpent }: ConverseParts,
+  { agent, clock, log, storage, spending, windows, forms, approvals, onSpent }: ConverseParts,
 ): TurnParts {
   const { key, run } = message
   const { sessionId } = record
@@ -156,6 +158,7 @@ function turnParts(
     clock,
     log: log.child({ session: key, run, model: models[0].name }),
     windows,
+    forms,
     savings: savingsOf(sessionId),
     spending: createSpending(message.channel, sessionId, { storage, limits: spending, onSpent }),
     onSettled: (outcome) => {

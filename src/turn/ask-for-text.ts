@@ -9,7 +9,7 @@ export async function askForText(
   prompt: SummaryPrompt,
   maxTokens: number,
   paid: Usage[],
-  parts: Pick<TurnParts, 'spending' | 'clock'>,
+  parts: Pick<TurnParts, 'spending' | 'clock' | 'forms'>,
   signal: AbortSignal,
 ): Promise<string> {
   await parts.spending.check()
@@ -18,6 +18,7 @@ export async function askForText(
     system: prompt.system,
     messages: [{ role: 'user', content: prompt.user, timestamp: parts.clock.now() }],
     tools: [],
+    plainTurns: parts.forms.formFor(model) !== 'normal',
     maxOutputTokens: Math.min(maxTokens, model.maxOutputTokens),
     thinkingLevel: 'off',
   })

@@ -13,7 +13,7 @@ import type { ToolSpec } from '../provider/provider.ts'
 import { compact } from './compact.ts'
 import { hookContext } from './hook-context.ts'
 import { learnWindow } from './learn-window.ts'
-import type { TurnModel, TurnParts } from './parts.ts'
+import type { RequestForm, TurnModel, TurnParts } from './parts.ts'
 import { prepareRequest, type PreparedRequest, type RequestOptions } from './request.ts'
 import { unlessStopped } from './unless-stopped.ts'
 
@@ -125,30 +125,30 @@ async function callOne(
   signal: AbortSignal,
 ): Promise<AssistantMessage> {
   const { tools, systemPrompt, toolChoice } = round
-  let options: RequestOptions = {
+  let form = parts.forms.formFor(model)
+  let options: RequestOptions = inForm(form, {
     tools,
     systemPrompt,
     projection: 'normal',
     ...(toolChoice === undefined ? {} : { toolChoice }),
-  }
+  })
   let refusals = 0
+  let isRefused = false
   const prepared = await prepareRequest(parts.windows.applyTo(model), options, parts)
   let request = await compactWhenDue(prepared, options, round.summaries, parts, signal)
   for (;;) {
     try {
-      return await send(request, round, parts, signal)
+      const answer = await send(request, round, parts, signal)
+      learnForm(model, form, isRefused, parts)
+      return answer
     } catch (thrown) {
       if (!(thrown instanceof ModelFailure) || thrown.partialText !== '' || signal.aborted) throw thrown
-      if (thrown.error.code === 'MODEL_REQUEST_INVALID' && options.projection === 'normal') {
-        // A refusal of the shape is ours, not the provider's: once more with everything left out that could offend.
-        parts.log.warn('the provider refused the request; trying the safest form', refusalFacts(model, thrown))
-        options = { ...options, projection: 'safest' }
-        request = await prepareRequest(request.model, options, parts)
-      } else if (thrown.error.code === 'MODEL_REQUEST_INVALID' && options.tools.length > 0) {
-        // Some servers take no tools at all; an answer without them is better than none.
-        parts.log.warn('the provider refused the safest form too; trying it without tools', refusalFacts(model, thrown))
-        const { toolChoice: _, ...without } = options
-        options = { ...without, tools: [] }
+      const next = thrown.error.code === 'MODEL_REQUEST_INVALID' ? saferForm(options) : undefined
+      if (next !== undefined) {
+        parts.log.warn(REFUSED[next], refusalFacts(model, thrown))
+        form = next
+        isRefused = true
+        options = inForm(next, options)
         request = await prepareRequest(request.model, options, parts)
       } else if (thrown.error.code === 'MODEL_CONTEXT_OVERFLOW') {
         const smaller = ++refusals > MAX_LENGTH_REFUSALS ? undefined : await makeSmaller(thrown, options, parts)
@@ -159,10 +159,36 @@ async function callOne(
         options = smaller.options
         request = await compactWhenDue(smaller.request, options, round.summaries, parts, signal)
       } else {
+        if (thrown.error.code === 'MODEL_REQUEST_INVALID') parts.forms.forget(model)
         throw thrown
       }
     }
   }
+}
+
+/** A refusal of the shape is ours, not the provider's: once more with everything left out that could offend. */
+function saferForm({ projection, tools }: RequestOptions): Exclude<RequestForm, 'normal'> | undefined {
+  if (projection === 'normal') return 'safest'
+  // Some servers take no tools at all; an answer without them is better than none.
+  return tools.length > 0 ? 'without-tools' : undefined
+}
+
+const REFUSED = {
+  safest: 'the provider refused the request; trying the safest form',
+  'without-tools': 'the provider refused the safest form too; trying it without tools',
+} as const
+
+function inForm(form: RequestForm, options: RequestOptions): RequestOptions {
+  if (form === 'normal') return options
+  if (form === 'safest') return { ...options, projection: 'safest' }
+  const { toolChoice: _, ...without } = options
+  return { ...without, projection: 'safest', tools: [] }
+}
+
+function learnForm(model: TurnModel, form: RequestForm, isRefused: boolean, { forms, log }: TurnParts): void {
+  if (form === 'normal') return forms.forget(model)
+  if (isRefused && forms.learn(model, form))
+    log.info('the model takes no other form of requests; it is asked so for some time', { model: model.name, form })
 }
 
 /** Status, reason and detail as the provider gave them, redacted where they were read. */

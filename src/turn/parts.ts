@@ -61,6 +61,19 @@ export interface ModelWindows {
   giveUp(model: TurnModel): void
 }
 
+/** As the rules of the API say; with calls told in words and no images; or that, without tools. */
+export type RequestForm = 'normal' | 'safest' | 'without-tools'
+
+/** In which form models accept requests, over all sessions. */
+export interface AcceptedForms {
+  /** What to begin with. */
+  formFor(model: TurnModel): RequestForm
+  /** The form was accepted after another one was refused. True when it is believed from now on. */
+  learn(model: TurnModel, form: RequestForm): boolean
+  /** The usual form was accepted, or none was. */
+  forget(model: TurnModel): void
+}
+
 export interface TurnSettings {
   readonly systemPrompt: string
   readonly maxRounds: number
@@ -146,6 +159,7 @@ export interface TurnParts {
   readonly spending: Spending
   readonly savings: SavingsAccount
   readonly windows: ModelWindows
+  readonly forms: AcceptedForms
   readonly clock: Clock
   readonly log: Log
   readonly emit: EmitTurnEvent
