@@ -111,7 +111,10 @@ describe('hooks that modify', () => {
     expect(message.details.nested.n).toBe(1)
     expect(Object.isFrozen(message.details)).toBe(false)
     expect(lines).toEqual([
-      { message: 'a hook failed', facts: { hook: 'tool_result_persist', source: 'm0.mjs', error: 'TypeError' } },
+      {
+        message: 'a hook failed',
+        facts: { hook: 'tool_result_persist', source: 'm0.mjs', session: 'webhook:ann', error: 'TypeError' },
+      },
     ])
   })
 
@@ -132,7 +135,7 @@ describe('hooks that modify', () => {
     expect(lines).toEqual([
       {
         message: 'a hook gave a result that cannot be used',
-        facts: { hook: 'tool_result_persist', source: 'm0.mjs', problem },
+        facts: { hook: 'tool_result_persist', source: 'm0.mjs', session: 'webhook:ann', problem },
       },
     ])
   })
