@@ -85,14 +85,7 @@ async function runAll(
       onResult: async ({ call, index, result, durationMs }) => {
         await appendResult(call, result, round, parts, durationMs)
         stored.add(index)
-        await emit({
-          type: 'tool-end',
-          round: round.round,
-          callId: call.id,
-          tool: call.name,
-          failed: result.isError,
-          durationMs,
-        })
+        await tellEnd(call, { failed: result.isError, durationMs }, round, parts)
       },
       run: (call, stop) => {
         const broken = written.get(call)
@@ -168,8 +161,19 @@ export async function closeInterruptedCalls(
     const text =
       'The program was restarted while this call was running. It may or may not have taken effect: check before repeating it.'
     await appendResult(call, failed(text, 'interrupted'), round, parts)
+    // Whoever watched it begin learns that it is over; how long it ran is not known.
+    await tellEnd(call, { failed: true, durationMs: 0 }, round, parts)
   }
   await runTools(calls.filter(isRepeatable), round, own, parts, signal)
+}
+
+function tellEnd(
+  call: { readonly id: string; readonly name: string },
+  end: { readonly failed: boolean; readonly durationMs: number },
+  { round }: Round,
+  { emit }: TurnParts,
+): Promise<void> {
+  return emit({ type: 'tool-end', round, callId: call.id, tool: call.name, ...end })
 }
 
 async function appendResult(

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ScriptedReply } from '../../src/simulator/index.ts'
 import type { HookModule } from '../../src/hook/hook.ts'
+import type { TestClient } from '../support/gateway.ts'
 import { messagesOf, type ModelWorld, openCalls, say, type WorldOptions } from '../support/model-world.ts'
 import { worldsOfThisFile } from '../support/model-worlds.ts'
 
@@ -118,3 +119,26 @@ describe('a turn that is stopped', () => {
     expect(client.terminal()).toContainEqual(expect.objectContaining({ messageId: 'task', type: 'complete' }))
   })
 })
+
+describe('a tool that a crash interrupted', () => {
+  it('is announced as ended to those who watch the run', async () => {
+    const world = await openWorld({
+      config: { agent: { exec: { allow: ['build'] }, tools: [] } },
+      programs: () => ({ stdout: 'built', takesMs: 60_000 }),
+    })
+    world.enqueue({ blocks: [{ type: 'toolCall', name: 'exec', arguments: { program: 'build' } }] })
+    const client = await world.connect()
+    await client.send({ id: 'task', content: 'please build it', session: 's' })
+    await world.clock.advance(1_000)
+    expect(eventsOf(client)).toContain('tool_start')
+    world.enqueue({ blocks: [{ type: 'text', text: 'it was interrupted' }] })
+    await world.restart({ kill: true })
+    const later = await world.connect()
+    await later.waitFor(1)
+    expect(eventsOf(later)).toContain('tool_end')
+  })
+})
+
+function eventsOf({ frames }: TestClient): readonly unknown[] {
+  return frames.map(({ event }) => event)
+}
