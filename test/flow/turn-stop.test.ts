@@ -85,6 +85,8 @@ describe('a turn that is stopped', () => {
     const { world } = await stopAt(STAGES[1] as Stage)
     const [cut] = messagesOf(await world.transcript()).filter(({ role }) => role === 'assistant')
     expect(cut).toMatchObject({ stopReason: 'aborted', content: [{ text: expect.stringMatching(/^one two/u) }] })
+    const { messages } = await world.gateway.api('/api/sessions/s')
+    expect(messages).toContainEqual(expect.objectContaining({ role: 'assistant', stopReason: 'aborted' }))
   })
 
   it('keeps the result of a tool that had ended, and says of the others what is known', async () => {

@@ -1,5 +1,5 @@
 import { assertNever } from '../../base/assert-never.ts'
-import type { JsonObject } from '../../base/json.ts'
+import { isRecord, type JsonObject } from '../../base/json.ts'
 import type { AssistantMessage, TextBlock, ThinkingBlock, ToolResultMessage, UserBlock } from '../../core/message.ts'
 import { mapToolIds, type WireIds } from '../../core/wire-ids.ts'
 import {
@@ -113,9 +113,17 @@ function toReasoningItem(block: ThinkingBlock): readonly JsonObject[] {
 
 const REASONING_FIELDS: readonly string[] = ['type', 'id', 'status', 'summary', 'content', 'encrypted_content']
 
-/** A field that OpenAI does not know has it refuse the request. */
+/** A field that OpenAI does not know, or a summary that is none, has it refuse the request. */
 function knownFields(item: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(item).filter(([field]) => REASONING_FIELDS.includes(field)))
+  const known = Object.fromEntries(Object.entries(item).filter(([field]) => REASONING_FIELDS.includes(field)))
+  return isSummary(known['summary']) ? known : { ...known, summary: [] }
+}
+
+function isSummary(summary: unknown): boolean {
+  return (
+    Array.isArray(summary) &&
+    summary.every((part) => isRecord(part) && part['type'] === 'summary_text' && typeof part['text'] === 'string')
+  )
 }
 
 function toMessageItem(block: TextBlock): JsonObject {

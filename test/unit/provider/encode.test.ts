@@ -189,14 +189,14 @@ describe('OpenAI Responses requests', () => {
     ])
   })
 
-  it('leave out fields of a reasoning item that OpenAI does not know', () => {
-    const odd = {
-      ...thinking,
-      thinkingSignature: reasoning.replace('"summary":[]', '"summary":[],"encrypteummary":[]'),
-    }
-    const body = encode(API, 'gpt-5', [user('?'), answer(API, 'gpt-5', [odd, call('call_a')]), result('call_a', '1')])
-    expect(body['input'][1]).toEqual(JSON.parse(reasoning))
-  })
+  it.each(['"summary":[],"encrypteummary":[]', '"sqmmary":[]', '"summary":null', '"summary":["x"]'])(
+    'replay a reasoning item with spoilt fields as OpenAI takes it: %s',
+    (fields) => {
+      const odd = { ...thinking, thinkingSignature: reasoning.replace('"summary":[]', fields) }
+      const body = encode(API, 'gpt-5', [user('?'), answer(API, 'gpt-5', [odd, call('call_a')]), result('call_a', '1')])
+      expect(body['input'][1]).toEqual(JSON.parse(reasoning))
+    },
+  )
 
   it('drop reasoning that nothing follows, that came twice, or that brings no content', () => {
     const text: AssistantBlock = { type: 'text', text: 'x' }

@@ -240,3 +240,8 @@ test('a tool message may carry the name of its tool', () => {
 test('a compatible server ignores parameters it does not know', () => {
   expect(checkOpenAICompletionsRequest({ ...hello, num_ctx: 4096 }, { dialect: 'compatible' })).toEqual([])
 })
+
+test('a name on a tool message, as LangChain sends it, is accepted', () => {
+  const body = withMessages(calls('a'), { ...answer('a'), name: 'time' })
+  expect(checkOpenAICompletionsRequest(body)).toEqual([])
+})

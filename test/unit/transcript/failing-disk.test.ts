@@ -7,6 +7,7 @@ import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 import { openFileStore } from '../../../src/transcript/file-store.ts'
 import { TranscriptTopic } from '../../../src/transcript/topic.ts'
 import { RunningClock } from '../../support/running-clock.ts'
+import { nextTurn } from '../../support/loop-turns.ts'
 import { DIRECTORY, entriesOf, never, openHouse, sessionId, userDraft } from '../../support/transcripts.ts'
 import { LocalStorage } from '../../../src/storage/local/local-storage.ts'
 import { DEFAULT_MESSAGE_LIMITS } from '../../../src/storage/local/run-table.ts'
@@ -248,7 +249,7 @@ describe('transcripts nobody uses', () => {
     const text = files.text(PATH) ?? ''
     files.plant(PATH, text.replace('"one"', '"two"'))
     // The clock runs by itself: the sweep comes at once.
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    for (let turn = 0; turn < 50; turn++) await nextTurn()
     const again = await house.store.open(SESSION, never)
     expect((await again.context()).messages).toMatchObject([{ content: 'two' }])
     await house.close()
