@@ -97,15 +97,24 @@ function pathOf(lines: readonly Line[], byId: ReadonlyMap<string, Line>): readon
   return summary < 0 ? path : path.slice(0, summary + 1)
 }
 
-/** A circle of parents, also over lines whose ids are in doubt, is cut somewhere; where, is the store's affair. */
+/** A circle of parents, with whichever of the lines that share an id, is cut somewhere; where, is the store's affair. */
 function isInCircle(from: unknown, lines: readonly Line[]): boolean {
-  const parents = new Map(lines.map(({ id, parentId }) => [id, parentId]))
+  const parents = new Map<unknown, Set<unknown>>()
+  for (const { id, parentId } of lines) parents.set(id, (parents.get(id) ?? new Set()).add(parentId))
+  const above = reachable(from, parents)
+  return [...above].some((id) => [...(parents.get(id) ?? [])].some((parent) => reachable(parent, parents).has(id)))
+}
+
+function reachable(from: unknown, parents: ReadonlyMap<unknown, ReadonlySet<unknown>>): ReadonlySet<unknown> {
   const seen = new Set<unknown>()
-  for (let id = from; parents.has(id); id = parents.get(id)) {
-    if (seen.has(id)) return true
+  const waiting = [from]
+  while (waiting.length > 0) {
+    const id = waiting.pop()
+    if (seen.has(id) || !parents.has(id)) continue
     seen.add(id)
+    waiting.push(...(parents.get(id) ?? []))
   }
-  return false
+  return seen
 }
 
 function isCompaction(line: Line | undefined): boolean {

@@ -148,7 +148,7 @@ function arrange(lines: string[], random: Random): string[] {
     case 4:
       return lines.toSpliced(at, 2, lines.slice(at, at + 2).join(''))
     case 5:
-      return lines.with(Math.min(at, lines.length - 1), (lines[at] ?? '').slice(0, random.int(200)))
+      return lines.map((line, place) => (place === at ? line.slice(0, random.int(200)) : line))
     default:
       return lines
   }
