@@ -12,7 +12,7 @@ import { deriveStep, stepEndDraft } from '../history/derive-steps.ts'
 import { callModel, ModelFailure, type Round } from './call-model.ts'
 import { cleanDeferredSteps, cleanFinishedStep } from './cleanup.ts'
 import { hookContext } from './hook-context.ts'
-import { hasPlace, placedDrafts } from './placed-turn.ts'
+import { endsAt, hasPlace, placedDrafts } from './placed-turn.ts'
 import { joinedDraft, stepJoinedBy } from './joined.ts'
 import type { Instruction, TurnModel, TurnParts } from './parts.ts'
 import { createOwnTools } from './own-tools.ts'
@@ -212,7 +212,7 @@ async function appendInstruction(instruction: Instruction, parts: TurnParts): Pr
   const { place } = instruction
   const question = place?.asks === false ? [] : [userDraft(instruction, instruction, parts)]
   if (place === undefined) return void (await transcript.append(question))
-  if (hasPlace(place) && place.at !== transcript.leafId) await transcript.branchTo(place.at)
+  if (hasPlace(place) && !(await endsAt(place.at, transcript))) await transcript.branchTo(place.at)
   const drafts = [...placedDrafts(place, instruction.run), ...question]
   if (drafts.length > 0) await transcript.append(drafts)
 }

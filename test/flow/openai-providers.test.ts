@@ -190,6 +190,18 @@ describe('failures of the model', () => {
     expect(answer).toMatchObject({ status, body: { error: { code } } })
     expect(answer.headers.get('x-should-retry')).toBe(retry)
     const streamed = await complete(world.gateway, [user('x')], { stream: true })
-    expect(streamed.text).toContain('data: {"error":{"message":')
+    expect(streamed.status).toBe(status)
+    expect(streamed.body).toMatchObject({ error: { message: expect.any(String) as string } })
+  })
+
+  it('after the first words is the last event of the stream', async () => {
+    const world = await openWorld({ models: ['chat'] })
+    world.enqueue({
+      blocks: [{ type: 'text', text: 'one two three four five' }],
+      delivery: { deltaChars: 5, errorAfterEvents: 4 },
+    })
+    const { status, text } = await complete(world.gateway, [user('x')], { stream: true })
+    expect(status).toBe(200)
+    expect(text).toMatch(/data: \{"error":\{[^\n]*\n\ndata: \[DONE\]\n\n$/u)
   })
 })

@@ -146,7 +146,9 @@ export class OpenAiChannel implements Channel {
   }
 
   observe({ event }: SessionEvent, { run }: AcceptedMessage): void {
-    if (event.type === 'text-delta') this.#watches.get(run)?.text(event.round, event.delta)
+    const watch = this.#watches.get(run)
+    if (event.type === 'text-delta') watch?.text(event.round, event.delta)
+    else if (event.type === 'thinking-delta' || event.type === 'round-end') watch?.stir()
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {

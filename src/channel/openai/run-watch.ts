@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/clock.ts'
+import { sleep, type Clock } from '../../base/clock.ts'
 import { deferred, type Deferred } from '../../base/deferred.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { ReplyContent } from '../../core/inbound.ts'
@@ -21,9 +21,13 @@ export interface ReadingOptions {
 
 type Follower = { text(round: number, delta: string): void; end(content: ReplyContent | undefined): void }
 
+/** So long a stream waits for its first word before it begins without one. */
+const FIRST_WORD_MS = 15_000
+
 /** What is heard of one run, from before it can begin. */
 export class RunWatch {
   readonly #ended: Deferred<ReplyContent | undefined> = deferred()
+  readonly #stirred: Deferred<void> = deferred()
   readonly #followers = new Set<Follower>()
   readonly #early: { readonly round: number; delta: string }[] = []
 
@@ -35,6 +39,7 @@ export class RunWatch {
   }
 
   text(round: number, delta: string): void {
+    this.#stirred.resolve()
     const last = this.#early.at(-1)
     if (last?.round === round) last.delta += delta
     else this.#early.push({ round, delta })
@@ -48,8 +53,30 @@ export class RunWatch {
     this.#ended.resolve(content)
   }
 
+  /** Something other than words happened: an answer is on its way. */
+  stir(): void {
+    this.#stirred.resolve()
+  }
+
   answer(about: AnswerAbout, options: ReadingOptions): Promise<OpenAiAnswer> {
-    return options.stream ? Promise.resolve(this.#stream(about, options)) : this.#whole(about, options)
+    return options.stream ? this.#begin(about, options) : this.#whole(about, options)
+  }
+
+  /** A turn that fails before it says anything is answered with the status of its failure, streamed or not. */
+  async #begin(about: AnswerAbout, options: ReadingOptions): Promise<OpenAiAnswer> {
+    const { clock, signal, onDropped } = options
+    const waiting = new AbortController()
+    const stop = (): void => waiting.abort()
+    signal.addEventListener('abort', stop, { once: true })
+    const late = sleep(clock, FIRST_WORD_MS, waiting.signal).catch(() => undefined)
+    const ended = this.#ended.promise.then((content) => content ?? STOPPING)
+    const first = await Promise.race([this.#stirred.promise, ended, late])
+    signal.removeEventListener('abort', stop)
+    waiting.abort()
+    if (signal.aborted) onDropped()
+    return first !== undefined && problemOfReply(first) !== undefined && this.#early.length === 0
+      ? answerOrProblem(first, about)
+      : this.#stream(about, options)
   }
 
   async #whole(about: AnswerAbout, { signal, onDropped }: ReadingOptions): Promise<OpenAiAnswer> {
