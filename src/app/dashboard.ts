@@ -13,7 +13,7 @@ import type { LogLines } from '../dashboard/log-lines.ts'
 import { createPhoneRoutes, type PhoneControls } from '../dashboard/phone-routes.ts'
 import { createDashboardRoutes, type DashboardDeps, type OpenedBranch } from '../dashboard/routes.ts'
 import { exportText, type ExportFormat } from '../dashboard/export.ts'
-import { searchTranscripts, type SearchPage, type SearchQuery } from '../dashboard/search.ts'
+import { searchTranscripts, type FoundEntries, type SearchPage, type SearchQuery } from '../dashboard/search.ts'
 import { SignIn } from '../dashboard/sign-in.ts'
 import { TurnWatch } from '../dashboard/turn-watch.ts'
 import type { Principal } from '../gateway/access.ts'
@@ -22,6 +22,7 @@ import type { Route } from '../gateway/http-routes.ts'
 import { mayUse } from '../core/session-owner.ts'
 import { choose } from '../session/chosen-settings.ts'
 import { findSession } from '../session/find-session.ts'
+import { findInFile } from '../transcript/find-in-file.ts'
 import type { Agent } from './agent.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
@@ -94,8 +95,7 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
       searchTranscripts(query, {
         clock,
         sessions: (cursor) => searchRows(options, cursor, caller),
-        branch: async (sessionId) => (await branchOf(options, sessionId).catch(() => undefined))?.entries,
-        pause: () => new Promise((resolve) => clock.after(0, resolve)),
+        find: (sessionId, wanted, before) => findEntries(platform, options, { sessionId, wanted, before }),
       }),
     config: () => describeValues(platform.files, options.paths.config, options.config(), options.env),
     checkConfig: async (text) => checkText(text, options.env),
@@ -236,6 +236,24 @@ async function chooseModel(
   return { success: true, key: row.key, model: resolved?.ref ?? null }
 }
 
+/** How much of a transcript is looked at before the search asks for the time. */
+const SEARCHED_BYTES = 4 * 1024 * 1024
+
+/** In the transcript's file where there is one; another storage, or a file of an older format, is opened as a whole. */
+async function findEntries(
+  { files }: Platform,
+  options: DashboardOptions,
+  { sessionId, wanted, before }: { sessionId: SessionId; wanted: string; before: number | undefined },
+): Promise<FoundEntries> {
+  const path = `${options.paths.transcripts}/${sessionId}.jsonl`
+  const limits = { wanted, maxBytes: SEARCHED_BYTES, ...(before === undefined ? {} : { before }) }
+  const found = await findInFile(files, path, limits).catch(() => undefined)
+  if (found !== undefined) return found
+  const entries = (await branchOf(options, sessionId).catch(() => undefined))?.entries ?? []
+  const newestFirst = entries.map((entry, offset) => ({ entry, offset: offset + 1 })).toReversed()
+  return { found: newestFirst.filter(({ offset }) => before === undefined || offset < before), rest: 0 }
+}
+
 /** Conversations that left the index come last; what follows the word is the archive's own cursor. */
 const ARCHIVE_CURSOR = 'archive:'
 
@@ -249,11 +267,12 @@ async function searchRows(
     const page = await sessions.archived({ limit: SEARCHED_AT_ONCE, after: cursor.slice(ARCHIVE_CURSOR.length) })
     const isBack = await Promise.all(page.rows.map(async ({ key }) => (await sessions.get(key)) !== undefined))
     const rows = page.rows.filter(({ record }, at) => isBack[at] === false && mayUse(caller, record))
-    return { rows: rows.map(searchRow), next: page.next === undefined ? undefined : ARCHIVE_CURSOR + page.next }
+    const next = page.next === undefined ? undefined : ARCHIVE_CURSOR + page.next
+    return { rows: rows.map(searchRow), next, total: 0 }
   }
   const page = await sessions.list({ limit: SEARCHED_AT_ONCE, caller, ...(cursor === undefined ? {} : { cursor }) })
   const next = page.nextCursor ?? ((await sessions.hasArchived()) ? ARCHIVE_CURSOR : undefined)
-  return { rows: page.sessions.map(searchRow), next }
+  return { rows: page.sessions.map(searchRow), next, total: page.total }
 }
 
 function searchRow({ key, record }: SessionRow): SearchPage['rows'][number] {

@@ -144,6 +144,7 @@ const PAGES = [
   '/tokens',
   '/search?q=12',
   '/settings',
+  '/cluster',
   '/logs',
 ]
 

@@ -4,7 +4,7 @@ import { api } from '../lib/api.ts'
 import { shortArguments } from '../lib/conversation.ts'
 import { feed } from '../lib/feed.ts'
 import { texts } from '../lib/language.ts'
-import { paths } from '../lib/router.ts'
+import { paths, segment } from '../lib/router.ts'
 import { rowOf } from '../lib/sessions.ts'
 import type { TurnEvent } from '../lib/types.ts'
 import { Failure, Link } from './basics.tsx'
@@ -37,7 +37,7 @@ export function Approvals({ session }: { readonly session?: string }): JSX.Eleme
   }, [])
   const decide = async (id: string, approve: boolean): Promise<void> => {
     try {
-      await api.post(`/api/approvals/${encodeURIComponent(id)}`, { approve })
+      await api.post(`/api/approvals/${segment(id)}`, { approve })
       setError(undefined)
     } catch (thrown) {
       setError(thrown)

@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals'
+import { segment } from './router.ts'
 
 /** A refusal or failure of the gateway, in its own words. */
 export class ApiError extends Error {
@@ -62,12 +63,12 @@ export const api = {
 
 /** Stores a file with the gateway, so that a message can name it. */
 export function uploadFile<T>(file: Blob, name: string): Promise<T> {
-  const headers = { 'content-type': file.type || 'application/octet-stream', 'x-filename': encodeURIComponent(name) }
+  const headers = { 'content-type': file.type || 'application/octet-stream', 'x-filename': segment(name) }
   return answerOf<T>('/api/files', { method: 'POST', headers, body: file })
 }
 
 export function sessionPath(key: string, rest = ''): string {
-  return `/api/sessions/${encodeURIComponent(key)}${rest}`
+  return `/api/sessions/${segment(key)}${rest}`
 }
 
 export function query(fields: Readonly<Record<string, string | number | boolean | undefined>>): string {

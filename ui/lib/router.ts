@@ -68,13 +68,17 @@ function decode(segment: string): string {
   }
 }
 
+/** A piece of an address. Half a character, which a hostile text may hold, would make the browser throw. */
+export function segment(text: string): string {
+  return encodeURIComponent(text.replaceAll(/[\ud800-\udfff]/gu, '\ufffd'))
+}
+
 export const paths = {
   conversation: (key: string, entry?: string) =>
-    `/c/${encodeURIComponent(key)}${entry === undefined ? '' : `?entry=${encodeURIComponent(entry)}`}`,
-  xray: (key: string, n?: number) => `/c/${encodeURIComponent(key)}/x${n === undefined ? '' : `/${n}`}`,
-  timeline: (key: string, step?: string) =>
-    `/c/${encodeURIComponent(key)}/t${step === undefined ? '' : `/${encodeURIComponent(step)}`}`,
-  search: (text: string) => `/search?q=${encodeURIComponent(text)}`,
+    `/c/${segment(key)}${entry === undefined ? '' : `?entry=${segment(entry)}`}`,
+  xray: (key: string, n?: number) => `/c/${segment(key)}/x${n === undefined ? '' : `/${n}`}`,
+  timeline: (key: string, step?: string) => `/c/${segment(key)}/t${step === undefined ? '' : `/${segment(step)}`}`,
+  search: (text: string) => `/search?q=${segment(text)}`,
 }
 
 /** The message an address points at, if it does. */

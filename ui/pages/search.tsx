@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { api, query } from '../lib/api.ts'
-import { moment } from '../lib/format.ts'
+import { count, moment } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import { go, paths } from '../lib/router.ts'
 import { rowOf } from '../lib/sessions.ts'
@@ -12,7 +12,11 @@ import { Icon } from '../components/icons.tsx'
 interface Found {
   readonly hits: readonly SearchHit[]
   readonly nextCursor?: string
+  readonly searched?: { readonly conversations: number; readonly of: number }
 }
+
+/** So many hits are looked for before the reader is asked. */
+const ENOUGH = 50
 
 /** Places in all transcripts, newest first. */
 export function SearchPage({ text }: { readonly text: string }): JSX.Element {
@@ -22,16 +26,19 @@ export function SearchPage({ text }: { readonly text: string }): JSX.Element {
   const [error, setError] = useState<unknown>(undefined)
   const [isBusy, setIsBusy] = useState(false)
   const latest = useRef('')
-  const search = async (cursor?: string) => {
+  const search = async (cursor?: string, already = 0) => {
     setIsBusy(true)
     try {
       const page = await api.get<Found>(`/api/search${query({ q: text, cursor })}`)
       if (latest.current !== text) return
       setFound((before) => ({
         ...page,
-        hits: cursor === undefined ? page.hits : [...(before?.hits ?? []), ...page.hits],
+        hits: cursor === undefined ? page.hits : joined(before?.hits ?? [], page.hits),
       }))
       setError(undefined)
+      // A call ends after a second: the page goes on by itself until there is something to read.
+      const hits = already + page.hits.length
+      if (hits < ENOUGH && page.nextCursor !== undefined) await search(page.nextCursor, hits)
     } catch (thrown) {
       setError(thrown)
     } finally {
@@ -76,6 +83,9 @@ export function SearchPage({ text }: { readonly text: string }): JSX.Element {
         <>
           <p role="status">
             {found.hits.length === 0 && found.nextCursor === undefined ? words.none : words.hits(found.hits.length)}
+            {found.nextCursor !== undefined &&
+              found.searched !== undefined &&
+              ` ${words.progress(count(found.searched.conversations), count(found.searched.of))}`}
           </p>
           <ul class="hits">
             {found.hits.map((hit) => (
@@ -102,6 +112,12 @@ export function SearchPage({ text }: { readonly text: string }): JSX.Element {
       )}
     </div>
   )
+}
+
+/** A conversation that changed meanwhile may be searched twice. */
+function joined(before: readonly SearchHit[], added: readonly SearchHit[]): readonly SearchHit[] {
+  const known = new Set(before.map(({ key, entry }) => `${key} ${entry}`))
+  return [...before, ...added.filter(({ key, entry }) => !known.has(`${key} ${entry}`))]
 }
 
 function Snippet({ hit }: { readonly hit: SearchHit }): JSX.Element {

@@ -385,6 +385,7 @@ export const en = {
     zoom: 'Zoom',
   },
   search: {
+    progress: (n: string, of: string) => `${n} of ${of} conversations searched so far.`,
     title: 'Search',
     label: 'Search all conversations',
     button: 'Search',

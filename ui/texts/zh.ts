@@ -187,7 +187,7 @@ export const zh: Texts = {
     cost: '费用',
     saved: '清理节省',
     net: '计入缓存影响后',
-    savedOnce: '“清理节省”中每条被清理的消息只计一次；X 光页则在每个略去它的请求中都计一次。',
+    savedOnce: '“清理节省”中每条被清理的消息只计一次；透视页则在每个略去它的请求中都计一次。',
     noRequests: '尚未请求模型。',
   },
   xray: {
@@ -384,6 +384,7 @@ export const zh: Texts = {
     zoom: '缩放',
   },
   search: {
+    progress: (n: string, of: string) => `目前已搜索 ${of} 个会话中的 ${n} 个。`,
     title: '搜索',
     label: '搜索全部对话',
     button: '搜索',
