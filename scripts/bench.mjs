@@ -13,6 +13,7 @@ const results = join(folder, 'RESULTS.md')
 await main(async () => {
   await install()
   await install('test/oracles')
+  await install('test/browser')
   await build()
   const known = readdirSync(folder)
     .filter((file) => file.endsWith('.ts'))

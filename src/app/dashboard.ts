@@ -65,7 +65,11 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
   const { storage, api, logs } = options
   const { clock, ids } = platform
   const visible = new VisibleSessions(storage)
-  const status = async (): Promise<JsonObject> => ({ ...(await options.status()), turns: watch.running() })
+  const status = async (): Promise<JsonObject> => ({
+    ...(await options.status()),
+    turns: watch.running(),
+    rates: watch.rates(),
+  })
   const live = new LiveEvents({ clock, heartbeat: status })
   const watch = new TurnWatch({
     clock,

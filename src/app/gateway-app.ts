@@ -181,6 +181,7 @@ export async function openGatewayApp(
     ...(await describe()),
     ...simulates,
     turns: dashboard?.watch.running() ?? [],
+    rates: dashboard?.watch.rates() ?? {},
   })
   const api = createGatewayApi({
     storage,

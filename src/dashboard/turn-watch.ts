@@ -4,6 +4,7 @@ import type { SessionEvent } from '../core/event.ts'
 import type { SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, Reply } from '../core/inbound.ts'
 import type { LiveEvents } from './live-events.ts'
+import { MinuteCount } from './minute-count.ts'
 
 /** A turn as a page that comes late needs it. */
 interface LiveTurn {
@@ -34,11 +35,15 @@ export class TurnWatch {
   readonly #deps: TurnWatchDeps
   readonly #turns = new Map<string, LiveTurn>()
   readonly #changedRows = new Set<SessionKey>()
+  readonly #messages: MinuteCount
+  readonly #answers: MinuteCount
   #rowsTimer: Timer | undefined
   #statusTimer: Timer | undefined
 
   constructor(deps: TurnWatchDeps) {
     this.#deps = deps
+    this.#messages = new MinuteCount(deps.clock)
+    this.#answers = new MinuteCount(deps.clock)
   }
 
   /** What runs now, for the status and the live page. */
@@ -52,7 +57,13 @@ export class TurnWatch {
     }))
   }
 
+  /** Of the last minute. */
+  rates(): JsonObject {
+    return { messagesPerMinute: this.#messages.perMinute, answersPerMinute: this.#answers.perMinute }
+  }
+
   accepted(message: AcceptedMessage): void {
+    this.#messages.add()
     this.#emit(message.key, message.run, { type: 'accepted', messageId: message.messageId, channel: message.channel })
     this.changed(message.key)
   }
@@ -69,7 +80,10 @@ export class TurnWatch {
   /** The durable end of a message: the first time it is sent, whatever becomes of the sending. */
   answered(reply: Reply): void {
     this.#turns.delete(reply.run)
-    if (!reply.redelivered) this.#emit(reply.key, reply.run, this.#deps.replyFrame(reply))
+    if (!reply.redelivered) {
+      this.#answers.add()
+      this.#emit(reply.key, reply.run, this.#deps.replyFrame(reply))
+    }
     this.changed(reply.key)
   }
 

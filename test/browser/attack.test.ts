@@ -156,7 +156,10 @@ it.each(PAGES)('shows attacks in every field of %s as letters', async (path) => 
   await page.waitForLoadState('networkidle').catch(() => undefined)
   // Whatever is folded is opened too.
   await page.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`)
-  await page.waitForFunction('document.querySelectorAll("main *").length > 0', undefined, PATIENCE)
+  await page
+    .locator('main *')
+    .first()
+    .waitFor({ state: 'attached', ...PATIENCE })
   expect(await harm(page)).toEqual(HARMLESS)
   expect(new Set(asked)).toEqual(new Set(['127.0.0.1']))
   expect(complaints).toEqual([])

@@ -62,12 +62,18 @@ const locale = () => (language.value === 'zh' ? 'zh-CN' : 'en-GB')
 export function moment(at: Instant): string {
   const date = dateOf(at)
   if (date === undefined) return ''
-  const now = new Date()
-  if (date.toDateString() === now.toDateString()) return clock(at)
-  const sameYear = date.getFullYear() === now.getFullYear()
+  return date.toDateString() === new Date().toDateString() ? clock(at) : day(at)
+}
+
+/** The day this year, the date before; days of the ledger are those of UTC. */
+export function day(at: Instant, timeZone?: 'UTC'): string {
+  const date = dateOf(at)
+  if (date === undefined) return ''
+  const sameYear = date.getFullYear() === new Date().getFullYear()
   return new Intl.DateTimeFormat(locale(), {
     day: 'numeric',
     month: 'short',
+    ...(timeZone === undefined ? {} : { timeZone }),
     ...(sameYear ? {} : { year: 'numeric' }),
   }).format(date)
 }

@@ -23,6 +23,13 @@ export function LivePage(): JSX.Element {
       <dl class="tiles">
         <Tile name={words.turns} value={count(turnsOf().length)} />
         <Tile name={words.queue} value={`${count(now.activity?.['queued'] ?? 0)} ${words.waiting}`} />
+        <Tile
+          name={words.rate}
+          value={words.perMinute(
+            count(now.rates?.['messagesPerMinute'] ?? 0),
+            count(now.rates?.['answersPerMinute'] ?? 0),
+          )}
+        />
         <Tile name={words.connections} value={count(now.activity?.['connections'] ?? 0)} />
         <Tile name={words.sessions} value={count(now.sessions ?? sessions.value.length)} />
         <Tile name={words.uptime} value={duration((now.uptimeSeconds ?? 0) * 1_000)} />

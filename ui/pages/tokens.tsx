@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import { api, query } from '../lib/api.ts'
-import { count, fullTime, millis, moment, money } from '../lib/format.ts'
+import { count, day, fullTime, millis, moment, money } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import { paths } from '../lib/router.ts'
 import { rowOf, status } from '../lib/sessions.ts'
@@ -58,7 +58,11 @@ export function TokensPage(): JSX.Element {
       {error !== undefined && <Failure error={error} again={again} />}
       {value === undefined && error === undefined && <Loading rows={6} />}
       {value !== undefined &&
-        (value.usage.length === 0 ? <Empty>{words.empty}</Empty> : <Usage rows={value.usage} by={by} />)}
+        (value.usage.length === 0 ? (
+          <Empty>{words.empty}</Empty>
+        ) : (
+          <Usage rows={value.usage} by={by} bucket={bucket} />
+        ))}
       <Budget />
     </div>
   )
@@ -101,10 +105,18 @@ interface Sum {
   usd: number | null
 }
 
-function Usage({ rows, by }: { readonly rows: readonly UsageRow[]; readonly by: By }): JSX.Element {
+function Usage({
+  rows,
+  by,
+  bucket,
+}: {
+  readonly rows: readonly UsageRow[]
+  readonly by: By
+  readonly bucket: Bucket
+}): JSX.Element {
   const words = texts.value.tokens
   const groups = useMemo(() => sumsByGroup(rows), [rows])
-  const columns = useMemo(() => columnsOf(rows), [rows])
+  const columns = useMemo(() => columnsOf(rows, bucket), [rows, bucket])
   const total = groups.reduce(add, emptySum(words.total))
   return (
     <>
@@ -179,6 +191,7 @@ function sumsByGroup(rows: readonly UsageRow[]): readonly Sum[] {
 
 function columnsOf(
   rows: readonly UsageRow[],
+  bucket: Bucket,
 ): readonly { readonly name: string; readonly title: string; readonly values: readonly number[] }[] {
   const columns = new Map<number, [number, number, number]>()
   for (const row of rows) {
@@ -188,7 +201,7 @@ function columnsOf(
   }
   return [...columns]
     .sort(([a], [b]) => a - b)
-    .map(([at, values]) => ({ name: moment(at), title: fullTime(at), values }))
+    .map(([at, values]) => ({ name: bucket === 'day' ? day(at, 'UTC') : moment(at), title: fullTime(at), values }))
 }
 
 function saveCsv(rows: readonly UsageRow[]): void {

@@ -251,6 +251,8 @@ export const en = {
     restored: 'Shown to the model again from the next request on.',
   },
   live: {
+    rate: 'Last minute',
+    perMinute: (messages: string, answers: string) => `${messages} in · ${answers} out`,
     title: 'Live',
     running: 'Running now',
     nothing: 'Nothing runs right now.',

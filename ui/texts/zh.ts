@@ -250,6 +250,8 @@ export const zh: Texts = {
     restored: '从下一次请求起，模型会重新看到。',
   },
   live: {
+    rate: '最近一分钟',
+    perMinute: (messages: string, answers: string) => `收 ${messages} · 发 ${answers}`,
     title: '实时',
     running: '正在运行',
     nothing: '当前没有任务运行。',
