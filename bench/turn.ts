@@ -101,6 +101,7 @@ async function openParts(model: TurnModel, past: number): Promise<TurnParts> {
     resolveModel: () => model,
     approve: async () => 'approved',
     account: 'bench',
+    owner: 'bench',
     workspaceText: async () => '',
     takeSteering: async () => [],
     settings: {

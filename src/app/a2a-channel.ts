@@ -2,6 +2,7 @@ import { A2aChannel } from '../channel/a2a/channel.ts'
 import type { AgentFacts } from '../channel/a2a/agent-card.ts'
 import { Push } from '../channel/a2a/push.ts'
 import type { PushConfigs } from '../channel/a2a/push-configs.ts'
+import type { FileLinks } from '../channel/files/file-links.ts'
 import type { MessageFiles } from '../channel/files/message-files.ts'
 import type { Config } from '../config/config.ts'
 import { isLoopbackHost, type Access } from '../gateway/access.ts'
@@ -12,8 +13,8 @@ import { VERSION } from '../platform/own-folder.ts'
 /** The A2A channel of a configuration; its routes come from `serve.ts`. */
 export function createA2aChannel(
   { clock, ids, log, http }: Platform,
-  { limits }: Config,
-  { files, configs }: { readonly files: MessageFiles; readonly configs: PushConfigs },
+  { limits, a2a }: Config,
+  { files, links, configs }: { readonly files: MessageFiles; readonly links: FileLinks; readonly configs: PushConfigs },
 ): A2aChannel {
   return new A2aChannel({
     clock,
@@ -21,6 +22,7 @@ export function createA2aChannel(
     requestBurst: limits.frames_burst,
     progressEveryMs: 50,
     files,
+    fileUrl: (id) => `${(a2a.public_url ?? '').replace(/\/$/u, '')}${links.urlOf(id)}`,
     push: new Push({ http, clock, ids, log, privateHosts: limits.callback_hosts, configs }),
   })
 }

@@ -2,6 +2,7 @@ import type { JsonObject } from '../base/json.ts'
 
 import { NEVER } from '../base/never.ts'
 import type { LinkHistoryRow } from '../channel/channel.ts'
+import type { FileLinks } from '../channel/files/file-links.ts'
 import { encodeEvent, encodeReply } from '../channel/webhook/codec.ts'
 import type { Config } from '../config/config.ts'
 import type { Environment } from '../config/environment.ts'
@@ -51,6 +52,7 @@ export interface DashboardOptions {
   readonly storage: Storage
   readonly agent: Agent
   readonly api: GatewayApi
+  readonly links: FileLinks
   readonly logs: LogLines
   readonly env: Environment
   /** While XiaoYi is simulated. */
@@ -77,7 +79,7 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
     row: (key) => api.row(key),
     status,
     frameOf: (event) => frame(encodeEvent(event, { session: event.session, messageId: '', runId: event.run, seq: 0 })),
-    replyFrame: (reply) => frame(encodeReply(reply)) ?? { type: 'complete' },
+    replyFrame: (reply) => frame(encodeReply(reply, (id) => options.links.urlOf(id))) ?? { type: 'complete' },
   })
   logs.onLine = (line) => {
     if (live.hasReaders) live.emit('log', line)

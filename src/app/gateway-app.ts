@@ -2,6 +2,7 @@ import type { JsonObject } from '../base/json.ts'
 import { createMetrics, type Metrics } from '../base/metrics.ts'
 import type { A2aChannel } from '../channel/a2a/channel.ts'
 import type { Channel } from '../channel/channel.ts'
+import { FileLinks } from '../channel/files/file-links.ts'
 import { FileStore } from '../channel/files/file-store.ts'
 import { limitedFiles } from '../channel/files/message-files.ts'
 import type { HttpChannel } from '../channel/http/channel.ts'
@@ -69,6 +70,7 @@ export interface GatewayApp {
   readonly openai: OpenAiChannel
   readonly a2a: A2aChannel
   readonly files: FileStore
+  readonly links: FileLinks
   readonly metrics: Metrics
   readonly api: GatewayApi
   readonly dashboard: Dashboard
@@ -107,8 +109,9 @@ export async function openGatewayApp(
   const watch = createStorageWatch(platform.log)
   const files = createFileStore(platform, first, paths)
   const messageFiles = limitedFiles(files, first.limits.files_per_message)
-  const webhook = createWebhookChannel(platform, first, messageFiles)
-  const http = createHttpChannel(platform, first, messageFiles)
+  const links = new FileLinks({ clock: platform.clock, key: platform.ids.hex(64), validMs: first.limits.file_link_ms })
+  const webhook = createWebhookChannel(platform, first, { files: messageFiles, links })
+  const http = createHttpChannel(platform, first, { files: messageFiles, links })
   const channels = new Map<string, Channel>([
     [webhook.name, webhook],
     [http.name, http],
@@ -144,7 +147,7 @@ export async function openGatewayApp(
   const chats = new KnownChats(storage)
   const openai = createOpenAiChannel(platform, { config: first, agent, files: messageFiles, finder: chats })
   channels.set(openai.name, openai)
-  const a2a = createA2aChannel(platform, first, { files: messageFiles, configs: home.a2aPush })
+  const a2a = createA2aChannel(platform, first, { files: messageFiles, links, configs: home.a2aPush })
   channels.set(a2a.name, a2a)
   const approvals = new Approvals(platform.clock)
   const gateway = createGateway(platform, {
@@ -203,6 +206,7 @@ export async function openGatewayApp(
     storage,
     agent,
     api,
+    links,
     logs,
     env,
     ...(phone === undefined ? {} : { phone }),
@@ -224,6 +228,7 @@ export async function openGatewayApp(
     openai,
     a2a,
     files,
+    links,
     metrics,
     failed: watch.failed,
     api,

@@ -1,4 +1,5 @@
 import { HttpChannel } from '../channel/http/channel.ts'
+import type { FileLinks } from '../channel/files/file-links.ts'
 import type { MessageFiles } from '../channel/files/message-files.ts'
 import type { Config } from '../config/config.ts'
 import type { Platform } from './platform.ts'
@@ -7,7 +8,7 @@ import type { Platform } from './platform.ts'
 export function createHttpChannel(
   { clock, ids, log, http }: Platform,
   { limits }: Config,
-  files: MessageFiles,
+  { files, links }: { readonly files: MessageFiles; readonly links: FileLinks },
 ): HttpChannel {
   return new HttpChannel({
     clock,
@@ -18,6 +19,7 @@ export function createHttpChannel(
     replyBufferBytes: limits.reply_buffer_bytes,
     progressEveryMs: 50,
     files,
+    fileUrl: (id) => links.urlOf(id),
     log,
     http,
     callbackHosts: limits.callback_hosts,

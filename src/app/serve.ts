@@ -9,7 +9,7 @@ import { answerSignIn } from '../dashboard/routes.ts'
 import { Access, type AccessRules, type Principal, type TokenRule } from '../gateway/access.ts'
 import { A2A_DOORS, answerAgentCard, createA2aRoutes } from '../gateway/a2a-routes.ts'
 import { showHeldBytes } from '../gateway/gateway-metrics.ts'
-import { createFileRoutes } from '../gateway/file-routes.ts'
+import { answerSignedFile, createFileRoutes } from '../gateway/file-routes.ts'
 import { createHttpHandlers } from '../gateway/http.ts'
 import { createMessageRoutes } from '../gateway/message-routes.ts'
 import { createOpenAiRoutes, OPENAI_DOOR } from '../gateway/openai-routes.ts'
@@ -78,7 +78,9 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
       ...dashboard.routes,
     ],
     doors: [OPENAI_DOOR, ...(a2a === undefined ? [] : A2A_DOORS)],
-    ...(a2a === undefined ? {} : { open: (request, url) => answerAgentCard(request, url, a2a) }),
+    open: async (request, url) =>
+      (a2a === undefined ? undefined : answerAgentCard(request, url, a2a)) ??
+      (await answerSignedFile(request, url, { store: files, links: app.links })),
     signIn: (request, peer) => answerSignIn(request, signIn, (token) => principalOf(access, token, request, peer)),
     ...(page === undefined ? {} : { page: (request, url) => page.answer(request, url) }),
     api,

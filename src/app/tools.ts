@@ -9,6 +9,7 @@ import { createToolRegistry, type ToolRegistry } from '../tool/registry.ts'
 import type { Tool } from '../tool/tool.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
+import { createSendFile } from './send-file.ts'
 import { VERSION } from '../platform/own-folder.ts'
 
 export interface Toolbox {
@@ -56,8 +57,8 @@ export function mcpStatus(mcp: McpServers | undefined): readonly JsonObject[] {
 
 export function builtInTools(
   platform: Platform,
-  { agent, a2a }: Config,
-  { workspace, memory }: HomePaths,
+  { agent, a2a, limits }: Config,
+  { workspace, memory, media }: HomePaths,
 ): readonly Tool[] {
   // The list of programs, or of agents, is the switch of these: naming them among the tools does nothing without one.
   const names = [
@@ -75,6 +76,7 @@ export function builtInTools(
     workspace,
     memory,
     exec: agent.exec,
+    sendFile: createSendFile(platform, { directory: media, maxBytes: limits.file_bytes }),
     a2a: { agents: a2a.agents, timeoutMs: a2a.timeout_ms, maxAnswerChars: a2a.answer_chars },
     fetch: { allowHosts: agent.fetch.allow_hosts },
   })

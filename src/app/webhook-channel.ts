@@ -1,4 +1,5 @@
 import { WebhookChannel } from '../channel/webhook/channel.ts'
+import type { FileLinks } from '../channel/files/file-links.ts'
 import type { MessageFiles } from '../channel/files/message-files.ts'
 import type { Config } from '../config/config.ts'
 import type { Platform } from './platform.ts'
@@ -7,10 +8,11 @@ import type { Platform } from './platform.ts'
 export function createWebhookChannel(
   { clock, ids, log }: Platform,
   { limits }: Config,
-  files: MessageFiles,
+  { files, links }: { readonly files: MessageFiles; readonly links: FileLinks },
 ): WebhookChannel {
   return new WebhookChannel({
     files,
+    fileUrl: (id) => links.urlOf(id),
     clock,
     ids,
     log,

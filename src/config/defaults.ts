@@ -73,6 +73,7 @@ export const DEFAULTS = {
     file_bytes: 25 * MIB,
     files_per_message: 10,
     file_text_bytes: 64 * KIB,
+    file_link_ms: 86_400_000,
     bodies_bytes: 64 * MIB,
     unfinished_bytes: 64 * MIB,
     sessions: 100_000,

@@ -212,6 +212,7 @@ const limits = section('Upper bounds. Reaching one is answered with an error cod
   file_bytes: count('Bytes of one file that a client sends.', l.file_bytes, 1_024),
   files_per_message: count('Files of one message.', l.files_per_message),
   file_text_bytes: count('Bytes of a text file that the model is given.', l.file_text_bytes, 1_024),
+  file_link_ms: milliseconds('How long the address of a file in an answer works.').default(l.file_link_ms),
   callback_hosts: z
     .array(z.string())
     .default([])

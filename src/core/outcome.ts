@@ -1,3 +1,4 @@
+import type { JsonObject } from '../base/json.ts'
 import type { ClientCall } from './client-turn.ts'
 import type { ErrorCode } from './errors.ts'
 import type { TurnUsage } from './spent.ts'
@@ -12,7 +13,17 @@ export type Outcome =
   | { readonly kind: 'interrupted' }
 
 /** Which model gave the last answer, and what the whole turn cost. */
+/** A file that goes with an answer, kept with the media. */
+export interface AnswerFile extends JsonObject {
+  readonly id: string
+  readonly name: string
+  readonly mimeType: string
+  readonly bytes: number
+}
+
 export interface AnsweredBy {
+  /** What tools of this turn sent along. */
+  readonly files?: readonly AnswerFile[]
   /** `provider/model`. */
   readonly model?: string
   readonly usage?: TurnUsage

@@ -92,6 +92,7 @@ function toA2aCall({ request, url, principal, peer, caller }: Call, deps: A2aRou
     request,
     url,
     caller,
+    base,
     sender: { ...identityOf(deps.access, principal, url), address: peer.address },
     card: agentCard(deps.facts, base),
     extendedCard: agentCard(deps.extendedFacts, base),

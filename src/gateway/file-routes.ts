@@ -1,3 +1,4 @@
+import type { FileLinks } from '../channel/files/file-links.ts'
 import type { FileStore, StoredFile } from '../channel/files/file-store.ts'
 import { boundaryOf, firstFileOf } from '../channel/files/multipart.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -24,6 +25,16 @@ export function createFileRoutes(store: FileStore, access: Access): readonly Rou
       answer: async (call) => give(await store.find(call.name, ownerOf(call)), store),
     },
   ]
+}
+
+/** `GET` of a signed address, which needs no token. Undefined for every other request. */
+export async function answerSignedFile(
+  { method }: Request,
+  url: URL,
+  { store, links }: { readonly store: FileStore; readonly links: FileLinks },
+): Promise<Response | undefined> {
+  const id = method === 'GET' ? links.fileOf(url) : undefined
+  return id === undefined ? undefined : give(await store.findLinked(id), store)
 }
 
 async function take(request: Request, store: FileStore, owner: string): Promise<StoredFile> {

@@ -102,7 +102,7 @@ export interface HttpParts {
   /** Files that hold no data and need no token: the page. Undefined when there is none at this address. */
   readonly page?: (request: Request, url: URL) => Promise<Response | undefined>
   /** Answered before access is decided: what everyone may have. Undefined for everything else. */
-  readonly open?: (request: Request, url: URL) => Response | undefined
+  readonly open?: (request: Request, url: URL) => Promise<Response | undefined>
 }
 
 /** Addresses below which problems have a form of their own. */
@@ -122,7 +122,7 @@ export function createHttpHandlers(parts: HttpParts): Pick<ListenOptions, 'handl
         if (url.pathname === '/healthz') return health(parts.api)
         const page = await parts.page?.(request, url)
         if (page !== undefined) return page
-        const open = parts.open?.(request, url)
+        const open = await parts.open?.(request, url)
         if (open !== undefined) return open
         const { method, headers } = request
         const head = { method, url, headers, peer }

@@ -4,7 +4,7 @@ import type { Change, CleanupTotals } from '../core/change.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionEvent } from '../core/event.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
-import { personOf, type AcceptedMessage, type ReplyContent, type SessionRecord } from '../core/inbound.ts'
+import { callerOf, personOf, type AcceptedMessage, type ReplyContent, type SessionRecord } from '../core/inbound.ts'
 import type { UserBlock } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { addSpent, NOTHING_SPENT, spentOn, type Spent } from '../core/spent.ts'
@@ -146,6 +146,7 @@ function turnParts(
     sessionId,
     run,
     account: personOf(message),
+    owner: callerOf(message).owner,
     transcript,
     models,
     settings: agent.settingsFor(key, message.autoCleanup),
@@ -244,6 +245,7 @@ function toReply(outcome: Outcome): ReplyContent | undefined {
         text: outcome.text,
         ...(outcome.model === undefined ? {} : { model: outcome.model }),
         ...(outcome.usage === undefined ? {} : { usage: outcome.usage }),
+        ...(outcome.files === undefined ? {} : { files: outcome.files }),
         ...(outcome.calls === undefined ? {} : { calls: outcome.calls }),
         ...(outcome.isCut === undefined ? {} : { isCut: outcome.isCut }),
       }

@@ -8,7 +8,7 @@ import { createA2aTool, type RemoteAgent } from './a2a/a2a-tool.ts'
 import { createCalculatorTool } from './calculator/calculator.ts'
 import { createExecTool } from './exec/exec-tool.ts'
 import { createFetchTool } from './fetch/fetch-tool.ts'
-import { createFilesTool } from './files/files-tool.ts'
+import { createFilesTool, type FilesToolOptions } from './files/files-tool.ts'
 import { createMemoryTool } from './memory/memory-tool.ts'
 import { createTimeTool } from './time.ts'
 import type { Tool } from './tool.ts'
@@ -25,6 +25,8 @@ export interface BuiltInToolParts {
   readonly memory: string
   readonly timezone?: string
   readonly fetch?: { readonly allowHosts?: readonly string[] }
+  /** Keeps a copy of a workspace file for an answer. */
+  readonly sendFile?: NonNullable<FilesToolOptions['send']>
   /** `a2a` exists only with agents to call. */
   readonly a2a?: {
     readonly agents: Readonly<Record<string, RemoteAgent>>
@@ -42,7 +44,12 @@ export interface BuiltInToolParts {
 const CREATE: Readonly<Record<string, (parts: BuiltInToolParts) => Tool>> = {
   time: createTimeTool,
   calculator: () => createCalculatorTool(),
-  files: (parts) => createFilesTool({ ...parts, protectVersionControl: (parts.exec?.allow.length ?? 0) > 0 }),
+  files: (parts) =>
+    createFilesTool({
+      ...parts,
+      ...(parts.sendFile === undefined ? {} : { send: parts.sendFile }),
+      protectVersionControl: (parts.exec?.allow.length ?? 0) > 0,
+    }),
   fetch: (parts) => createFetchTool({ ...parts, ...parts.fetch }),
   memory: (parts) => createMemoryTool({ ...parts, directory: parts.memory }),
   a2a: (parts) => {

@@ -38,6 +38,8 @@ export interface ToolCall {
   readonly sessionId: SessionId
   /** Who is spoken with, over all conversations. */
   readonly account?: string
+  /** Whose the conversation is. */
+  readonly owner?: string
   /** For lines about the call; it names the turn. */
   readonly log?: Log
 }
@@ -55,6 +57,8 @@ export interface EffectDetails extends JsonObject {
   /** Relative to the workspace. */
   readonly filesWritten?: readonly string[]
   readonly filesRemoved?: readonly string[]
+  /** Files that go with the answer: `{ id, name, mimeType, bytes }` of each. */
+  readonly attached?: readonly JsonObject[]
   /** Program names, without arguments. */
   readonly commandsRun?: readonly string[]
 }

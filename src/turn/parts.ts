@@ -147,6 +147,8 @@ export interface TurnParts {
   readonly run: RunId
   /** Who is spoken with, over all conversations. */
   readonly account: string
+  /** Whose the conversation is: files that go with its answers are theirs. */
+  readonly owner: string
   readonly transcript: Transcript
   /** The one that answers first, then those that step in when it cannot. */
   readonly models: readonly [TurnModel, ...TurnModel[]]

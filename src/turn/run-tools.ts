@@ -59,8 +59,8 @@ async function runAll(
   parts: TurnParts,
   signal: AbortSignal,
 ): Promise<void> {
-  const { session, sessionId, account, log, tools, emit } = parts
-  const about = { session, sessionId, account, log }
+  const { session, sessionId, account, owner, log, tools, emit } = parts
+  const about = { session, sessionId, account, owner, log }
   const named: readonly NamedToolCall[] = calls.map((call) => ({
     id: call.id,
     name: call.name,

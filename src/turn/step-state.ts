@@ -1,3 +1,5 @@
+import { isRecord } from '../base/json.ts'
+import type { AnswerFile } from '../core/outcome.ts'
 import type { Entry, MessageEntry } from '../core/entry.ts'
 import type { RunId } from '../core/ids.ts'
 import { CUT_NOTICE } from '../core/cut-notice.ts'
@@ -75,6 +77,31 @@ export function stepSpent(entries: readonly Entry[], run: RunId): Spent {
 export function modelOfStep(entries: readonly Entry[], run: RunId): string | undefined {
   const last = answersOf(entries, run).at(-1)
   return last === undefined ? undefined : `${last.provider}/${last.model}`
+}
+
+/** Of one answer; what a tool sends beyond it stays behind. */
+const MAX_ANSWER_FILES = 20
+
+/** Files that the step's tools sent along, each once, in the order they were sent. */
+export function filesOfStep(entries: readonly Entry[], run: RunId): readonly AnswerFile[] {
+  const files = new Map<string, AnswerFile>()
+  for (const entry of entries) {
+    if (entry.type !== 'message' || entry.stepId !== run || entry.message.role !== 'toolResult') continue
+    const { details, isError } = entry.message
+    if (!isError && isRecord(details)) for (const file of attachedIn(details['attached'])) files.set(file.id, file)
+  }
+  return [...files.values()].slice(0, MAX_ANSWER_FILES)
+}
+
+/** Details are a tool's own and may come from any version or plugin. */
+function attachedIn(value: unknown): readonly AnswerFile[] {
+  const items: readonly unknown[] = Array.isArray(value) ? value : []
+  return items.flatMap((item) => {
+    if (!isRecord(item)) return []
+    const { id, name, mimeType, bytes } = item
+    const isFile = [id, name, mimeType].every((one) => typeof one === 'string') && typeof bytes === 'number'
+    return isFile ? [{ id, name, mimeType, bytes } as AnswerFile] : []
+  })
 }
 
 function answersOf(entries: readonly Entry[], run: RunId): readonly AssistantMessage[] {

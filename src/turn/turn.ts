@@ -18,7 +18,15 @@ import type { Instruction, TurnModel, TurnParts } from './parts.ts'
 import { createOwnTools } from './own-tools.ts'
 import { choiceOfRound, clientCalls, isOfClient, toolsOfRound } from './client-tools.ts'
 import { closeInterruptedCalls, runTools, type OwnTools } from './run-tools.ts'
-import { answeredWith, modelOfStep, stepRounds, stepSpent, stepState, type StepState } from './step-state.ts'
+import {
+  answeredWith,
+  filesOfStep,
+  modelOfStep,
+  stepRounds,
+  stepSpent,
+  stepState,
+  type StepState,
+} from './step-state.ts'
 import { unlessStopped } from './unless-stopped.ts'
 import { earlierBlock, workspaceBlock } from './workspace-prompt.ts'
 
@@ -145,7 +153,8 @@ async function answeredBy(run: RunId, before: Spent, { transcript, spending }: T
   const { entries } = await transcript.context()
   const model = modelOfStep(entries, run)
   const usage = toTurnUsage(addSpent(before, spending.ofTurn()))
-  return { ...(model === undefined ? {} : { model }), usage }
+  const files = filesOfStep(entries, run)
+  return { ...(model === undefined ? {} : { model }), usage, ...(files.length === 0 ? {} : { files }) }
 }
 
 type Working = Exclude<StepState, { kind: 'new' }> | HandedOver

@@ -216,6 +216,18 @@ describe('GetTask, ListTasks and CancelTask', () => {
     expect((await rpc(gateway, 'CancelTask', { id: GONE })).error?.code).toBe(-32_001)
   })
 
+  it('forgets what it showed once a task has ended', async () => {
+    const gateway = await open()
+    await ask(gateway, 'What is 6 * 7?')
+    const message = userMessage('Hello', { messageId: 'again' })
+    for (let times = 0; times < 2; times++) {
+      const { events } = await rpc(gateway, 'SendStreamingMessage', { message }, { query: '?uid=ann' })
+      expect(JSON.stringify(events.at(-1))).toContain('TASK_STATE_COMPLETED')
+    }
+    await gateway.clock.advance(60_000)
+    expect(await gateway.api('/api/status')).toMatchObject({ channels: { a2a: { openTasks: 0 } } })
+  })
+
   it('keeps tasks over a crash', async () => {
     const gateway = await open()
     const { id } = await begin(gateway, slow)

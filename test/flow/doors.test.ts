@@ -267,3 +267,18 @@ describe.each([socket, http, events, completions, responses, a2a])('$name', (doo
     expect(await door.ask(gateway, slow('3'))).toMatchObject({ code: 'QUEUE_FULL' })
   })
 })
+
+describe.each([socket, http, events])('files over $name', (door) => {
+  it('are sent before, named by the message, and belong to their sender', async () => {
+    const gateway = await openGateway()
+    const upload = { method: 'POST', body: 'The password is swordfish', headers: { 'content-type': 'text/plain' } }
+    const { body, status } = await callHttp(gateway, '/api/files?uid=ann', upload)
+    expect([status, Object.keys(body)]).toEqual([201, ['id', 'name', 'mimeType', 'bytes', 'sha256']])
+    const fields = { id: '1', content: 'Read this', session: 's', files: [{ id: body['id'] }] }
+    expect(await door.ask(gateway, { uid: 'bob', fields })).toMatchObject({ code: 'FILE_NOT_FOUND' })
+    expect(await door.ask(gateway, { uid: 'ann', fields })).toMatchObject({ type: 'complete' })
+    expect(JSON.stringify(await gateway.api('/api/sessions/s'))).toContain('swordfish')
+    const many = { ...fields, id: '2', files: Array.from({ length: 200 }, () => ({ id: body['id'] })) }
+    expect(await door.ask(gateway, { uid: 'ann', fields: many })).toMatchObject({ code: 'FIELD_INVALID' })
+  })
+})

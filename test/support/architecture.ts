@@ -106,6 +106,7 @@ const EXCEPTIONS: readonly { readonly room: string; readonly what: RegExp }[] = 
 const WALL_TIME: Readonly<Record<string, string>> = {
   'channel/http/channel.ts': 'the age of an answer, over restarts',
   'channel/a2a/push.ts': 'the age of an ended task, over restarts',
+  'channel/files/file-links.ts': 'when a link ends',
   'base/clock.ts': 'turns a monotonic reading into a stamp',
   'base/lock-file.ts': 'when a lock was made, and the age of a lock file',
   'channel/xiaoyi/channel.ts': 'when a message was accepted, which is durable',

@@ -68,6 +68,7 @@ export class GatewayCore {
     const { clock, files, workMs = () => 10, onTurn } = options
     const ids = new SeededIds(options.seed)
     const channel = new WebhookChannel({
+      fileUrl: (id) => `/api/files/${id}`,
       files: { attach: async () => [] },
       clock,
       ids,

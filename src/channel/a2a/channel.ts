@@ -16,6 +16,7 @@ import type { Acceptance, Channel, Intake, KnownRun } from '../channel.ts'
 import type { MessageFiles } from '../files/message-files.ts'
 import { SenderRates } from '../sender-rates.ts'
 import { WEBHOOK } from '../webhook/channel.ts'
+import type { FileUrl } from '../webhook/codec.ts'
 import type { ClientMessage } from './client-message.ts'
 import { followTask, untilAborted } from './follow.ts'
 import { LiveTask } from './live-task.ts'
@@ -33,6 +34,7 @@ export interface A2aChannelOptions {
   /** Shortest time between two updates of a growing answer. */
   readonly progressEveryMs: number
   readonly files: MessageFiles
+  readonly fileUrl: FileUrl
   readonly push: Push
 }
 
@@ -86,7 +88,7 @@ export class A2aChannel implements Channel {
     const visible = (await this.#requireIntake().runs(A2A)).filter(
       ({ message }) => isVisible(message, caller) && (message.replyTo as A2aReplyTo).answers === undefined,
     )
-    return listTasks(visible, (run) => this.#lives.get(run), query)
+    return listTasks(visible, (known) => this.#toTask(known), query)
   }
 
   /** Takes effect before it resolves. */
@@ -103,6 +105,7 @@ export class A2aChannel implements Channel {
       clock,
       progressEveryMs,
       signal,
+      fileUrl: this.#options.fileUrl,
       live: () => this.#liveOf(message.run),
       read: async () => {
         const known = await this.find(message.run, caller)
@@ -157,7 +160,9 @@ export class A2aChannel implements Channel {
   }
 
   observe(event: SessionEvent, message: AcceptedMessage): void {
-    if (this.#isClosed || !this.#liveOf(message.run).observe(event)) return
+    // A turn goes on telling of itself after its answer: only its beginning makes something to follow.
+    const live = event.event.type === 'turn-start' ? this.#liveOf(message.run) : this.#lives.get(message.run)
+    if (this.#isClosed || live === undefined || !live.observe(event)) return
     // A task that has not ended is described by what is live of it.
     this.#options.push.changed(this.#toTask({ message, isRunning: true, isDelivered: false }), message)
   }
@@ -203,7 +208,7 @@ export class A2aChannel implements Channel {
   }
 
   #toTask(known: KnownRun): TaskView {
-    return toTask(known, this.#lives.get(known.message.run))
+    return toTask(known, this.#lives.get(known.message.run), this.#options.fileUrl)
   }
 
   /** It is there before the run can begin, so that nothing of it is missed. */

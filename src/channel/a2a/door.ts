@@ -23,6 +23,8 @@ export interface A2aCall {
   readonly caller: Caller
   readonly card: JsonObject
   readonly extendedCard: JsonObject
+  /** Where the client reached us, without a slash at its end. */
+  readonly base: string
 }
 
 export interface DoorDeps {
@@ -107,13 +109,13 @@ export async function invoke(body: Readonly<Record<string, unknown>>, call: A2aC
 }
 
 function openHandler(
-  { request, sender, caller, card, extendedCard }: A2aCall,
+  { request, sender, caller, card, extendedCard, base }: A2aCall,
   { channel, ids, privateHosts }: DoorDeps,
   failure: Failure,
 ): { readonly handler: A2ARequestHandler; stop(): void } {
   const gone = new AbortController()
   const signal = AbortSignal.any([request.signal, gone.signal])
-  const deps = { channel, sender, caller, signal, card, extendedCard, privateHosts, newId: () => ids.uuid() }
+  const deps = { channel, sender, caller, signal, card, extendedCard, base, privateHosts, newId: () => ids.uuid() }
   const handler = translating(new RunRequestHandler(deps), (error) => failure.note(error))
   return { handler, stop: () => gone.abort() }
 }

@@ -2,13 +2,15 @@ import type { Clock } from '../../base/clock.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { KnownRun } from '../channel.ts'
+import type { FileUrl } from '../webhook/codec.ts'
 import type { LiveTask } from './live-task.ts'
-import { ANSWER, answerOf, contextOf, toStatus, toTask, type StatusView } from './task.ts'
+import { ANSWER, answerOf, contextOf, filesOf, toStatus, toTask, type StatusView } from './task.ts'
 
 export interface FollowOptions {
   readonly clock: Clock
   readonly progressEveryMs: number
   readonly signal: AbortSignal
+  readonly fileUrl: FileUrl
   live(): LiveTask
   /** Throws when the task is not known any more, or the gateway stops. */
   read(): Promise<KnownRun>
@@ -25,15 +27,15 @@ interface Shown {
  */
 export async function* followTask(options: FollowOptions): AsyncGenerator<JsonObject> {
   const first = await options.read()
+  if (first.reply !== undefined) return yield { task: toTask(first, undefined, options.fileUrl) }
   const live = options.live()
-  yield { task: toTask(first, first.reply === undefined ? live : undefined) }
-  if (first.reply !== undefined) return
+  yield { task: toTask(first, live, options.fileUrl) }
   let status = toStatus(first, live)
   let shown: Shown = { round: live.round, text: live.text }
   for (;;) {
     const { changed, turned } = live
     const known = await options.read()
-    if (known.reply !== undefined) return yield* lastOf(known, shown)
+    if (known.reply !== undefined) return yield* lastOf(known, shown, options.fileUrl)
     const now = toStatus(known, live)
     if (now.state !== status.state) {
       status = now
@@ -50,11 +52,15 @@ export async function* followTask(options: FollowOptions): AsyncGenerator<JsonOb
   }
 }
 
-function* lastOf(known: KnownRun, shown: Shown): Generator<JsonObject> {
+function* lastOf(known: KnownRun, shown: Shown, fileUrl: FileUrl): Generator<JsonObject> {
   const content = known.reply?.content
   const text = content?.kind === 'complete' ? content.text : content?.kind === 'error' ? content.partialText : ''
   const end: Shown = { round: shown.round, text }
   if (text !== '') yield artifactUpdate(known, difference(shown, end), true)
+  for (const artifact of content === undefined ? [] : filesOf(content, fileUrl)) {
+    const { run: taskId } = known.message
+    yield { artifactUpdate: { taskId, contextId: contextOf(known.message), artifact, append: false, lastChunk: true } }
+  }
   yield statusUpdate(known, toStatus(known, undefined))
 }
 

@@ -1,7 +1,5 @@
-import type { RunId } from '../../core/ids.ts'
 import type { KnownRun } from '../channel.ts'
-import type { LiveTask } from './live-task.ts'
-import { changedAtOf, contextOf, toTask, type TaskView } from './task.ts'
+import { contextOf, type TaskView } from './task.ts'
 
 export interface TaskQuery {
   /** A context as its client wrote it, or a session. */
@@ -22,31 +20,35 @@ export interface TaskPage {
 
 interface Row {
   readonly known: KnownRun
+  readonly view: TaskView
   readonly at: number
 }
 
 /** The latest change first; a page goes on where the one before ended, whatever has changed meanwhile. */
 export function listTasks(
   all: readonly KnownRun[],
-  live: (run: RunId) => LiveTask | undefined,
+  toView: (known: KnownRun) => TaskView,
   { contextId, state, since, pageSize, pageToken }: TaskQuery,
 ): TaskPage {
-  const view = ({ known }: Row): TaskView => toTask(known, live(known.message.run))
   const rows = all
     .filter(({ message }) => contextId === undefined || isOfContext(message, contextId))
-    .map((known): Row => ({ known, at: changedAtOf(known, live(known.message.run)) }))
+    .map((known): Row => rowOf(known, toView(known)))
     .filter((row) => since === undefined || row.at >= since)
-    .filter((row) => state === undefined || view(row).status.state === state)
+    .filter((row) => state === undefined || row.view.status.state === state)
     .toSorted(byTime)
   const after = pageToken === undefined ? undefined : decodeToken(pageToken)
   const rest = after === undefined ? rows : rows.filter((row) => byTime(row, after) > 0)
   const page = rest.slice(0, pageSize)
   const last = page.at(-1)
   return {
-    tasks: page.map(view),
+    tasks: page.map(({ view }) => view),
     nextPageToken: last === undefined || rest.length === page.length ? '' : encodeToken(last),
     totalSize: rows.length,
   }
+}
+
+function rowOf(known: KnownRun, view: TaskView): Row {
+  return { known, view, at: Date.parse(view.status.timestamp) }
 }
 
 /** True for what a page token may be. */

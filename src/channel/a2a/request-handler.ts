@@ -41,6 +41,8 @@ export interface RequestHandlerDeps {
   readonly signal: AbortSignal
   readonly card: JsonObject
   readonly extendedCard: JsonObject
+  /** Where the client reached us, without a slash at its end. */
+  readonly base: string
   /** Hosts of this machine or network that push notifications may go to. */
   readonly privateHosts: readonly string[]
   newId(): string
@@ -69,6 +71,11 @@ export class RunRequestHandler implements A2ARequestHandler {
     this.#deps = deps
   }
 
+  /** Where this request reached us. */
+  get #base(): string {
+    return this.#deps.base
+  }
+
   async getAgentCard(): Promise<AgentCard> {
     return AgentCard.fromJSON(this.#deps.card)
   }
@@ -85,7 +92,7 @@ export class RunRequestHandler implements A2ARequestHandler {
         ? await channel.task(run, caller)
         : await channel.settled(run, caller, signal)
     const metadata = { ...task.metadata, ...(duplicate ? { redelivered: true } : {}) }
-    return toWire({ ...task, metadata }, configuration?.historyLength)
+    return toWire({ ...task, metadata }, configuration?.historyLength, this.#base)
   }
 
   async *sendMessageStream(
@@ -103,7 +110,7 @@ export class RunRequestHandler implements A2ARequestHandler {
 
   async getTask({ id, historyLength }: GetTaskRequest): Promise<Task> {
     await this.#find(id)
-    return toWire(await this.#deps.channel.task(id, this.#deps.caller), historyLength)
+    return toWire(await this.#deps.channel.task(id, this.#deps.caller), historyLength, this.#base)
   }
 
   async listTasks(request: ListTasksRequest): Promise<ListTasksResponse> {
@@ -111,7 +118,7 @@ export class RunRequestHandler implements A2ARequestHandler {
     const { tasks, nextPageToken, totalSize } = await this.#deps.channel.list(query, this.#deps.caller)
     const views = tasks.map((task) => ({ ...task, artifacts: request.includeArtifacts === true ? task.artifacts : [] }))
     return {
-      tasks: views.map((task) => toWire(task, request.historyLength ?? 0)),
+      tasks: views.map((task) => toWire(task, request.historyLength ?? 0, this.#base)),
       nextPageToken,
       pageSize: query.pageSize,
       totalSize,
@@ -126,7 +133,7 @@ export class RunRequestHandler implements A2ARequestHandler {
     const task = await channel.task(id, caller)
     // It may have ended by itself at the same moment.
     if (task.status.state !== 'TASK_STATE_CANCELED') throw new TaskNotCancelableError('the task has ended')
-    return toWire(task, undefined)
+    return toWire(task, undefined, this.#base)
   }
 
   async createTaskPushNotificationConfig(
@@ -207,7 +214,8 @@ export class RunRequestHandler implements A2ARequestHandler {
 
   async *#follow(run: string): AsyncGenerator<StreamResponse, void, undefined> {
     const { channel, caller, signal } = this.#deps
-    for await (const response of await channel.follow(run, caller, signal)) yield StreamResponse.fromJSON(response)
+    for await (const response of await channel.follow(run, caller, signal))
+      yield StreamResponse.fromJSON(withBase(response, this.#base))
   }
 
   async #find(run: string): Promise<KnownRun> {
@@ -216,11 +224,20 @@ export class RunRequestHandler implements A2ARequestHandler {
   }
 }
 
-function toWire({ history, ...task }: TaskView, historyLength: number | undefined): Task {
+function toWire({ history, ...task }: TaskView, historyLength: number | undefined, base: string): Task {
   if (historyLength !== undefined && historyLength < 0)
     throw new RequestMalformedError('"historyLength" must not be negative')
   const kept = historyLength === undefined ? history : historyLength === 0 ? [] : history.slice(-historyLength)
-  return Task.fromJSON({ ...task, history: kept })
+  return Task.fromJSON({ ...withBase(task, base), history: kept })
+}
+
+/** Files of answers have addresses without a host; other agents need whole ones. */
+function withBase(value: JsonObject, base: string): JsonObject {
+  const text = JSON.stringify(value)
+  if (!text.includes('"url":"/api/files/')) return value
+  return JSON.parse(text, (key, inner: unknown) =>
+    key === 'url' && typeof inner === 'string' && inner.startsWith('/api/files/') ? `${base}${inner}` : inner,
+  ) as JsonObject
 }
 
 function decodeQuery(request: ListTasksRequest): TaskQuery {

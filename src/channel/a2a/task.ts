@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../base/json.ts'
 import type { AcceptedMessage, ReplyContent } from '../../core/inbound.ts'
 import type { KnownRun } from '../channel.ts'
+import type { FileUrl } from '../webhook/codec.ts'
 import type { LiveTask } from './live-task.ts'
 import type { PushConfig } from './push-configs.ts'
 
@@ -48,13 +49,13 @@ export interface ArtifactView extends JsonObject {
 }
 
 /** A run is a task. */
-export function toTask(known: KnownRun, live: LiveTask | undefined): TaskView {
+export function toTask(known: KnownRun, live: LiveTask | undefined, fileUrl: FileUrl): TaskView {
   const { message, reply } = known
   return {
     id: message.run,
     contextId: contextOf(message),
     status: toStatus(known, live),
-    artifacts: artifactsOf(reply?.content, live),
+    artifacts: artifactsOf(reply?.content, live, fileUrl),
     history: historyOf(message),
     metadata: { session: message.key, ...answeredBy(reply?.content) },
   }
@@ -77,11 +78,6 @@ export function contextOf({ key, replyTo }: Pick<AcceptedMessage, 'key' | 'reply
   return (replyTo as A2aReplyTo).contextId ?? key
 }
 
-/** When a task last changed, for the order of lists. */
-export function changedAtOf({ message, endedAt }: KnownRun, live: LiveTask | undefined): number {
-  return endedAt ?? Math.max(live?.changedAt ?? 0, message.acceptedAt)
-}
-
 function endOf(content: ReplyContent, message: AcceptedMessage, timestamp: string): StatusView {
   switch (content.kind) {
     case 'complete':
@@ -95,14 +91,28 @@ function endOf(content: ReplyContent, message: AcceptedMessage, timestamp: strin
   }
 }
 
-function artifactsOf(content: ReplyContent | undefined, live: LiveTask | undefined): readonly ArtifactView[] {
-  if (content?.kind === 'complete') return [answerOf(content.text)]
+function artifactsOf(
+  content: ReplyContent | undefined,
+  live: LiveTask | undefined,
+  fileUrl: FileUrl,
+): readonly ArtifactView[] {
+  if (content?.kind === 'complete') return [answerOf(content.text), ...filesOf(content, fileUrl)]
   const text = content?.kind === 'error' ? content.partialText : (live?.text ?? '')
   return text === '' ? [] : [answerOf(text)]
 }
 
 export function answerOf(text: string): ArtifactView {
   return { artifactId: ANSWER, name: ANSWER, parts: [textPart(text)] }
+}
+
+/** Each file is an artifact of its own. */
+export function filesOf(content: ReplyContent, fileUrl: FileUrl): readonly ArtifactView[] {
+  const files = content.kind === 'complete' ? (content.files ?? []) : []
+  return files.map(({ id, name, mimeType }) => ({
+    artifactId: id,
+    name,
+    parts: [{ url: fileUrl(id), filename: name, mediaType: mimeType }],
+  }))
 }
 
 function textPart(text: string): JsonObject {

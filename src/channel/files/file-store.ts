@@ -76,14 +76,31 @@ export class FileStore {
 
   /** Throws `FILE_NOT_FOUND`, also for a file of another owner. */
   async find(id: string, owner: string): Promise<StoredFile> {
+    const { owner: own, ...file } = await this.#factsOf(id)
+    // What came without any identity belongs to whoever knows its id, which cannot be guessed.
+    if (own !== owner && own !== UNKNOWN_OWNER) throw notFound()
+    return file
+  }
+
+  /** For the holder of a link. Throws `FILE_NOT_FOUND`. */
+  async findLinked(id: string): Promise<StoredFile> {
+    const { owner: _, ...file } = await this.#factsOf(id)
+    return file
+  }
+
+  /** Where a stored file is. */
+  pathOf(id: string, name: string): string {
+    return `${this.#folderOf(id) ?? ''}/${name}`
+  }
+
+  async #factsOf(id: string): Promise<Facts> {
     const { files } = this.#options
     const folder = this.#folderOf(id)
     const bytes = folder === undefined ? undefined : await readWhole(files, `${folder}/${FACTS}`, MAX_FACTS_BYTES)
     const facts = bytes === undefined ? undefined : parseJson(Buffer.from(bytes).toString())
-    // What came without any identity belongs to whoever knows its id, which cannot be guessed.
-    if (!isFacts(facts) || (facts.owner !== owner && facts.owner !== UNKNOWN_OWNER)) throw notFound()
-    const { name, mimeType, bytes: size, sha256 } = facts
-    return { id, name, mimeType, bytes: size, sha256 }
+    if (!isFacts(facts)) throw notFound()
+    const { name, mimeType, bytes: size, sha256, owner } = facts
+    return { id, name, mimeType, bytes: size, sha256, owner }
   }
 
   /** The content, read as fast as it is asked for. */

@@ -22,7 +22,7 @@ import type { Acceptance, Channel, Intake, KnownRun } from '../channel.ts'
 import type { MessageFiles } from '../files/message-files.ts'
 import { Callbacks } from '../callbacks.ts'
 import { SenderRates } from '../sender-rates.ts'
-import { replyFrame } from '../webhook/codec.ts'
+import { replyFrame, type FileUrl } from '../webhook/codec.ts'
 import { WEBHOOK } from '../webhook/channel.ts'
 import {
   bodyKindOf,
@@ -55,6 +55,7 @@ export interface HttpChannelOptions {
   /** Hosts of this machine or network that callbacks may go to. */
   readonly callbackHosts: readonly string[]
   readonly files: MessageFiles
+  readonly fileUrl: FileUrl
 }
 
 /** Who asks. Without an account it owns nothing, and nothing of it is recognised again. */
@@ -154,14 +155,14 @@ export class HttpChannel implements Channel {
     const reply = await this.#replyOf(run, undefined)
     const { content } = reply
     if (content.kind !== 'complete' || content.done === undefined)
-      return jsonAnswer(statusOfReply(content), replyFrame(reply, replyToOf(reply).messageId))
+      return jsonAnswer(statusOfReply(content), replyFrame(reply, replyToOf(reply).messageId, this.#options.fileUrl))
     return jsonAnswer(200, { ...content.done, session: reply.key, message: content.text })
   }
 
   /** `GET /api/runs/ID`. */
   async show(run: string, caller: Caller): Promise<HttpAnswer> {
     const known = await this.#find(run, caller)
-    return jsonAnswer(200, { ...describeRun(known), ...this.#callbackOf(known) })
+    return jsonAnswer(200, { ...describeRun(known, this.#options.fileUrl), ...this.#callbackOf(known) })
   }
 
   /** `DELETE /api/runs/ID`: takes effect before it is confirmed; a run that has ended stays as it is. */
@@ -185,7 +186,7 @@ export class HttpChannel implements Channel {
   async deliver(reply: Reply): Promise<DeliveryFate> {
     const feed = this.#feeds.get(reply.run)
     this.#feeds.delete(reply.run)
-    feed?.end(terminalFrame(reply))
+    feed?.end(terminalFrame(reply, this.#options.fileUrl))
     if (replyToOf(reply).callback === undefined) return 'delivered'
     this.#call(reply, undefined)
     return 'unknown'
@@ -210,7 +211,9 @@ export class HttpChannel implements Channel {
     const { callback } = replyToOf(reply)
     if (callback === undefined) return
     const age = endedAt === undefined ? 0 : Math.max(0, this.#options.clock.now() - endedAt)
-    const body = JSON.stringify(replyFrame({ ...reply, redelivered: false }, replyToOf(reply).messageId))
+    const body = JSON.stringify(
+      replyFrame({ ...reply, redelivered: false }, replyToOf(reply).messageId, this.#options.fileUrl),
+    )
     const { url, secret } = callback
     const signature = secret === undefined ? {} : { 'x-clew-signature': signatureOf(body, secret) }
     const headers = { 'x-clew-delivery': reply.run, ...signature }
@@ -263,7 +266,10 @@ export class HttpChannel implements Channel {
     })
     const { messageId } = message.replyTo as HttpReplyTo
     if (reply !== undefined)
-      return jsonAnswer(statusOfReply(reply.content), replyFrame({ ...reply, redelivered: duplicate }, messageId))
+      return jsonAnswer(
+        statusOfReply(reply.content),
+        replyFrame({ ...reply, redelivered: duplicate }, messageId, this.#options.fileUrl),
+      )
     const error = 'the gateway is stopping; the message is stored and will be answered after the next start'
     return jsonAnswer(503, { type: 'error', error, code: 'SHUTTING_DOWN', session: key, messageId, runId: run })
   }
@@ -311,11 +317,12 @@ export class HttpChannel implements Channel {
     const { clock, replyBufferBytes: bufferBytes } = this.#options
     const stream = new EventStream({ clock, bufferBytes, onCancel: () => stop() })
     const { reply, message } = known
-    if (reply !== undefined) stream.end(reply.seq > afterSeq ? terminalFrame({ ...reply, redelivered }) : undefined)
+    if (reply !== undefined)
+      stream.end(reply.seq > afterSeq ? terminalFrame({ ...reply, redelivered }, this.#options.fileUrl) : undefined)
     else {
       stop = this.#feedOf(message).read(stream, afterSeq)
       const answer = await this.#cameMeanwhile(run)
-      if (answer !== undefined) stream.end(terminalFrame({ ...answer, redelivered }))
+      if (answer !== undefined) stream.end(terminalFrame({ ...answer, redelivered }, this.#options.fileUrl))
     }
     return { kind: 'events', body: stream.body }
   }
@@ -359,8 +366,8 @@ function jsonAnswer(status: number, body: JsonObject): HttpAnswer {
   return { kind: 'json', status, body }
 }
 
-function terminalFrame(reply: Reply): Frame {
-  const frame = replyFrame(reply, replyToOf(reply).messageId)
+function terminalFrame(reply: Reply, fileUrl: FileUrl): Frame {
+  const frame = replyFrame(reply, replyToOf(reply).messageId, fileUrl)
   return { type: reply.content.kind === 'complete' ? 'complete' : 'error', seq: reply.seq, text: JSON.stringify(frame) }
 }
 

@@ -4,7 +4,7 @@ import { ERRORS, GatewayError } from '../../core/errors.ts'
 import type { ReplyContent } from '../../core/inbound.ts'
 import type { KnownRun } from '../channel.ts'
 import { faultOfId } from '../id-field.ts'
-import { decodeFrame, type InboundFrame } from '../webhook/codec.ts'
+import { decodeFrame, filesField, type FileUrl, type InboundFrame } from '../webhook/codec.ts'
 
 export type MessageFrame = Extract<InboundFrame, { kind: 'message' }>
 
@@ -122,21 +122,22 @@ export function statusOfReply(content: ReplyContent): number {
   }
 }
 
-export function describeRun({ message, isRunning, reply, endedAt }: KnownRun): JsonObject {
+export function describeRun({ message, isRunning, reply, endedAt }: KnownRun, fileUrl: FileUrl): JsonObject {
   const { run, key, acceptedAt, replyTo } = message
   const about = { runId: run, session: key, messageId: (replyTo as HttpReplyTo).messageId }
   const times = { acceptedAt, ...(endedAt === undefined ? {} : { endedAt }) }
   if (reply === undefined) return { ...about, state: isRunning ? 'running' : 'queued', ...times }
-  return { ...about, ...describeContent(reply.content), ...times }
+  return { ...about, ...describeContent(reply.content, fileUrl), ...times }
 }
 
-function describeContent(content: ReplyContent): JsonObject {
+function describeContent(content: ReplyContent, fileUrl: FileUrl): JsonObject {
   switch (content.kind) {
     case 'complete': {
       const { text, model, usage } = content
       return {
         state: 'complete',
         content: text,
+        ...filesField(content.files, fileUrl),
         ...(model === undefined ? {} : { model }),
         ...(usage === undefined ? {} : { usage: { ...usage } }),
       }

@@ -29,6 +29,7 @@ import {
   encodeProgress,
   encodeRefusal,
   encodeReply,
+  type FileUrl,
   isShown,
   FrameRefused,
   rateLimited,
@@ -48,6 +49,7 @@ export interface WebhookOptions {
   readonly limits: ConnectionLimits
   readonly heartbeat: HeartbeatOptions
   readonly files: MessageFiles
+  readonly fileUrl: FileUrl
 }
 
 export interface ConnectQuery {
@@ -163,7 +165,9 @@ export class WebhookChannel implements Channel {
     // On its way on a socket that lives: a second socket of the same client is no reason to send it twice.
     if (reply.requested !== true && this.#siblings(reply.account).some((one) => one.awaits(reply.seq))) return 'unknown'
     const connection = this.#connectionFor(reply.replyTo as WebhookReplyTo, reply.account)
-    return connection === undefined ? 'waiting' : connection.sendReply(encodeReply(reply), reply.seq, reply.run)
+    return connection === undefined
+      ? 'waiting'
+      : connection.sendReply(encodeReply(reply, this.#options.fileUrl), reply.seq, reply.run)
   }
 
   status(): JsonObject {

@@ -6,6 +6,7 @@ import type { SessionKey } from '../../core/ids.ts'
 import type { ControlCommand, Reply, RouteFields, SessionRecord } from '../../core/inbound.ts'
 import { assertNever } from '../../base/assert-never.ts'
 import type { ControlResult } from '../channel.ts'
+import type { AnswerFile } from '../../core/outcome.ts'
 import type { FileReference } from '../files/file-store.ts'
 import { faultOfId } from '../id-field.ts'
 
@@ -249,12 +250,23 @@ export interface FrameAbout {
   readonly seq: number
 }
 
-export function encodeReply(reply: Reply): string {
-  return JSON.stringify(replyFrame(reply, (reply.replyTo as WebhookReplyTo).messageId))
+/** Where a file of an answer is found. */
+export type FileUrl = (id: string) => string
+
+export function encodeReply(reply: Reply, fileUrl: FileUrl): string {
+  return JSON.stringify(replyFrame(reply, (reply.replyTo as WebhookReplyTo).messageId, fileUrl))
+}
+
+/** The files of an answer; nothing where there are none. */
+export function filesField(files: readonly AnswerFile[] | undefined, fileUrl: FileUrl): JsonObject {
+  if (files === undefined || files.length === 0) return {}
+  return {
+    files: files.map(({ id, name, mimeType, bytes }) => ({ id, name, mimeType, bytes, url: fileUrl(id) })),
+  }
 }
 
 /** The terminal frame of a message, the same on every door that speaks in frames. */
-export function replyFrame(reply: Reply, messageId: string | number): JsonObject {
+export function replyFrame(reply: Reply, messageId: string | number, fileUrl: FileUrl): JsonObject {
   const about = {
     session: reply.key,
     messageId,
@@ -270,6 +282,7 @@ export function replyFrame(reply: Reply, messageId: string | number): JsonObject
         type: 'complete',
         content: text,
         ...about,
+        ...filesField(content.files, fileUrl),
         ...(model === undefined ? {} : { model }),
         ...(usage === undefined ? {} : { usage: { ...usage } }),
       }

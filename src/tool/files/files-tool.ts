@@ -3,7 +3,7 @@ import { directoryOf, errnoOf, type Files, makeDurableDirectory } from '../../ba
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { errorResult, textResult } from '../results.ts'
-import type { Tool, ToolResult } from '../tool.ts'
+import type { Tool, ToolCall, ToolResult } from '../tool.ts'
 import { editText, listFolder, sliceLines } from './actions.ts'
 import { FILE_LIMITS, type FileLimits, readTextFile, writeTextFile } from './text-file.ts'
 import { refuseVersionControl } from './version-control.ts'
@@ -15,13 +15,15 @@ export interface FilesToolOptions {
   /** Absolute; created when it is missing. Nothing outside it is read or written. */
   readonly workspace: string
   readonly limits?: Partial<FileLimits>
+  /** Keeps a copy of a file for the answer; without it nothing can be sent. */
+  readonly send?: (file: { readonly path: string; readonly name: string }, owner: string) => Promise<JsonObject>
   /** True where programs may be run: then the folders of version control are read only. */
   readonly protectVersionControl?: boolean
 }
 
-type Action = 'read' | 'list' | 'write' | 'append' | 'edit' | 'move' | 'delete'
+type Action = 'read' | 'list' | 'write' | 'append' | 'edit' | 'move' | 'delete' | 'send'
 
-const ACTIONS: readonly Action[] = ['read', 'list', 'write', 'append', 'edit', 'move', 'delete']
+const ACTIONS: readonly Action[] = ['read', 'list', 'write', 'append', 'edit', 'move', 'delete', 'send']
 
 const PARAMETERS: JsonObject = {
   type: 'object',
@@ -51,7 +53,7 @@ export function createFilesTool(options: FilesToolOptions): Tool {
     name: 'files',
     source: 'built-in',
     description:
-      'Reads, lists, writes, appends to, edits, moves and deletes text files in the workspace. Missing folders are created.',
+      'Reads, lists, writes, appends to, edits, moves and deletes text files in the workspace. Missing folders are created. "send" gives the user a file of any kind together with your answer.',
     parameters: PARAMETERS,
     parallel: false,
     repeatable: false,
@@ -64,7 +66,7 @@ export function createFilesTool(options: FilesToolOptions): Tool {
       signal.throwIfAborted()
       try {
         await prepareWorkspace()
-        return await new FileActions({ ...options, limits }, call.arguments).run()
+        return await new FileActions({ ...options, limits }, call).run()
       } catch (error) {
         if (error instanceof PathRefused) return errorResult(`Not done: ${error.message}.`)
         const problem = ERRNO_PROBLEMS[errnoOf(error) ?? '']
@@ -78,16 +80,18 @@ export function createFilesTool(options: FilesToolOptions): Tool {
 class FileActions {
   readonly #parts: FilesToolOptions & { readonly limits: FileLimits }
   readonly #arguments: JsonObject
+  readonly #owner: string | undefined
 
-  constructor(parts: FilesToolOptions & { readonly limits: FileLimits }, callArguments: JsonObject) {
+  constructor(parts: FilesToolOptions & { readonly limits: FileLimits }, call: ToolCall) {
     this.#parts = parts
-    this.#arguments = callArguments
+    this.#arguments = call.arguments
+    this.#owner = call.owner
   }
 
   async run(): Promise<ToolResult> {
     const at = await this.#resolve('path')
     const action = this.#action()
-    if (action !== 'read' && action !== 'list') this.#refuseProtected(at)
+    if (action !== 'read' && action !== 'list' && action !== 'send') this.#refuseProtected(at)
     switch (action) {
       case 'read':
         return this.#read(at)
@@ -107,6 +111,8 @@ class FileActions {
         return this.#move(at)
       case 'delete':
         return this.#delete(at)
+      case 'send':
+        return this.#send(at)
       default:
         return assertNever(action)
     }
@@ -160,6 +166,16 @@ class FileActions {
     } else await files.remove(at.path)
     await files.syncDirectory(directoryOf(at.path))
     return textResult(`Deleted ${at.name}.`, { filesRemoved: [at.name] })
+  }
+
+  /** The copy is made now: what happens to the file afterwards does not change what was sent. */
+  async #send(at: WorkspacePath): Promise<ToolResult> {
+    const { send } = this.#parts
+    if (send === undefined || this.#owner === undefined) throw new PathRefused('files cannot be sent from here')
+    if (at.stat === undefined) throw new PathRefused(`"${at.name}" does not exist`)
+    if (at.stat.kind !== 'file') throw new PathRefused(`"${at.name}" is not a file`)
+    const attached = await send({ path: at.path, name: at.name.slice(at.name.lastIndexOf('/') + 1) }, this.#owner)
+    return textResult(`${at.name} goes with your answer.`, { attached: [attached] })
   }
 
   #refuseProtected(at: WorkspacePath): void {
