@@ -58,6 +58,6 @@ export function createFileBlobs({ files, ids, directory, maxBlobBytes }: FileBlo
   }
 }
 
-function blobId(text: string): string {
+export function blobId(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }

@@ -69,6 +69,8 @@ create table messages (
   answer_code text,
   answered_at bigint,
   answer_position bigint,
+  -- The node that answered it and makes the first attempt to deliver it.
+  answered_by text,
   seq bigint not null default 0,
   abandoned boolean not null default false,
   reset_done boolean not null default false,
@@ -94,13 +96,13 @@ create table accounts (
 
 -- Transcripts: the exact lines of the file format, in their order.
 create table transcripts (
+  -- One that was archived is called `archived:` and its id.
   session_id text primary key,
   header text not null,
-  entries integer not null default 0,
-  archived boolean not null default false
+  entries integer not null default 0
 );
 create table entries (
-  session_id text not null references transcripts on delete cascade,
+  session_id text not null references transcripts on delete cascade on update cascade,
   position integer not null,
   id text not null,
   parent text,

@@ -85,13 +85,14 @@ create function forget_over_limit(of_channel text, of_account text, most bigint)
 $$;
 
 -- Returns what the answer came to, or null when there is nothing to answer.
-create function apply_answer(c jsonb, rules jsonb) returns jsonb language plpgsql as $$
+create function apply_answer(c jsonb, me text, rules jsonb) returns jsonb language plpgsql as $$
 declare
   m messages;
 begin
   select * into m from messages where run = c->>'run' and state = 'open';
   if not found then return null; end if;
-  update messages set state = 'waiting', content = (c->>'content')::json, answer_code = c->>'code', body = null,
+  -- The node that answers makes the first attempt: from here on it may have been sent.
+  update messages set state = 'unknown', answered_by = me, content = (c->>'content')::json, answer_code = c->>'code', body = null,
     answered_at = ms(clock_timestamp()), answer_position = nextval('changes'), seq = draw_seq(m.channel, m.account)
   where run = m.run returning * into m;
   perform forget_over_limit(m.channel, m.account, (rules->>'outboxPerAccount')::bigint);
@@ -150,25 +151,31 @@ begin
   return holder;
 end $$;
 
-create function known_message(m messages) returns jsonb language sql stable as $$
-  select jsonb_build_object('kind', 'duplicate', 'known', stored(m))
-$$;
+-- What is known of a message by its fingerprint or its request, within the time that is remembered; null of a new one.
+create function recall(of_fingerprint text, of_request text, digest text, remember_ms bigint) returns jsonb
+language plpgsql stable as $$
+declare
+  since timestamptz := clock_timestamp() - remember_ms * interval '1 millisecond';
+  known messages;
+begin
+  select * into known from messages where request_key = of_request and stored_at > since;
+  if found and known.request_digest is distinct from digest then return '{"kind": "conflict"}'; end if;
+  if not found then
+    select * into known from messages where fingerprint = of_fingerprint and stored_at > since;
+  end if;
+  if not found then return null; end if;
+  return jsonb_build_object('kind', 'duplicate', 'known', stored(known));
+end $$;
 
 -- An accepted message, or why it is none: a copy of one that is known, another request under a known key, a row that it
 -- may not join.
 create function apply_accept(a jsonb, me text, rules jsonb) returns jsonb language plpgsql as $$
 declare
-  since timestamptz := clock_timestamp() - (rules->>'rememberMs')::bigint * interval '1 millisecond';
-  known messages;
+  known jsonb;
   row sessions;
 begin
-  select * into known from messages where request_key = a->>'requestKey';
-  if found and known.stored_at > since then
-    if known.request_digest = a->>'requestDigest' then return known_message(known); end if;
-    return '{"kind": "conflict"}';
-  end if;
-  select * into known from messages where fingerprint = a->>'fingerprint';
-  if found and known.stored_at > since then return known_message(known); end if;
+  known := recall(a->>'fingerprint', a->>'requestKey', a->>'requestDigest', (rules->>'rememberMs')::bigint);
+  if known is not null then return known; end if;
   select * into row from sessions where key = a->>'key' and begun;
   if found and (a->>'joins' = 'none' or (a->>'joins' = 'own' and coalesce(row.owner, row.record->>'lastAccountId',
       row.record->'deliveryContext'->>'accountId') is distinct from a->>'joinsOwner')) then
@@ -177,6 +184,7 @@ begin
   update messages set fingerprint = null where fingerprint = a->>'fingerprint';
   update messages set request_key = null where request_key = a->>'requestKey';
   if a ? 'session' then perform apply_row(a->'session', a->'session'->>'kind' = 'begin-session'); end if;
+  perform apply_change(c, me, rules) from jsonb_array_elements(coalesce(a->'also', '[]')) as c;
   insert into messages (run, key, channel, account, node, accepted_at, fingerprint, request_key, request_digest, message,
     body)
   values (a->>'run', a->>'key', a->>'channel', a->>'account', me, (a->>'acceptedAt')::numeric::bigint, a->>'fingerprint',
@@ -246,7 +254,7 @@ begin
   if t ? 'release' then perform apply_release(t->>'release', (t->>'held')::bigint); end if;
   for c in select * from jsonb_array_elements(coalesce(t->'changes', '[]')) loop
     if c->>'kind' = 'answer' then
-      answer := apply_answer(c, rules);
+      answer := apply_answer(c, me, rules);
       if answer is not null then answered := answered || jsonb_build_array(answer); end if;
     else
       holder := apply_change(c, me, rules);

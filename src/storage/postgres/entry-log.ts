@@ -1,0 +1,167 @@
+import type { Database } from '../../base/database.ts'
+import { isRecord } from '../../base/json.ts'
+import type { Entry, SessionHeader } from '../../core/entry.ts'
+import { GatewayError } from '../../core/errors.ts'
+import type { EntryId } from '../../core/ids.ts'
+import { toActivePath, type ActivePath } from '../../transcript/context.ts'
+import { encodeHeader, freezeEntry, isHeader, toEntry, toHeader } from '../../transcript/line.ts'
+import { pointedLeaf } from '../../transcript/load.ts'
+import type { EncodedEntry, EntryLog, LogState, Together } from '../../transcript/log.ts'
+import { toColumn } from './column-text.ts'
+import type { CommitAppend } from './postgres-storage.ts'
+
+const HEAD = { name: 'transcript_head', text: 'select header, entries from transcripts where session_id = $1' }
+const LINES = {
+  name: 'transcript_lines',
+  text: 'select position, id, line from entries where session_id = $1 and position > $2 order by position limit 1000',
+}
+
+interface LineRow {
+  readonly position: number
+  readonly id: string
+  readonly line: string
+}
+
+/** The lines of one transcript in the database, and their entries in memory while it is open. */
+export class PostgresLog implements EntryLog {
+  readonly idDigits = 8
+  heldBytes = 0
+  readonly #sessionId: string
+  readonly #database: Pick<Database, 'query'>
+  readonly #commit: CommitAppend
+  #header: SessionHeader
+  #entries: Entry[] = []
+  #byId = new Map<EntryId, Entry>()
+  /** Lines that we know of. */
+  #count = 0
+  #isStale = false
+
+  constructor(deps: {
+    readonly sessionId: string
+    readonly database: Pick<Database, 'query'>
+    readonly commit: CommitAppend
+    /** For a transcript that begins. */
+    readonly header: SessionHeader
+  }) {
+    this.#sessionId = toColumn(deps.sessionId)
+    this.#database = deps.database
+    this.#commit = deps.commit
+    this.#header = deps.header
+  }
+
+  async load(): Promise<LogState> {
+    const [head] = await this.#database.query<{ header: string; entries: number }>(HEAD, [this.#sessionId])
+    const header: unknown = head === undefined ? undefined : JSON.parse(head.header)
+    if (isHeader(header)) this.#header = toHeader(header)
+    await this.#readFurther()
+    return this.#state()
+  }
+
+  async beginWrite(): Promise<LogState | undefined> {
+    if (!this.#isStale) return undefined
+    this.#isStale = false
+    await this.#readFurther()
+    return this.#state()
+  }
+
+  async write(batch: readonly EncodedEntry[], { changes, owner }: Together): Promise<void> {
+    const append = {
+      sessionId: this.#sessionId,
+      header: encodeHeader(this.#header),
+      after: this.#count,
+      lines: batch.map(({ entry, line }) => [toColumn(entry.id), entry.parentId, line] as const),
+    }
+    if (!(await this.#commit(append, changes, owner))) {
+      this.#isStale = true
+      throw new GatewayError(
+        'SESSION_LOCK_LOST',
+        'another node wrote to this transcript at the same moment; try again',
+        {},
+      )
+    }
+    for (const { entry, line } of batch) this.#keep(entry, line)
+  }
+
+  async endWrite(): Promise<void> {}
+
+  /** Whether the database has as many lines as we know of. */
+  async isCurrent(): Promise<boolean> {
+    const [head] = await this.#database.query<{ entries: number }>(HEAD, [this.#sessionId])
+    return (head?.entries ?? 0) === this.#count
+  }
+
+  isIdFree(id: EntryId): boolean {
+    return !this.#byId.has(id)
+  }
+
+  async activeAt(leafId: EntryId): Promise<ActivePath> {
+    return toActivePath((await this.path(leafId)) ?? [])
+  }
+
+  async path(from: EntryId): Promise<readonly Entry[] | undefined> {
+    const path: Entry[] = []
+    const seen = new Set<EntryId>()
+    for (let entry = this.#byId.get(from); entry !== undefined && !seen.has(entry.id); entry = this.#parentOf(entry)) {
+      seen.add(entry.id)
+      path.push(entry)
+    }
+    return path.length === 0 ? undefined : path.toReversed()
+  }
+
+  async find(id: EntryId): Promise<Entry | undefined> {
+    return this.#byId.get(id)
+  }
+
+  async *all(): AsyncIterable<Entry> {
+    yield* [...this.#entries]
+  }
+
+  async close(): Promise<void> {}
+
+  async #readFurther(): Promise<void> {
+    for (;;) {
+      const rows = await this.#database.query<LineRow>(LINES, [this.#sessionId, this.#count])
+      for (const { id, line } of rows) this.#read(id as EntryId, line)
+      if (rows.length < 1_000) return
+    }
+  }
+
+  /** A line that an operator spoiled is passed over, as a damaged line of a file is. */
+  #read(id: EntryId, line: string): void {
+    const raw = parse(line)
+    if (raw === undefined) {
+      this.#count++
+      return
+    }
+    const parentId = typeof raw['parentId'] === 'string' ? (raw['parentId'] as EntryId) : null
+    this.#keep(freezeEntry(toEntry(raw, id, parentId)), line)
+  }
+
+  #keep(entry: Entry, line: string): void {
+    this.#entries.push(entry)
+    this.#byId.set(entry.id, entry)
+    this.#count++
+    this.heldBytes += line.length
+  }
+
+  async #state(): Promise<LogState> {
+    const last = this.#entries.at(-1)
+    const pointed = last === undefined ? null : pointedLeaf(last)
+    const leafId = pointed === undefined ? (last?.id ?? null) : pointed
+    const active = leafId === null ? toActivePath([]) : await this.activeAt(leafId)
+    return { header: this.#header, leafId, active, repairs: [] }
+  }
+
+  #parentOf(entry: Entry): Entry | undefined {
+    return entry.parentId === null ? undefined : this.#byId.get(entry.parentId)
+  }
+}
+
+function parse(line: string): Record<string, unknown> | undefined {
+  try {
+    const raw: unknown = JSON.parse(line)
+    return isRecord(raw) ? raw : undefined
+  } catch {
+    return undefined
+  }
+}

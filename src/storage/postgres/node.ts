@@ -1,0 +1,176 @@
+import { sleep, type Clock } from '../../base/clock.ts'
+import type { Database } from '../../base/database.ts'
+import type { Log } from '../../base/log.ts'
+import type { SessionKey } from '../../core/ids.ts'
+import type { Notice } from '../storage.ts'
+import { fromColumn, toColumn } from './column-text.ts'
+
+export interface NodeOptions {
+  readonly database: Pick<Database, 'query'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly node: string
+  readonly address: string
+  readonly version: string
+  readonly leaseMs: number
+  readonly rememberMs: number
+  /** Sessions that this node believes to hold, with their epochs. */
+  held(): ReadonlyMap<SessionKey, number>
+  lost(key: SessionKey): void
+  heard(notice: Notice): void
+}
+
+const BEAT = {
+  name: 'node_beat',
+  text: `insert into nodes as n (id, address, version, lease_until)
+    values ($1, $2, $3, clock_timestamp() + $4 * interval '1 millisecond')
+    on conflict (id) do update set heartbeat_at = clock_timestamp(), lease_until = excluded.lease_until,
+      address = excluded.address, version = excluded.version`,
+}
+const STOPPING = { name: 'node_stopping', text: `update nodes set state = 'stopping' where id = $1` }
+const RELEASE_ALL = {
+  name: 'node_release',
+  text: `with gone as (delete from sessions where node = $1 and not begun)
+    update sessions set node = null where node = $1 and begun`,
+}
+const LEAVE = { name: 'node_leave', text: 'delete from nodes where id = $1' }
+const EPOCHS = { name: 'held_epochs', text: 'select key, epoch from sessions where key = any ($1) and node = $2' }
+const WAITING_HERE = {
+  name: 'waiting_here',
+  text: `select distinct m.key from messages m join sessions s on s.key = m.key
+    where m.state = 'open' and s.node = $1 and m.node <> $1 limit 1000`,
+}
+/** A node that accepted something a moment ago is about to take it itself. */
+const WAITING_ANYWHERE = {
+  name: 'waiting_anywhere',
+  text: `select m.key from messages m left join sessions s on s.key = m.key
+    where m.state = 'open' and (s.node is null or not is_alive(s.node))
+      and (m.stored_at < clock_timestamp() - interval '1 second' or not is_alive(m.node))
+    group by m.key order by min(m.position) limit 100`,
+}
+const REPLIES = {
+  name: 'replies_waiting',
+  text: `select channel, account, run from messages
+    where not abandoned and answered_at > ms(clock_timestamp()) - 60000
+      and (state = 'waiting' or (state = 'unknown' and not is_alive(answered_by))) limit 1000`,
+}
+const FORGET = {
+  name: 'forget_messages',
+  text: `delete from messages where run in (select run from messages
+    where state <> 'open' and stored_at < clock_timestamp() - $1 * interval '1 millisecond' limit 1000)`,
+}
+const FORGET_NODES = {
+  name: 'forget_nodes',
+  text: `delete from nodes where lease_until < clock_timestamp() - interval '1 hour'
+    and not exists (select from sessions where node = nodes.id)`,
+}
+
+const POLL_MS = 1_000
+const FORGET_MS = 60_000
+
+/**
+ * This node's place among the others: a lease that is renewed by the database's clock, and a look every second at what a
+ * lost notification may have been about.
+ */
+export class Node {
+  readonly #options: NodeOptions
+  readonly #stopping = new AbortController()
+  readonly #loops: Promise<void>[] = []
+
+  constructor(options: NodeOptions) {
+    this.#options = options
+  }
+
+  async start(): Promise<void> {
+    const { leaseMs } = this.#options
+    await this.#beat()
+    this.#loops.push(
+      this.#repeat(Math.max(1, Math.floor(leaseMs / 3)), () => this.#beat()),
+      this.#repeat(POLL_MS, () => this.poll()),
+      this.#repeat(FORGET_MS, () => this.#forget()),
+    )
+  }
+
+  /** Others see that it takes nothing new. */
+  async leaving(): Promise<void> {
+    const { database, node } = this.#options
+    await database.query(STOPPING, [node])
+  }
+
+  /** Gives everything back at once: others need not wait for the lease to end. */
+  async close(): Promise<void> {
+    const { database, node } = this.#options
+    this.#stopping.abort()
+    await Promise.all(this.#loops)
+    await database.query(RELEASE_ALL, [node])
+    await database.query(LEAVE, [node])
+  }
+
+  async poll(): Promise<void> {
+    const { database, node, heard } = this.#options
+    await this.checkHeld([...this.#options.held().keys()])
+    for (const statement of [WAITING_HERE, WAITING_ANYWHERE]) {
+      const values = statement === WAITING_HERE ? [node] : []
+      for (const { key } of await database.query<{ key: string }>(statement, values))
+        heard({ kind: 'message', key: fromColumn(key) as SessionKey })
+    }
+    for (const { channel, account, run } of await database.query<Record<'channel' | 'account' | 'run', string>>(
+      REPLIES,
+      [],
+    ))
+      heard({
+        kind: 'reply',
+        channel: fromColumn(channel),
+        account: fromColumn(account),
+        run: fromColumn(run) as never,
+      })
+  }
+
+  /** Whether the epochs of these sessions are still ours. */
+  async checkHeld(keys: readonly SessionKey[]): Promise<void> {
+    const { database, node, held, lost, heard } = this.#options
+    const known = new Map(held())
+    const ours = keys.filter((key) => known.has(key))
+    if (ours.length === 0) return
+    const rows = await database.query<{ key: string; epoch: number }>(EPOCHS, [ours.map(toColumn), node])
+    const present = new Map(rows.map(({ key, epoch }) => [fromColumn(key), epoch]))
+    for (const key of ours) {
+      if (present.get(key) === known.get(key)) continue
+      if (held().get(key) === known.get(key)) lost(key)
+      heard({ kind: 'session', key })
+    }
+  }
+
+  async #beat(): Promise<void> {
+    const { database, node, address, version, leaseMs } = this.#options
+    await database.query(BEAT, [node, address, version, leaseMs])
+  }
+
+  async #forget(): Promise<void> {
+    const { database, rememberMs } = this.#options
+    await database.query(FORGET, [rememberMs])
+    await database.query(FORGET_NODES, [])
+  }
+
+  /** The database may be away: then the next time finds what this one missed. */
+  async #repeat(everyMs: number, task: () => Promise<void>): Promise<void> {
+    const { clock, log } = this.#options
+    const { signal } = this.#stopping
+    let isFailing = false
+    for (;;) {
+      try {
+        await sleep(clock, everyMs, signal)
+      } catch {
+        return
+      }
+      try {
+        await task()
+        isFailing = false
+      } catch (error) {
+        if (!isFailing)
+          log.warn('the database did not answer', { reason: error instanceof Error ? error.name : 'unknown' })
+        isFailing = true
+      }
+    }
+  }
+}

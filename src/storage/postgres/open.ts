@@ -1,0 +1,130 @@
+import { fileURLToPath } from 'node:url'
+import { backoffDelay } from '../../base/backoff.ts'
+import { sleep, type Clock } from '../../base/clock.ts'
+import { DatabaseError, type Database, type Databases } from '../../base/database.ts'
+import type { Files } from '../../base/files.ts'
+import type { Ids } from '../../base/ids.ts'
+import type { Log } from '../../base/log.ts'
+import { GatewayError } from '../../core/errors.ts'
+import type { WriteHooks } from '../../transcript/guard.ts'
+import type { TranscriptLimits } from '../../transcript/limits.ts'
+import type { Storage } from '../storage.ts'
+import { migrate, readMigrations } from './migrate.ts'
+import { PostgresStorage, type PostgresStorageOptions } from './postgres-storage.ts'
+import { createPostgresTranscripts } from './transcripts.ts'
+
+export interface OpenPostgresOptions {
+  readonly databases: Databases
+  readonly files: Files
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly url: string
+  readonly schema: string
+  readonly pool: number
+  readonly leaseMs: number
+  /** Where other nodes and operators see this one. */
+  readonly address: string
+  readonly version: string
+  readonly limits: PostgresStorageOptions['limits']
+  readonly transcriptLimits?: Partial<TranscriptLimits>
+  /** What transcripts name as their working directory. */
+  readonly cwd: string
+  hooks(storage: Storage): WriteHooks
+  /** Ends the wait for a database that cannot be reached. */
+  readonly signal: AbortSignal
+}
+
+const MIGRATIONS = fileURLToPath(new URL('migrations', import.meta.url))
+const PAUSES = { firstMs: 500, maxMs: 10_000, jitter: 0.2 }
+const STATEMENT_TIMEOUT_MS = 5_000
+
+/** Connects, waiting for a database that is away, and creates the schema or brings it up to date. */
+export async function openPostgresStorage(options: OpenPostgresOptions): Promise<PostgresStorage> {
+  const { databases, clock, ids, log, url, schema, pool, leaseMs, address, version, limits, cwd } = options
+  const database = await databases.open({
+    url,
+    schema,
+    pool,
+    timeoutMs: STATEMENT_TIMEOUT_MS,
+    application: `clew ${version}`,
+  })
+  try {
+    await migrateWhenReachable(database, options)
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+  const transcriptLimits = options.transcriptLimits === undefined ? {} : { limits: options.transcriptLimits }
+  return new PostgresStorage({
+    database,
+    clock,
+    ids,
+    log,
+    schema,
+    node: `node-${ids.hex(12)}`,
+    address,
+    version,
+    leaseMs,
+    limits,
+    createTranscripts: (base) =>
+      createPostgresTranscripts(base, {
+        clock,
+        ids,
+        log,
+        cwd,
+        hooks: options.hooks(base.storage),
+        ...transcriptLimits,
+      }),
+  })
+}
+
+async function migrateWhenReachable(
+  database: Database,
+  { files, clock, ids, log, schema, signal }: OpenPostgresOptions,
+): Promise<void> {
+  const migrations = await readMigrations(files, MIGRATIONS)
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await migrate(database, schema, migrations, log)
+    } catch (error) {
+      if (!(error instanceof DatabaseError)) throw error
+      if (error.failure !== 'unreachable') throw explain(error)
+      const pauseMs = backoffDelay(attempt, PAUSES, ids)
+      log.warn('the database cannot be reached; waiting for it', { attempt: attempt + 1, pauseMs, reason: error.state })
+      await sleep(clock, pauseMs, signal)
+    }
+  }
+}
+
+/** Waiting does not help: an operator has to do something. */
+function explain(error: DatabaseError): GatewayError {
+  const facts = { reason: error.state }
+  const because = { cause: error }
+  switch (error.failure) {
+    case 'refused':
+      return new GatewayError(
+        'STORAGE_FAILED',
+        'the database refused the user or the password: check storage.url',
+        facts,
+        because,
+      )
+    case 'missing':
+      return new GatewayError(
+        'STORAGE_FAILED',
+        'the database that storage.url names does not exist: create it (createdb), or correct the name',
+        facts,
+        because,
+      )
+    case 'full':
+      return new GatewayError('STORAGE_FULL', 'the database has no space left', facts, because)
+    case 'unreachable':
+    case 'statement':
+      return new GatewayError(
+        'STORAGE_FAILED',
+        'the schema could not be made: the user of storage.url needs the right to create one',
+        facts,
+        because,
+      )
+  }
+}

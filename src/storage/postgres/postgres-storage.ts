@@ -1,0 +1,288 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Database } from '../../base/database.ts'
+import type { Ids } from '../../base/ids.ts'
+import { isRecord } from '../../base/json.ts'
+import type { Log } from '../../base/log.ts'
+import type { Change, Owner } from '../../core/change.ts'
+import { GatewayError } from '../../core/errors.ts'
+import type { RunId, SessionKey } from '../../core/ids.ts'
+import type { TranscriptStore } from '../../transcript/store.ts'
+import type { Accepted, Committed, Inbox, Notice, Ownership, Storage } from '../storage.ts'
+import { fromColumn } from './column-text.ts'
+import { GroupCommit, toStorageError, type Unit } from './group-commit.ts'
+import { createInboxReads, createOutbox } from './messages.ts'
+import { Node } from './node.ts'
+import { Notices } from './notices.ts'
+import { readMessage, type MessageColumns } from './rows.ts'
+import { createSessions } from './sessions.ts'
+import { createState } from './state.ts'
+import { acceptUnit, claimUnit, releaseUnit, transactionUnit, type Append } from './transactions.ts'
+import { createUsage } from './usage.ts'
+
+export interface PostgresStorageOptions {
+  /** Migrated already. */
+  readonly database: Database
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly schema: string
+  /** A name that no node ever had before. */
+  readonly node: string
+  readonly address: string
+  readonly version: string
+  readonly leaseMs: number
+  /** Longest wait of a new message or a command while the database is away. */
+  readonly waitMs?: number
+  readonly limits: {
+    readonly rememberMs: number
+    readonly outboxPerAccount: number
+  }
+  createTranscripts(storage: TranscriptBase): TranscriptStore
+}
+
+/** What a store of transcripts is built on. */
+export interface TranscriptBase {
+  readonly database: Pick<Database, 'query'>
+  readonly commit: CommitAppend
+  readonly storage: Storage
+}
+
+/** Makes lines and changes durable in one transaction; false when the transcript has other lines than its writer knows. */
+export type CommitAppend = (append: Append, changes: readonly Change[], owner?: Owner) => Promise<boolean>
+
+interface UnitResult {
+  readonly lost?: boolean
+  readonly behind?: boolean
+  readonly accepted?: {
+    readonly kind: Accepted['kind']
+    readonly known?: MessageColumns
+    readonly holder?: string | null
+  }
+  readonly claim?: { readonly epoch: number; readonly suspects: readonly { run: string; deaths: number }[] } | null
+  readonly answered?: readonly { readonly stored: MessageColumns; readonly node: string }[]
+  readonly raised?: readonly { readonly key: string; readonly node: string }[]
+}
+
+const WAIT_MS = 5_000
+const STATE_ENTRIES = 2_000
+
+/** Everything durable in one PostgreSQL that several nodes share. */
+export class PostgresStorage implements Storage {
+  readonly sessions: Storage['sessions']
+  readonly inbox: Inbox
+  readonly outbox: Storage['outbox']
+  readonly usage: Storage['usage']
+  readonly state: Storage['state']
+  readonly ownership: Ownership
+  readonly transcripts: TranscriptStore
+  readonly #options: PostgresStorageOptions
+  readonly #waitMs: number
+  readonly #commits: GroupCommit
+  readonly #notices: Notices
+  readonly #node: Node
+  readonly #held = new Map<SessionKey, number>()
+  readonly #listeners = new Set<(notice: Notice) => void>()
+
+  constructor(options: PostgresStorageOptions) {
+    const { clock, ids, log, node, schema, limits, leaseMs, address, version } = options
+    const database = guarded(options.database)
+    this.#options = options
+    this.#waitMs = options.waitMs ?? WAIT_MS
+    const rules = JSON.stringify({ ...limits, stateEntries: STATE_ENTRIES })
+    this.#commits = new GroupCommit({ database: options.database, clock, ids, node, rules })
+    const heard = (notice: Notice): void => this.#tell(notice)
+    this.#node = new Node({
+      database,
+      clock,
+      log,
+      node,
+      address,
+      version,
+      leaseMs,
+      rememberMs: limits.rememberMs,
+      held: () => this.#held,
+      lost: (key) => this.#held.delete(key),
+      heard,
+    })
+    this.#notices = new Notices({
+      database: options.database,
+      clock,
+      ids,
+      node,
+      schema,
+      heard: (notice) => this.#hear(notice),
+      onListening: () => void this.#node.poll().catch(() => undefined),
+    })
+    this.sessions = createSessions(database)
+    this.inbox = {
+      ...createInboxReads(database, limits),
+      accept: (message, acceptance) => this.#accept(acceptUnit(message, acceptance), message.run, message.key),
+    }
+    this.outbox = createOutbox(database)
+    this.usage = createUsage(database)
+    this.state = createState(database)
+    this.ownership = this.#createOwnership(database)
+    this.transcripts = options.createTranscripts({
+      database,
+      commit: (append, changes, owner) => this.#append(append, changes, owner),
+      storage: this,
+    })
+  }
+
+  async start(): Promise<void> {
+    await this.#node.start()
+    this.#notices.start()
+  }
+
+  async transact(changes: readonly Change[], owner?: Owner): Promise<Committed> {
+    const result = await this.#submit(transactionUnit(changes, owner), owner)
+    return this.#committed(result, changes)
+  }
+
+  watch(listener: (notice: Notice) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  tell(notice: Notice): void {
+    this.#notices.send(notice)
+  }
+
+  async close(): Promise<void> {
+    await this.transcripts.close()
+    await this.#commits.close()
+    await this.#node.close().catch(() => undefined)
+    await this.#notices.close()
+    await this.#options.database.close()
+  }
+
+  async #append(append: Append, changes: readonly Change[], owner?: Owner): Promise<boolean> {
+    const result = await this.#submit(transactionUnit(changes, owner, append), owner)
+    if (result.behind === true) return false
+    this.#committed(result, changes)
+    return true
+  }
+
+  async #submit(unit: Unit, owner?: Owner): Promise<UnitResult> {
+    const waitMs = owner === undefined ? this.#waitMs : Math.max(this.#waitMs, this.#options.leaseMs)
+    const result: unknown = JSON.parse(await this.#commits.submit(unit, waitMs))
+    if (isRecord(result) && result['lost'] === true && owner !== undefined) {
+      if (this.#held.get(owner.session) === owner.epoch) this.#held.delete(owner.session)
+      throw new GatewayError('OWNERSHIP_LOST', 'the session belongs to another node or was reset', {})
+    }
+    return result as UnitResult
+  }
+
+  #committed(result: UnitResult, changes: readonly Change[]): Committed {
+    for (const { key } of result.raised ?? [])
+      this.#notices.send({ kind: 'session', key: fromColumn(key) as SessionKey })
+    for (const change of changes) this.#follow(change)
+    const answered = (result.answered ?? []).map(({ stored }) => readMessage(stored))
+    for (const { message } of answered)
+      this.#tell({ kind: 'reply', channel: message.channel, account: message.account, run: message.run })
+    return { answered }
+  }
+
+  /** What a durable change means for this node's own view and for those who watch it. */
+  #follow(change: Change): void {
+    switch (change.kind) {
+      case 'raise-epoch':
+      case 'delete-session':
+        this.#held.delete(change.key)
+        return this.#tell({ kind: 'session', key: change.key })
+      case 'begin-session':
+      case 'change-session':
+      case 'put-session':
+        return this.#tell({ kind: 'session', key: change.key })
+      case 'set-state': {
+        const notice = { kind: 'state', section: change.section, key: change.key } as const
+        this.#notices.send(notice)
+        return this.#tell(notice)
+      }
+      case 'delivery':
+        // Its client may be connected to another node by now.
+        if (change.state === 'waiting') this.#tellReply(change.run)
+        return
+      case 'answer':
+      case 'reset-done':
+      case 'resumed':
+      case 'paused':
+      case 'spend':
+      case 'save':
+      case 'forget-usage':
+    }
+  }
+
+  #tellReply(run: RunId): void {
+    const found = this.inbox.find(run).then((known) => {
+      if (known?.state !== 'waiting') return
+      const { channel, account } = known.message
+      this.#notices.send({ kind: 'reply', channel, account, run })
+    })
+    found.catch(() => undefined)
+  }
+
+  async #accept(unit: Unit, run: RunId, key: SessionKey): Promise<Accepted> {
+    const { accepted } = await this.#submit(unit)
+    if (accepted === undefined) throw new GatewayError('STORAGE_FAILED', 'the database gave no result', {})
+    if (accepted.kind !== 'duplicate' || accepted.known === undefined) {
+      const { holder = null } = accepted
+      if (holder !== null && holder !== this.#options.node) this.#notices.send({ kind: 'message', key })
+      if (accepted.kind === 'fresh') this.#tell({ kind: 'message', key })
+      return { kind: accepted.kind } as Accepted
+    }
+    const known = readMessage(accepted.known)
+    return known.message.run === run ? { kind: 'fresh' } : { kind: 'duplicate', known }
+  }
+
+  #createOwnership(database: Pick<Database, 'query'>): Ownership {
+    return {
+      claim: async (key) => {
+        const { claim } = await this.#submit(claimUnit(key))
+        if (claim === undefined || claim === null) return undefined
+        this.#held.set(key, claim.epoch)
+        const suspects = claim.suspects.map(({ run, deaths }) => ({ run: fromColumn(run) as RunId, deaths }))
+        return { owner: { session: key, epoch: claim.epoch }, suspects }
+      },
+      release: async (owner) => {
+        if (this.#held.get(owner.session) === owner.epoch) this.#held.delete(owner.session)
+        await this.#submit(releaseUnit(owner))
+      },
+      isCurrent: ({ session, epoch }) => this.#held.get(session) === epoch,
+      unclaimed: async (limit) => {
+        const rows = await database.query<{ key: string }>(UNCLAIMED, [limit])
+        return rows.map(({ key }) => fromColumn(key) as SessionKey)
+      },
+    }
+  }
+
+  #hear(notice: Notice): void {
+    if (notice.kind !== 'session') return this.#tell(notice)
+    // What we hold is looked at first, so that `isCurrent` is right when the listener asks.
+    void this.#node
+      .checkHeld([notice.key])
+      .catch(() => undefined)
+      .then(() => this.#tell(notice))
+  }
+
+  #tell(notice: Notice): void {
+    for (const listener of this.#listeners) listener(notice)
+  }
+}
+
+const UNCLAIMED = {
+  name: 'unclaimed',
+  text: `select m.key from messages m left join sessions s on s.key = m.key
+    where m.state = 'open' and (s.node is null or not is_alive(s.node))
+    group by m.key order by min(m.position) limit $1`,
+}
+
+/** Look-ups speak the words of storage when they fail. */
+function guarded(database: Database): Pick<Database, 'query'> {
+  return {
+    query: (statement, values) =>
+      database.query<never>(statement, values).catch((error: unknown) => {
+        throw toStorageError(error)
+      }),
+  }
+}

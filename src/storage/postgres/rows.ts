@@ -1,0 +1,51 @@
+import { isRecord, type JsonObject } from '../../base/json.ts'
+import type { ReplyState } from '../../core/change.ts'
+import type { SessionKey } from '../../core/ids.ts'
+import type { AcceptedMessage, ReplyContent, SessionRecord } from '../../core/inbound.ts'
+import type { SessionRow, StoredMessage } from '../storage.ts'
+import { fromColumn, mapTexts } from './column-text.ts'
+
+/** A message as the function `stored` gives it; the texts in it are JSON. */
+export interface MessageColumns {
+  readonly message: string
+  readonly body: string | null
+  readonly reply_to: string | null
+  readonly account: string
+  readonly state: 'open' | ReplyState
+  readonly seq: number
+  readonly content: string | null
+  readonly ended_at: number | null
+  readonly reset_done: boolean
+  readonly deaths: number
+}
+
+const ANSWERED = { text: '', attachments: [] }
+
+export function readMessage(columns: MessageColumns): StoredMessage {
+  const { state, seq, content, ended_at: endedAt, reset_done: resetDone, deaths } = columns
+  const body = columns.body === null ? ANSWERED : (JSON.parse(columns.body) as JsonObject)
+  const message = {
+    ...(JSON.parse(columns.message) as JsonObject),
+    ...body,
+    account: fromColumn(columns.account),
+    ...(columns.reply_to === null ? {} : { replyTo: JSON.parse(columns.reply_to) as JsonObject }),
+  } as unknown as AcceptedMessage
+  return {
+    message,
+    state,
+    seq,
+    content: content === null ? undefined : (JSON.parse(content) as ReplyContent),
+    ...(endedAt === null ? {} : { endedAt }),
+    ...(resetDone ? { resetDone } : {}),
+    ...(deaths > 0 ? { deaths } : {}),
+  }
+}
+
+export function readRow(row: { readonly key: string; readonly record: string }): SessionRow {
+  return { key: fromColumn(row.key) as SessionKey, record: readRecord(row.record) }
+}
+
+export function readRecord(text: string): SessionRecord {
+  const record: unknown = mapTexts(JSON.parse(text), fromColumn)
+  return Object.freeze((isRecord(record) ? record : {}) as SessionRecord)
+}

@@ -1,0 +1,127 @@
+import type { Database, SqlValue } from '../../base/database.ts'
+import { GatewayError } from '../../core/errors.ts'
+import type { SessionQuery, SessionRow, Sessions } from '../storage.ts'
+import { toColumn } from './column-text.ts'
+import { readRecord, readRow } from './rows.ts'
+
+interface ListedRow {
+  readonly key: string
+  readonly record: string
+  readonly updated_at: number
+  readonly changed: number
+}
+
+const RECORD = 'row_record(s)::text as record'
+const GET = { name: 'session_get', text: `select ${RECORD} from sessions s where key = $1 and begun` }
+const RESOLVE = {
+  name: 'session_resolve',
+  text: `select key, ${RECORD} from sessions s where begun and (key = $1 or lower(key) = lower($1))
+    order by key = $1 desc, changed desc limit 1`,
+}
+const BY_ID = { name: 'session_by_id', text: `select key, ${RECORD} from sessions s where session_id = $1 and begun` }
+const COUNT = { name: 'session_count', text: 'select count(*) as count from sessions where begun' }
+
+const OWNER = `coalesce(owner, record->>'lastAccountId', record->'deliveryContext'->>'accountId')`
+const SHOWN = `lower(concat_ws(chr(10), key, record->>'title', record->>'preview'))`
+/** Every combination that is asked for is a prepared statement of its own. */
+const CONDITIONS = {
+  prefix: (at: string) => `starts_with(key, ${at})`,
+  owner: (at: string) => `${OWNER} = ${at}`,
+  search: (at: string) => `position(lower(${at}) in ${SHOWN}) > 0`,
+  channel: (at: string) => `record->>'lastChannel' = ${at}`,
+  archived: (at: string) => `jsonb_typeof(record->'archived') = 'array' and record->'archived' <> '[]' and ${at}`,
+  only: (at: string) => `key = any (${at})`,
+  without: (at: string) => `key <> all (${at})`,
+}
+
+export function createSessions(database: Pick<Database, 'query'>): Sessions {
+  const one = async (statement: typeof RESOLVE, value: string): Promise<SessionRow | undefined> => {
+    const [row] = await database.query<{ key: string; record: string }>(statement, [toColumn(value)])
+    return row === undefined ? undefined : readRow(row)
+  }
+  return {
+    async get(key) {
+      const [row] = await database.query<{ record: string }>(GET, [toColumn(key)])
+      return row === undefined ? undefined : readRecord(row.record)
+    },
+    resolve: (key) => one(RESOLVE, key.trim()),
+    byId: (sessionId) => one(BY_ID, sessionId),
+    async count() {
+      const [row] = await database.query<{ count: number }>(COUNT, [])
+      return row?.count ?? 0
+    },
+    async list(query) {
+      const { name, where, values } = conditionsOf(query)
+      const [updatedAt, changed] = decodeCursor(query.cursor)
+      const page = {
+        name: `session_list${name}`,
+        text: `select key, ${RECORD}, updated_at, changed from sessions s
+          where ${where} and (updated_at, changed) < ($${values.length + 1}, $${values.length + 2})
+          order by updated_at desc, changed desc limit $${values.length + 3}`,
+      }
+      const [rows, [counted]] = await Promise.all([
+        database.query<ListedRow>(page, [...values, updatedAt, changed, query.limit + 1]),
+        database.query<{ count: number }>(
+          { name: `session_total${name}`, text: `select count(*) as count from sessions s where ${where}` },
+          values,
+        ),
+      ])
+      const shown = rows.slice(0, query.limit)
+      const last = shown.at(-1)
+      const hasMore = rows.length > query.limit && last !== undefined
+      return {
+        sessions: shown.map(readRow),
+        total: counted?.count ?? 0,
+        ...(hasMore ? { nextCursor: encodeCursor([last.updated_at, last.changed]) } : {}),
+      }
+    },
+  }
+}
+
+function conditionsOf({ prefix, caller, search, channel, archived, only, without }: SessionQuery): {
+  readonly name: string
+  readonly where: string
+  readonly values: readonly SqlValue[]
+} {
+  const text = (value: string | undefined): string | undefined => (value === undefined ? undefined : toColumn(value))
+  const list = (value: ReadonlySet<string> | undefined): readonly string[] | undefined =>
+    value === undefined ? undefined : [...value].map(toColumn)
+  const wanted: Readonly<Record<keyof typeof CONDITIONS, readonly [SqlValue | undefined, string]>> = {
+    prefix: [text(prefix), 'text'],
+    owner: [text(caller?.sees === 'own' ? caller.owner : undefined), 'text'],
+    search: [text(search), 'text'],
+    channel: [text(channel), 'text'],
+    archived: [archived, 'boolean'],
+    only: [list(only), 'text[]'],
+    without: [list(without), 'text[]'],
+  }
+  const parts = ['begun']
+  const values: SqlValue[] = []
+  let name = ''
+  for (const [kind, [value, type]] of Object.entries(wanted)) {
+    if (value === undefined) continue
+    values.push(value)
+    parts.push(CONDITIONS[kind as keyof typeof CONDITIONS](`$${values.length}::${type}`))
+    name += `_${kind}`
+  }
+  return { name, where: parts.join(' and '), values }
+}
+
+const FROM_THE_NEWEST: readonly [number, number] = [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]
+
+function encodeCursor(place: readonly [number, number]): string {
+  return Buffer.from(JSON.stringify(place)).toString('base64url')
+}
+
+function decodeCursor(cursor: string | undefined): readonly [number, number] {
+  if (cursor === undefined) return FROM_THE_NEWEST
+  try {
+    const place: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
+    if (Array.isArray(place) && place.length === 2 && place.every(Number.isSafeInteger)) {
+      return place as unknown as readonly [number, number]
+    }
+  } catch {
+    // Falls through to the error below.
+  }
+  throw new GatewayError('FIELD_INVALID', 'cursor is not one that session.list returned', { field: 'cursor' })
+}
