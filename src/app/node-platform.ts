@@ -6,6 +6,7 @@ import { nodeHttpServers } from '../platform/node-http-server.ts'
 import { nodeModules } from '../platform/node-modules.ts'
 import { nodeProcesses } from '../platform/node-processes.ts'
 import { PACKAGE_ROOT } from '../platform/own-folder.ts'
+import { pgDatabases } from '../platform/pg-databases.ts'
 import { createSharpResizer } from '../platform/sharp-resizer.ts'
 import { systemClock } from '../platform/system-clock.ts'
 import { systemIds } from '../platform/system-ids.ts'
@@ -30,6 +31,7 @@ export function createNodePlatform(log: Log): Platform & { close(): Promise<void
     commands: nodeCommands,
     modules: nodeModules,
     resizer: createSharpResizer(),
+    databases: pgDatabases,
     log,
     page: PAGE,
     close: () => http.close(),

@@ -1,5 +1,6 @@
 import type { Commands } from '../base/commands.ts'
 import type { Clock } from '../base/clock.ts'
+import type { Databases } from '../base/database.ts'
 import type { Files } from '../base/files.ts'
 import type { HttpClient, HttpServers } from '../base/http.ts'
 import type { ImageResizer } from '../base/image-resizer.ts'
@@ -21,6 +22,8 @@ export interface Platform {
   readonly commands: Commands
   readonly modules: Modules
   readonly resizer: ImageResizer
+  /** Without it conversations can be kept in files only. */
+  readonly databases?: Databases
   readonly log: Log
   /** The folder of the built page; without one there is no dashboard to open. */
   readonly page?: string

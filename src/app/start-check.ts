@@ -52,7 +52,6 @@ export async function examineStart(
       return undefined
     }
   }
-  await attempt(['storage', 'kind'], () => checkStorageKind(config))
   const plugins = [...own]
   for (const [at, path] of config.plugins.entries()) {
     const { modules } = platform
@@ -100,11 +99,6 @@ export async function startBreaches(platform: Platform, options: StartCheckOptio
     ...problems.map(({ path, error: { code, message } }) => ({ path, code, message })),
     ...(await missingCommands(platform, options.config)),
   ]
-}
-
-function checkStorageKind({ storage: { kind } }: Config): void {
-  if (kind === 'files') return
-  throw new GatewayError('CONFIG_INVALID', `storage.kind "${kind}" is not available in this version; use "files"`)
 }
 
 function checkChannelNames(plugins: readonly PluginSource[]): void {

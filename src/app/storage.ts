@@ -1,15 +1,17 @@
 import { makeDurableDirectory } from '../base/files.ts'
 import type { JournalFailed } from '../base/journal.ts'
 import { PUSH_SECTION, PushConfigs, MAX_PUSH_TASKS } from '../channel/a2a/push-configs.ts'
+import { NEVER } from '../base/never.ts'
 import { STATE_SECTIONS, XiaoyiState } from '../channel/xiaoyi/state.ts'
 import type { Config } from '../config/config.ts'
-import type { GatewayError } from '../core/errors.ts'
+import { GatewayError } from '../core/errors.ts'
 import type { RememberedKind } from '../gateway/gateway-metrics.ts'
 import type { HookContext } from '../hook/hook.ts'
 import type { HookRunner } from '../hook/runner.ts'
 import { SessionControl } from '../session/control.ts'
 import { DEFAULT_LEARNED_WINDOWS, LearnedWindows } from '../session/learned-windows.ts'
 import { openFilesStorage, type FilesStorage } from '../storage/files/files-storage.ts'
+import { PACKAGE_ROOT, VERSION } from '../platform/own-folder.ts'
 import { homeAccessProblems } from './home-access.ts'
 import { homeError } from './home-error.ts'
 import { lockHome, type HomeLock } from './home-lock.ts'
@@ -73,9 +75,38 @@ async function claimHome(platform: Platform, { paths, onHomeLost }: HomeStorageO
 
 async function openLocked(platform: Platform, options: HomeStorageOptions, lock: HomeLock): Promise<HomeStorage> {
   const { clock, ids, log } = platform
+  const { config, hooks } = options
+  const { limits } = config
+  const opened = await (config.storage.kind === 'postgres'
+    ? openShared(platform, options, config.storage)
+    : openOwn(platform, options, lock))
+  const { storage } = opened
+  const windows = new LearnedWindows(clock, { ...DEFAULT_LEARNED_WINDOWS, models: limits.remembered_windows })
+  await windows.load(storage)
+  const xiaoyi = new XiaoyiState(config.channels.xiaoyi.limits?.maxRemembered)
+  await xiaoyi.load(storage)
+  const a2aPush = new PushConfigs()
+  await a2aPush.load(storage)
+  const control = new SessionControl({
+    clock,
+    ids,
+    storage,
+    log,
+    maxArchivedPerSession: limits.archived_per_session,
+    onLeaving: (key, sessionId, reason) => tellLeaving(hooks, { session: key, sessionId }, reason),
+  })
+  const heldBytes = (): Readonly<Record<RememberedKind, number>> => ({
+    ...opened.heldBytes(),
+    windows: windows.heldBytes,
+    xiaoyi: xiaoyi.heldBytes,
+  })
+  return { ...opened, windows, xiaoyi, a2aPush, control, heldBytes }
+}
+
+function openOwn(platform: Platform, options: HomeStorageOptions, lock: HomeLock): Promise<FilesStorage> {
   const { config, paths, hooks } = options
   const { limits } = config
-  const opened = await openFilesStorage({
+  return openFilesStorage({
     ...platform,
     paths,
     limits: {
@@ -103,27 +134,62 @@ async function openLocked(platform: Platform, options: HomeStorageOptions, lock:
     hooks: (storage) => writeHooks(hooks, { sessions: storage.sessions, modelOf: options.modelOf }),
     onFailed: (error) => options.onJournalFailed(error),
   })
-  const { storage } = opened
-  const windows = new LearnedWindows(clock, { ...DEFAULT_LEARNED_WINDOWS, models: limits.remembered_windows })
-  await windows.load(storage)
-  const xiaoyi = new XiaoyiState(config.channels.xiaoyi.limits?.maxRemembered)
-  await xiaoyi.load(storage)
-  const a2aPush = new PushConfigs()
-  await a2aPush.load(storage)
-  const control = new SessionControl({
-    clock,
-    ids,
+}
+
+const NOTHING_LOST: FilesStorage['losses'] = {
+  damagedLines: 0,
+  missingBatches: 0,
+  unreadableSegments: 0,
+  unfinishedLines: 0,
+  lostBatches: 0,
+  lostTranscripts: 0,
+}
+
+const NOTHING_HELD: ReturnType<FilesStorage['heldBytes']> = {
+  remembered: 0,
+  accounts: 0,
+  sessions: 0,
+  usage: 0,
+  transcripts: 0,
+}
+
+/** Beside the compiled program; from the source it is where it is written. */
+const MIGRATIONS = `${PACKAGE_ROOT}/${import.meta.url.endsWith('.ts') ? 'src' : 'dist'}/storage/postgres/migrations`
+
+/** One database for several nodes; the home keeps what belongs to this node alone. */
+async function openShared(
+  platform: Platform,
+  { config, paths, hooks }: HomeStorageOptions,
+  { url, schema, lease_ms: leaseMs, pool }: Extract<Config['storage'], { kind: 'postgres' }>,
+): Promise<FilesStorage> {
+  const { databases } = platform
+  if (databases === undefined) throw new GatewayError('CONFIG_INVALID', 'there is no driver for storage.kind here', {})
+  // Loaded when it is asked for: a gateway on files never needs it.
+  const { openPostgresStorage } = await import('../storage/postgres/open.ts')
+  const { host, port } = config.listen
+  const storage = await openPostgresStorage({
+    ...platform,
+    databases,
+    migrations: MIGRATIONS,
+    url,
+    schema,
+    pool,
+    leaseMs,
+    address: `${host}:${port}`,
+    version: VERSION,
+    limits: { rememberMs: config.limits.redelivery_ms, outboxPerAccount: config.limits.outbox_per_account },
+    transcriptLimits: { cacheBytes: config.limits.warm_session_bytes },
+    cwd: paths.workspace,
+    hooks: (opened) => writeHooks(hooks, opened),
+    signal: NEVER,
+  })
+  return {
     storage,
-    log,
-    maxArchivedPerSession: limits.archived_per_session,
-    onLeaving: (key, sessionId, reason) => tellLeaving(hooks, { session: key, sessionId }, reason),
-  })
-  const heldBytes = (): Readonly<Record<RememberedKind, number>> => ({
-    ...opened.heldBytes(),
-    windows: windows.heldBytes,
-    xiaoyi: xiaoyi.heldBytes,
-  })
-  return { ...opened, windows, xiaoyi, a2aPush, control, heldBytes }
+    losses: NOTHING_LOST,
+    unwrittenEntries: () => [],
+    heldBytes: () => NOTHING_HELD,
+    close: () => storage.close(),
+  }
 }
 
 /** As many of each section as the channel remembers. */

@@ -26,6 +26,10 @@ export interface Channel {
   observe(event: SessionEvent, message: AcceptedMessage): void
   /** Sends the terminal answer. Never throws for a missing or broken connection: that is a fate. */
   deliver(reply: Reply): Promise<DeliveryFate>
+  /** Whether a client of this account is connected here; of a channel without connections nothing is. */
+  reaches?(account: string): boolean
+  /** Whether a client waits here for the answer to this message, wherever it is answered. */
+  awaits?(run: RunId): boolean
   /** For `/api/status` and `clew status`. No secrets. */
   status(): JsonObject
   /** Accepts the server certificates that were refused because they had changed; returns how many. */

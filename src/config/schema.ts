@@ -269,7 +269,22 @@ const budget = section('Spending limits, checked before each request to a model.
 const storage = z
   .discriminatedUnion('kind', [
     z.strictObject({ kind: z.literal('files') }),
-    z.strictObject({ kind: z.literal('postgres'), url: secret('Connection address, usually "$DATABASE_URL".') }),
+    z.strictObject({
+      kind: z.literal('postgres'),
+      url: secret('Connection address, usually "$DATABASE_URL".'),
+      schema: z
+        .string()
+        .regex(/^[a-z_][a-z0-9_]{0,62}$/)
+        .default(DEFAULTS.storage.schema)
+        .meta({ description: 'Where the tables are: small letters, digits and _. Created when it is not there.' }),
+      lease_ms: whole('How long a silent node keeps its sessions before others take them over.', {
+        min: 1_000,
+        max: 600_000,
+      }).default(DEFAULTS.storage.lease_ms),
+      pool: whole('Connections to the database at most, besides the one that listens.', { min: 2, max: 100 }).default(
+        DEFAULTS.storage.pool,
+      ),
+    }),
   ])
   .prefault({ kind: 'files' })
   .meta({

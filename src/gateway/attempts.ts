@@ -12,6 +12,8 @@ export interface AttemptsParts {
   send(reply: Reply): Promise<DeliveryFate>
   /** Makes the state of a run durable. */
   record(run: RunId, state: ReplyState): Promise<void>
+  /** From `waiting` to `unknown`; false when another one, maybe on another node, makes the first attempt. */
+  take(run: RunId): Promise<boolean>
   nextSeq(channel: string, account: string): Promise<number>
   /** A client that cannot come back was not there. */
   onUnreachable(channel: string, account: string): Promise<void>
@@ -94,7 +96,7 @@ export class Attempts {
     if (known === undefined || this.#firstPending.has(run)) return
     const wasSent = known.state !== 'waiting'
     if (wasSent) return this.#send(run, { redelivered: true, requested })
-    const marked = this.#parts.record(run, 'unknown').then(() => this.#parts.find(run))
+    const marked = this.#parts.take(run).then((isOurs) => (isOurs ? this.#parts.find(run) : undefined))
     const { written } = await this.#sendFirst(run, marked)
     await written
   }

@@ -1,12 +1,13 @@
 import type { Clock } from '../base/clock.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import type { Change } from '../core/change.ts'
+import type { Change, Owner } from '../core/change.ts'
 import { toGatewayError } from '../core/errors.ts'
 import type { SessionEvent } from '../core/event.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
 import { retryWhileStorageFull } from '../core/storage-full.ts'
+import type { CancelCause } from '../core/outcome.ts'
 import { causeOf } from '../core/turn-stopped.ts'
 import { isLocal, parseSlash } from '../session/commands.ts'
 import type { SessionControl } from '../session/control.ts'
@@ -52,6 +53,8 @@ export interface ConversationsParts {
 
 export interface ConverseContext {
   readonly signal: AbortSignal
+  /** The right to write for the session; void as soon as another node or a reset took it. */
+  readonly owner: Owner
   /** What the turn comes to, as soon as that is settled: a stop from then on does not take it back. */
   tellAnswer(content: ReplyContent): void
   emit(event: SessionEvent): Promise<void>
@@ -60,6 +63,7 @@ export interface ConverseContext {
   whileWaiting<T>(wait: () => Promise<T>): Promise<T>
 }
 
+const MOST_ANSWERED = 1_000
 const NO_CONVERSATION: ReplyContent = { kind: 'complete', text: 'There is no conversation here yet.' }
 
 export interface Activity {
@@ -82,6 +86,12 @@ export class Conversations {
   readonly #resetDone = new Set<RunId>()
   /** Messages that were dispatched here and have no answer yet. */
   readonly #open = new Set<RunId>()
+  /** Answered here lately: a look-up that began before may still show them open. */
+  readonly #answered = new Set<RunId>()
+  /** The right by which each turn writes. */
+  readonly #owners = new Map<RunId, Owner>()
+  /** Sessions that are being taken, one look at a time. */
+  readonly #taking = new Map<SessionKey, Promise<void>>()
   #runningTurns = 0
   #starting = true
 
@@ -128,6 +138,49 @@ export class Conversations {
     this.dispatch(message)
   }
 
+  /**
+   * A message that was accepted here. `mine`: everything that is open in its session is in its queue here; otherwise the
+   * session has to be taken first, and messages that other nodes accepted come before this one.
+   */
+  arrive(message: AcceptedMessage, mine: boolean): void {
+    const isFirst = !mine || this.#taking.has(message.key)
+    if (isFirst && !isImmediate(parseSlash(message.text))) return this.own(this.take(message.key))
+    this.dispatch(message)
+  }
+
+  /** Works on what is open in a session, in the order of acceptance, unless another node does. */
+  take(key: SessionKey): Promise<void> {
+    const before = this.#taking.get(key) ?? Promise.resolve()
+    const taking = before.catch(() => undefined).then(() => this.#takeNow(key))
+    this.#taking.set(key, taking)
+    return taking.finally(() => {
+      if (this.#taking.get(key) === taking) this.#taking.delete(key)
+    })
+  }
+
+  async #takeNow(key: SessionKey): Promise<void> {
+    const { storage, resumption } = this.#parts
+    if (!this.#starting) return
+    const claim = await storage.ownership.claim(key)
+    if (claim === undefined) return
+    resumption.suspect(claim)
+    for (const stored of await storage.inbox.open({ key })) {
+      const { message, orphaned } = stored
+      if (this.#open.has(message.run) || this.#answered.has(message.run)) continue
+      // A command is done at once by the node that accepted it; only when that one is gone another does it.
+      if (isImmediate(parseSlash(message.text)) && orphaned !== true) continue
+      this.resume(stored)
+    }
+  }
+
+  /** The session was taken away, by another node or by a command: what runs here can store nothing more. */
+  lose(key: SessionKey): void {
+    const session = this.#sessions.get(key)
+    const run = session?.runningMessage?.run
+    const owner = run === undefined ? undefined : this.#owners.get(run)
+    if (owner !== undefined && !this.#parts.storage.ownership.isCurrent(owner)) session?.abort('shutdown')
+  }
+
   /** A durable message takes its place: commands at once, everything else behind what its session has to do. */
   dispatch(message: AcceptedMessage): void {
     this.#open.add(message.run)
@@ -142,7 +195,11 @@ export class Conversations {
 
   /** Stops what runs and drops what waits, or only the run named; resolves with their number when all are answered. */
   async cancel(key: SessionKey, run?: RunId): Promise<number> {
-    return (await this.#sessions.get(key)?.cancel('user', run)) ?? 0
+    const here = (await this.#sessions.get(key)?.cancel('user', run)) ?? 0
+    const others = await this.#elsewhere(key, 'user')
+    const meant = run === undefined ? others : others.filter((answer) => answer.run === run)
+    if (meant.length > 0) await this.#store(meant, [{ kind: 'raise-epoch', key }])
+    return here + meant.length
   }
 
   /**
@@ -154,7 +211,7 @@ export class Conversations {
     await this.#session(key).exclusive('reset', (stopped) =>
       control.reset(key, {
         stop: stopped.stopTurn,
-        commit: (change) => this.#store(stopped.answers, [change]),
+        commit: (change) => this.#storeReset(key, stopped.answers, [change]),
       }),
     )
   }
@@ -168,7 +225,7 @@ export class Conversations {
   exclusively<T>(key: SessionKey, by: 'reset' | 'delete', task: () => Promise<T>): Promise<T> {
     return this.#session(key).exclusive(by, async (stopped) => {
       await stopped.turnEnded()
-      await this.#store(stopped.answers)
+      await this.#storeReset(key, stopped.answers, [], by)
       return task()
     })
   }
@@ -231,7 +288,7 @@ export class Conversations {
       if ((await storage.sessions.get(key)) === undefined) return this.#store(stopped.answers)
       await control.reset(key, {
         stop: stopped.stopTurn,
-        commit: (change) => this.#store(stopped.answers, [change, { kind: 'reset-done', run }]),
+        commit: (change) => this.#storeReset(key, stopped.answers, [change, { kind: 'reset-done', run }]),
       })
     }
     await session.exclusive('reset', reset, first)
@@ -243,18 +300,22 @@ export class Conversations {
     signal: AbortSignal,
     place: Pick<TurnPlace, 'whileWaiting'>,
   ): Promise<ReplyContent | undefined> {
-    const { clock, converse, metrics, queueMode, resumption, show } = this.#parts
+    const { clock, converse, metrics, queueMode, resumption, show, storage } = this.#parts
     let content: ReplyContent | undefined
     const startedAt = clock.monotonic()
     let leave = (): void => undefined
     this.#runningTurns++
     try {
+      const claim = await storage.ownership.claim(message.key)
+      if (claim === undefined) return this.#leave(message)
+      this.#owners.set(message.run, claim.owner)
       const entry = await resumption.enter(message.run, signal)
       leave = entry.leave
       if (!(await this.#ensureRow(message, signal))) return (content = NO_CONVERSATION)
       if (entry.verdict !== 'converse') return (content = await this.#refusePoisoned(message, entry.verdict))
       content = await converse(message, {
         signal,
+        owner: claim.owner,
         tellAnswer,
         emit: async (event) => {
           metrics.happened(event.event)
@@ -313,7 +374,14 @@ export class Conversations {
       const by = causeOf(signal)
       return by === 'shutdown' ? undefined : { kind: 'cancelled', by }
     }
+    if (toGatewayError(thrown).code === 'OWNERSHIP_LOST') return this.#leave(message)
     return this.#contentOfError(thrown, 'a turn failed', message)
+  }
+
+  /** The message stays open for the node that holds its session now. */
+  #leave({ run }: AcceptedMessage): undefined {
+    this.#open.delete(run)
+    this.#owners.delete(run)
   }
 
   async #contentOfError(thrown: unknown, what: string, { key, run }: AcceptedMessage): Promise<ReplyContent> {
@@ -341,14 +409,48 @@ export class Conversations {
     } catch (thrown) {
       const error = toGatewayError(thrown)
       const runs = answers.map(({ run }) => run)
+      for (const run of runs) this.#owners.delete(run)
+      if (error.code === 'OWNERSHIP_LOST') return runs.forEach((run) => this.#open.delete(run))
       this.#parts.log.error('a reply could not be stored', { runs, code: error.code, ...describeCause(error) })
     }
   }
 
   /** Durable, and on its way to its channel, when it resolves. */
   async #store(answers: readonly Answer[], changes: readonly Change[] = []): Promise<void> {
-    await this.#parts.delivery.answer(answers, changes)
-    for (const { run } of answers) this.#open.delete(run)
+    const owner = answers.map(({ run }) => this.#owners.get(run)).find((one) => one !== undefined)
+    // What a turn comes to counts only while the session is its own; a reset or a cancel answers in its own right.
+    await this.#parts.delivery.answer(answers, changes, changes.length === 0 ? owner : undefined)
+    for (const { run } of answers) this.#forget(run)
+  }
+
+  /** Together with the end of what another node does in the session. */
+  async #storeReset(
+    key: SessionKey,
+    answers: readonly Answer[],
+    changes: readonly Change[],
+    by: CancelCause = 'reset',
+  ): Promise<void> {
+    const others = await this.#elsewhere(key, by)
+    const raised: readonly Change[] = others.length === 0 ? [] : [{ kind: 'raise-epoch', key }]
+    await this.#store([...answers, ...others], [...changes, ...raised])
+  }
+
+  /** The answers of what another node works on in a session that is stopped from here. */
+  async #elsewhere(key: SessionKey, by: CancelCause): Promise<readonly Answer[]> {
+    const open = await this.#parts.storage.inbox.open({ key })
+    return open.flatMap(({ message: { run, text }, elsewhere }) =>
+      elsewhere === true && !this.#open.has(run) && !isImmediate(parseSlash(text))
+        ? [{ run, content: { kind: 'cancelled', by } as const }]
+        : [],
+    )
+  }
+
+  #forget(run: RunId): void {
+    this.#open.delete(run)
+    this.#owners.delete(run)
+    this.#answered.add(run)
+    const [oldest] = this.#answered.size > MOST_ANSWERED ? this.#answered : []
+    if (oldest !== undefined) this.#answered.delete(oldest)
   }
 
   #session(key: SessionKey): Session {

@@ -33,6 +33,7 @@ export class Delivery {
       record: async (run, state) => {
         await storage.transact([{ kind: 'delivery', run, state }])
       },
+      take: (run) => storage.outbox.take(run),
       nextSeq: (channel, account) => storage.outbox.nextSeq(channel, account),
       onUnreachable: (channel, account) => storage.outbox.abandon(channel, account),
     })
@@ -73,6 +74,11 @@ export class Delivery {
     for (const { message } of await outbox.undelivered({ channel, account })) {
       if ((await inbox.find(message.run))?.state !== 'delivered') await this.#attempts.offer(message.run)
     }
+  }
+
+  /** An answer that another node could not deliver, to a client that is connected here. */
+  async offer(run: RunId): Promise<void> {
+    await this.#attempts.offer(run)
   }
 
   /** Every remembered answer with a higher number, again, in order, to where `redirect` points. */

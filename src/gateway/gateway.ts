@@ -10,7 +10,7 @@ import type { AcceptedMessage, Caller, ControlCommand, InboundMessage } from '..
 import type { SessionControl } from '../session/control.ts'
 import { findSession } from '../session/find-session.ts'
 import { canonicalKey, type RouteSettings } from '../session/route.ts'
-import type { Storage, StoredMessage } from '../storage/storage.ts'
+import type { Notice, Storage, StoredMessage } from '../storage/storage.ts'
 import type { TurnLimits } from '../session/turn-slots.ts'
 import { Admission, type QueueLimits } from './admission.ts'
 import { ArrivalOrder } from './arrival-order.ts'
@@ -73,6 +73,7 @@ export class Gateway implements Intake {
   readonly #admission: Admission
   readonly #arrivals = new ArrivalOrder()
   readonly #inbox: InboxIntake
+  #stopWatching: () => void = () => undefined
   #state: 'starting' | 'open' | 'draining' | 'closed' = 'starting'
 
   constructor(parts: GatewayParts) {
@@ -114,6 +115,7 @@ export class Gateway implements Intake {
       this.#parts.log.info('resuming messages accepted before the last stop', { messages: unfinished.length })
     for (const message of unfinished) this.#conversations.resume(message)
     for (const channel of channels) await channel.start(this)
+    this.#stopWatching = this.#parts.storage.watch((notice) => this.#hear(notice))
     this.#state = 'open'
   }
 
@@ -133,10 +135,33 @@ export class Gateway implements Intake {
       const { message: accepted } = stored
       this.#parts.metrics.messageAccepted(accepted.channel)
       this.#parts.watch?.accepted(accepted)
-      if (this.#state === 'starting' || this.#state === 'open') this.#conversations.dispatch(accepted)
+      if (this.#state === 'starting' || this.#state === 'open') this.#conversations.arrive(accepted, stored.mine)
       stored.entered()
     })
     return storing
+  }
+
+  /** What other nodes did; of what this one did itself nothing is to follow. */
+  #hear(notice: Notice): void {
+    if (!('elsewhere' in notice)) return
+    switch (notice.kind) {
+      case 'message':
+        return this.#conversations.own(this.#conversations.take(notice.key))
+      case 'session':
+        return this.#conversations.lose(notice.key)
+      case 'reply':
+        return this.#conversations.own(this.#offer(notice))
+    }
+  }
+
+  /** An answer of another node, for a client that is connected here or waits here. */
+  async #offer({ channel: name, account, run }: Extract<Notice, { kind: 'reply' }>): Promise<void> {
+    const channel = this.#channels.get(name)
+    const isAwaited = channel?.awaits?.(run) === true
+    if (!isAwaited && channel?.reaches?.(account) !== true) return
+    const known = await this.#parts.storage.inbox.find(run)
+    if (known?.state === 'waiting' || (known?.state === 'unknown' && known.orphaned === true) || isAwaited)
+      await this.#parts.delivery.offer(run)
   }
 
   async unanswered(channel: string): Promise<readonly AcceptedMessage[]> {
@@ -285,6 +310,7 @@ export class Gateway implements Intake {
 
   async close(): Promise<void> {
     this.#state = 'closed'
+    this.#stopWatching()
     await Promise.all([...this.#channels.values()].map((channel) => channel.close()))
     await this.#conversations.close()
     await this.#parts.delivery.close()

@@ -29,10 +29,14 @@ export interface Stored {
   readonly duplicate: boolean
   /** To be called when it stands in its queue: until then it holds a place there. */
   entered(): void
+  /** Everything that is open in its session is in its queue here. */
+  readonly mine: boolean
 }
 
 /** A fresh one holds its place in the queue until `leave`. */
-type Placed = { readonly kind: 'fresh'; leave(): void } | Exclude<Accepted, { readonly kind: 'fresh' }>
+type Placed =
+  | { readonly kind: 'fresh'; readonly mine: boolean; leave(): void }
+  | Exclude<Accepted, { readonly kind: 'fresh' }>
 
 /** Makes messages durable: finds their conversation, recognises copies, keeps the limits. */
 export class InboxIntake {
@@ -88,9 +92,9 @@ export class InboxIntake {
       const result = await this.#accept(accepted, candidate, onHanded)
       switch (result.kind) {
         case 'fresh':
-          return { message: accepted, duplicate: false, entered: result.leave }
+          return { message: accepted, duplicate: false, mine: result.mine, entered: result.leave }
         case 'duplicate':
-          return { message: result.known.message, duplicate: true, entered: () => undefined }
+          return { message: result.known.message, duplicate: true, mine: false, entered: () => undefined }
         case 'conflict':
           throw new GatewayError('IDEMPOTENCY_CONFLICT', 'another request was sent with this Idempotency-Key', {
             field: 'Idempotency-Key',
@@ -124,7 +128,7 @@ export class InboxIntake {
       if (accepted.kind !== 'fresh') return accepted
       const held = leave
       leave = () => undefined
-      return { kind: 'fresh', leave: held }
+      return { kind: 'fresh', mine: accepted.mine, leave: held }
     } finally {
       leave()
       claim.release()

@@ -1,8 +1,8 @@
 import type { Clock } from '../base/clock.ts'
 import { deferred } from '../base/deferred.ts'
-import type { RunId } from '../core/ids.ts'
+import type { RunId, SessionKey } from '../core/ids.ts'
 import type { ReplyContent } from '../core/inbound.ts'
-import type { Storage, StoredMessage } from '../storage/storage.ts'
+import type { Claim, Storage, StoredMessage } from '../storage/storage.ts'
 
 export interface ResumptionLimits {
   /** After so many starts that ended unforeseen while a message was worked on, it is answered with an error. */
@@ -43,11 +43,19 @@ export class Resumption {
     const { storage } = this.#deps
     await storage.start()
     const open = await storage.inbox.open()
+    const ours = new Set<SessionKey>()
     for (const key of new Set(open.map(({ message }) => message.key))) {
       const claim = await storage.ownership.claim(key)
-      for (const { run, deaths } of claim?.suspects ?? []) this.#deaths.set(run, deaths)
+      if (claim === undefined) continue
+      ours.add(key)
+      this.suspect(claim)
     }
-    return open
+    return open.filter(({ message }) => ours.has(message.key))
+  }
+
+  /** Messages of a session that was taken: those that earlier ends may be the fault of begin one after the other. */
+  suspect({ suspects }: Claim): void {
+    for (const { run, deaths } of suspects) this.#deaths.set(run, deaths)
   }
 
   /** Waits until a message may begin. Call `leave` with its run when it has ended. */

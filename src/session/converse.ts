@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import type { Change, CleanupTotals } from '../core/change.ts'
+import type { Change, CleanupTotals, Owner } from '../core/change.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionEvent } from '../core/event.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
@@ -65,6 +65,8 @@ export interface ConverseParts {
 
 export interface Conversation {
   readonly signal: AbortSignal
+  /** The right to write: everything the turn stores carries it. */
+  readonly owner: Owner
   /** What the turn comes to, as soon as that is settled. */
   tellAnswer(content: ReplyContent): void
   emit(event: SessionEvent): Promise<void>
@@ -86,7 +88,7 @@ export async function converse(
   const { transcripts } = parts.storage
   const waiting = { clock, log: log.child({ session: message.key, run: message.run }), signal: conversation.signal }
   const opened = await retryWhileStorageFull(() => transcripts.open(record.sessionId, waiting.signal), waiting)
-  const transcript = new SummarisedTranscript(withPatientAppends(opened, waiting), message.key)
+  const transcript = new SummarisedTranscript(withPatientAppends(opened, conversation.owner, waiting), message.key)
   try {
     const turn = turnParts(message, record, transcript, conversation, parts)
     const slash = parseSlash(message.text)
@@ -121,9 +123,9 @@ export async function converse(
 }
 
 /** What a turn has done and paid for is not thrown away for lack of space: its appends wait for it. */
-function withPatientAppends(transcript: Transcript, waiting: StorageFullDeps): Transcript {
+function withPatientAppends(transcript: Transcript, owner: Owner, waiting: StorageFullDeps): Transcript {
   const append: Transcript['append'] = (drafts, options) =>
-    retryWhileStorageFull(() => transcript.append(drafts, options), waiting)
+    retryWhileStorageFull(() => transcript.append(drafts, { ...options, owner }), waiting)
   return Object.assign(Object.create(transcript) as Transcript, { append })
 }
 

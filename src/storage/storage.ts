@@ -54,12 +54,18 @@ export interface Committed {
 }
 
 export type Notice =
-  /** An open message is there for a session. */
-  | { readonly kind: 'message'; readonly key: SessionKey }
+  /** An open message is there for a session; `elsewhere`: another node accepted it, or its node is gone. */
+  | { readonly kind: 'message'; readonly key: SessionKey; readonly elsewhere?: true }
   /** The session's epoch was raised, or its row was changed by another caller. */
-  | { readonly kind: 'session'; readonly key: SessionKey }
+  | { readonly kind: 'session'; readonly key: SessionKey; readonly elsewhere?: true }
   /** An answer waits for this account. */
-  | { readonly kind: 'reply'; readonly channel: string; readonly account: string; readonly run: RunId }
+  | {
+      readonly kind: 'reply'
+      readonly channel: string
+      readonly account: string
+      readonly run: RunId
+      readonly elsewhere?: true
+    }
   /** `value` comes along when the transaction was this node's own; otherwise it has to be looked up. */
   | { readonly kind: 'state'; readonly section: string; readonly key: string; readonly value?: JsonValue | null }
   /** Progress of a turn whose client is connected elsewhere; only ever told, never stored. */
@@ -137,6 +143,10 @@ export interface StoredMessage {
   readonly resetDone?: boolean
   /** Starts or owners that ended unforeseen while it was worked on. */
   readonly deaths?: number
+  /** Another node holds its session, or held it until it went silent. */
+  readonly elsewhere?: true
+  /** The node that accepted it is gone. */
+  readonly orphaned?: true
 }
 
 export interface Acceptance {
@@ -156,8 +166,11 @@ export interface Acceptance {
 }
 
 export type Accepted =
-  /** Stored. It is open, behind every message of its session that was accepted before. */
-  | { readonly kind: 'fresh' }
+  /**
+   * Stored. It is open, behind every message of its session that was accepted before. `mine`: this node holds the
+   * session, or is the only one; otherwise `claim` says whether it may work on it.
+   */
+  | { readonly kind: 'fresh'; readonly mine: boolean }
   /** `joins` does not allow the row that the key has. Nothing was written. */
   | { readonly kind: 'taken' }
   | Recalled

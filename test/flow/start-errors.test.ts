@@ -101,13 +101,4 @@ describe('the lock of a home', () => {
     await second.stop()
     expect(later.pending).toBe(0)
   })
-
-  it('is not for a store this version does not have', async () => {
-    const files = new MemoryFiles()
-    const config = { storage: { kind: 'postgres', url: 'postgres://127.0.0.1/clew' } }
-    await expect(MemoryGateway.open({ files, config })).rejects.toMatchObject({
-      code: 'CONFIG_INVALID',
-      message: expect.stringContaining('postgres'),
-    })
-  })
 })

@@ -15,6 +15,7 @@ export async function openTestNode(
 ): Promise<PostgresStorage> {
   return openPostgresStorage({
     databases: pgDatabases,
+    migrations: new URL('../../src/storage/postgres/migrations', import.meta.url).pathname,
     files: nodeFiles,
     clock: systemClock,
     ids: systemIds,

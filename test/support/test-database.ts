@@ -51,6 +51,13 @@ export async function emptySchema(schema: string): Promise<void> {
   await database.close()
 }
 
+/** As if every node had been silent for longer than its lease. */
+export async function endLeases(schema: string): Promise<void> {
+  const database = await openDatabase(schema, { pool: 1 })
+  await database.query({ name: '', text: `update nodes set lease_until = now() - interval '1 second'` }, [])
+  await database.close()
+}
+
 afterAll(async () => {
   if (names.length === 0) return
   const database = await openDatabase('public', { pool: 1 })

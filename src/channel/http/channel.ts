@@ -183,6 +183,10 @@ export class HttpChannel implements Channel {
   }
 
   /** An answer that no request waits for is kept, and can be asked for with the id of its run. */
+  awaits(run: RunId): boolean {
+    return this.#feeds.has(run)
+  }
+
   async deliver(reply: Reply): Promise<DeliveryFate> {
     const feed = this.#feeds.get(reply.run)
     this.#feeds.delete(reply.run)

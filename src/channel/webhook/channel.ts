@@ -160,6 +160,10 @@ export class WebhookChannel implements Channel {
     void connection.post(async () => encodeEvent(event, { ...about, seq: await nextSeq() }))
   }
 
+  reaches(account: string): boolean {
+    return this.#siblings(account).some((connection) => connection.isOpen)
+  }
+
   async deliver(reply: Reply): Promise<DeliveryFate> {
     this.#endPreview(reply.run, reply.account)
     // On its way on a socket that lives: a second socket of the same client is no reason to send it twice.

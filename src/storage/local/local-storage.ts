@@ -280,7 +280,7 @@ export class LocalStorage implements Storage {
       settle()
     }
     this.#notify({ kind: 'message', key: message.key })
-    return { kind: 'fresh' }
+    return { kind: 'fresh', mine: true }
   }
 
   /** Undefined at once for a message that is new; of copies that come at once the first one decides. */

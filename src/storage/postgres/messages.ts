@@ -19,6 +19,10 @@ const MISSED = {
   text: `select ${STORED} from messages m where channel = $1 and ($2::text is null or account = $2) and ${UNDELIVERED}
     order by answer_position`,
 }
+const REMEMBERED = {
+  name: 'message_remembered',
+  text: `select ${STORED} from messages m where channel = $1 order by position`,
+}
 const AFTER = {
   name: 'message_after',
   text: `select ${STORED} from messages m where channel = $1 and account = $2 and state <> 'open' and seq > $3 order by seq`,
@@ -51,26 +55,28 @@ const RECALL = { name: 'recall', text: 'select recall($1, $2, $3, $4)::text as k
 
 type Reader = (statement: Statement, values: readonly SqlValue[]) => Promise<readonly StoredMessage[]>
 
-function messageReader(database: Pick<Database, 'query'>): Reader {
+function messageReader(database: Pick<Database, 'query'>, me: string): Reader {
   return async (statement, values) => {
     const rows = await database.query<{ stored: string }>(statement, values)
-    return rows.map(({ stored }) => readMessage(JSON.parse(stored) as MessageColumns))
+    return rows.map(({ stored }) => readMessage(JSON.parse(stored) as MessageColumns, me))
   }
 }
 
 /** Look-ups of messages that are not answered; `accept` is a transaction. */
 export function createInboxReads(
   database: Pick<Database, 'query'>,
-  { rememberMs }: { readonly rememberMs: number },
+  { rememberMs, node }: { readonly rememberMs: number; readonly node: string },
 ): Omit<Inbox, 'accept'> {
-  const read = messageReader(database)
+  const read = messageReader(database, node)
   return {
     async recall({ fingerprint, request }) {
       const values = [toColumn(fingerprint), optional(request?.key), optional(request?.digest), rememberMs]
       const [row] = await database.query<{ known: string | null }>(RECALL, values)
       if (row === undefined || row.known === null) return undefined
       const { kind, known } = JSON.parse(row.known) as { kind: Recalled['kind']; known?: MessageColumns }
-      return kind === 'duplicate' && known !== undefined ? { kind, known: readMessage(known) } : { kind: 'conflict' }
+      return kind === 'duplicate' && known !== undefined
+        ? { kind, known: readMessage(known, node) }
+        : { kind: 'conflict' }
     },
     find: async (run) => (await read(FIND, [toColumn(run)]))[0],
     open: ({ key, channel } = {}) => read(OPEN, [optional(key), optional(channel)]),
@@ -81,11 +87,12 @@ export function createInboxReads(
   }
 }
 
-export function createOutbox(database: Pick<Database, 'query'>): Outbox {
-  const read = messageReader(database)
+export function createOutbox(database: Pick<Database, 'query'>, node: string): Outbox {
+  const read = messageReader(database, node)
   const place = (channel: string, account: string): [string, string] => [toColumn(channel), toColumn(account)]
   return {
     undelivered: ({ channel, account }) => read(MISSED, [toColumn(channel), optional(account)]),
+    remembered: (channel) => read(REMEMBERED, [toColumn(channel)]),
     answeredAfter: (channel, account, seq) => read(AFTER, [...place(channel, account), seq]),
     bySeq: async (channel, account, seq) => (await read(BY_SEQ, [...place(channel, account), seq]))[0],
     async nextSeq(channel, account) {

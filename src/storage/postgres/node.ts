@@ -1,7 +1,7 @@
 import { sleep, type Clock } from '../../base/clock.ts'
 import type { Database } from '../../base/database.ts'
 import type { Log } from '../../base/log.ts'
-import type { SessionKey } from '../../core/ids.ts'
+import type { RunId, SessionKey } from '../../core/ids.ts'
 import type { Notice } from '../storage.ts'
 import { fromColumn, toColumn } from './column-text.ts'
 
@@ -30,7 +30,9 @@ const BEAT = {
 const STOPPING = { name: 'node_stopping', text: `update nodes set state = 'stopping' where id = $1` }
 const RELEASE_ALL = {
   name: 'node_release',
-  text: `with gone as (delete from sessions where node = $1 and not begun)
+  text: `with gone as (delete from sessions where node = $1 and not begun),
+      foreseen as (update messages set idle = true where state = 'open'
+        and (node = $1 or key in (select key from sessions where node = $1)))
     update sessions set node = null where node = $1 and begun`,
 }
 const LEAVE = { name: 'node_leave', text: 'delete from nodes where id = $1' }
@@ -97,10 +99,14 @@ export class Node {
     await database.query(STOPPING, [node])
   }
 
+  stop(): void {
+    this.#stopping.abort()
+  }
+
   /** Gives everything back at once: others need not wait for the lease to end. */
   async close(): Promise<void> {
     const { database, node } = this.#options
-    this.#stopping.abort()
+    this.stop()
     await Promise.all(this.#loops)
     await database.query(RELEASE_ALL, [node])
     await database.query(LEAVE, [node])
@@ -112,7 +118,7 @@ export class Node {
     for (const statement of [WAITING_HERE, WAITING_ANYWHERE]) {
       const values = statement === WAITING_HERE ? [node] : []
       for (const { key } of await database.query<{ key: string }>(statement, values))
-        heard({ kind: 'message', key: fromColumn(key) as SessionKey })
+        heard({ kind: 'message', key: fromColumn(key) as SessionKey, elsewhere: true })
     }
     for (const { channel, account, run } of await database.query<Record<'channel' | 'account' | 'run', string>>(
       REPLIES,
@@ -122,7 +128,8 @@ export class Node {
         kind: 'reply',
         channel: fromColumn(channel),
         account: fromColumn(account),
-        run: fromColumn(run) as never,
+        run: fromColumn(run) as RunId,
+        elsewhere: true,
       })
   }
 
@@ -137,7 +144,7 @@ export class Node {
     for (const key of ours) {
       if (present.get(key) === known.get(key)) continue
       if (held().get(key) === known.get(key)) lost(key)
-      heard({ kind: 'session', key })
+      heard({ kind: 'session', key, elsewhere: true })
     }
   }
 

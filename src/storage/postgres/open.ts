@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url'
 import { backoffDelay } from '../../base/backoff.ts'
 import { sleep, type Clock } from '../../base/clock.ts'
 import { DatabaseError, type Database, type Databases } from '../../base/database.ts'
@@ -19,6 +18,8 @@ export interface OpenPostgresOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
+  /** The folder of the numbered files. */
+  readonly migrations: string
   readonly url: string
   readonly schema: string
   readonly pool: number
@@ -35,7 +36,6 @@ export interface OpenPostgresOptions {
   readonly signal: AbortSignal
 }
 
-const MIGRATIONS = fileURLToPath(new URL('migrations', import.meta.url))
 const PAUSES = { firstMs: 500, maxMs: 10_000, jitter: 0.2 }
 const STATEMENT_TIMEOUT_MS = 5_000
 
@@ -81,9 +81,9 @@ export async function openPostgresStorage(options: OpenPostgresOptions): Promise
 
 async function migrateWhenReachable(
   database: Database,
-  { files, clock, ids, log, schema, signal }: OpenPostgresOptions,
+  { files, clock, ids, log, schema, signal, ...options }: OpenPostgresOptions,
 ): Promise<void> {
-  const migrations = await readMigrations(files, MIGRATIONS)
+  const migrations = await readMigrations(files, options.migrations)
   for (let attempt = 0; ; attempt++) {
     try {
       return await migrate(database, schema, migrations, log)

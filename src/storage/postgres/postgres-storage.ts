@@ -3,7 +3,7 @@ import type { Database } from '../../base/database.ts'
 import type { Ids } from '../../base/ids.ts'
 import { isRecord } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
-import type { Change, Owner } from '../../core/change.ts'
+import type { Change, Owner, ReplyState } from '../../core/change.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { RunId, SessionKey } from '../../core/ids.ts'
 import type { TranscriptStore } from '../../transcript/store.ts'
@@ -59,12 +59,14 @@ interface UnitResult {
     readonly holder?: string | null
   }
   readonly claim?: { readonly epoch: number; readonly suspects: readonly { run: string; deaths: number }[] } | null
-  readonly answered?: readonly { readonly stored: MessageColumns; readonly node: string }[]
+  readonly answered?: readonly MessageColumns[]
   readonly raised?: readonly { readonly key: string; readonly node: string }[]
 }
 
 const WAIT_MS = 5_000
 const STATE_ENTRIES = 2_000
+/** Sessions that a node keeps while nothing runs in them. */
+const MOST_HELD = 10_000
 
 /** Everything durable in one PostgreSQL that several nodes share. */
 export class PostgresStorage implements Storage {
@@ -113,12 +115,12 @@ export class PostgresStorage implements Storage {
       heard: (notice) => this.#hear(notice),
       onListening: () => void this.#node.poll().catch(() => undefined),
     })
-    this.sessions = createSessions(database)
+    this.sessions = createSessions(database, (key) => this.#tell({ kind: 'session', key }))
     this.inbox = {
-      ...createInboxReads(database, limits),
+      ...createInboxReads(database, { ...limits, node }),
       accept: (message, acceptance) => this.#accept(acceptUnit(message, acceptance), message.run, message.key),
     }
-    this.outbox = createOutbox(database)
+    this.outbox = createOutbox(database, node)
     this.usage = createUsage(database)
     this.state = createState(database)
     this.ownership = this.#createOwnership(database)
@@ -146,6 +148,13 @@ export class PostgresStorage implements Storage {
 
   tell(notice: Notice): void {
     this.#notices.send(notice)
+  }
+
+  /** Ends without giving anything back, as a process that is killed does. */
+  async kill(): Promise<void> {
+    this.#node.stop()
+    await this.#notices.close()
+    await this.#options.database.close()
   }
 
   async close(): Promise<void> {
@@ -177,7 +186,7 @@ export class PostgresStorage implements Storage {
     for (const { key } of result.raised ?? [])
       this.#notices.send({ kind: 'session', key: fromColumn(key) as SessionKey })
     for (const change of changes) this.#follow(change)
-    const answered = (result.answered ?? []).map(({ stored }) => readMessage(stored))
+    const answered = (result.answered ?? []).map((columns) => readMessage(columns, this.#options.node))
     for (const { message } of answered)
       this.#tell({ kind: 'reply', channel: message.channel, account: message.account, run: message.run })
     return { answered }
@@ -200,8 +209,8 @@ export class PostgresStorage implements Storage {
         return this.#tell(notice)
       }
       case 'delivery':
-        // Its client may be connected to another node by now.
-        if (change.state === 'waiting') this.#tellReply(change.run)
+        // Its client may be connected to another node, or wait for it there.
+        if (change.state !== 'unknown') this.#tellReply(change.run, change.state)
         return
       case 'answer':
       case 'reset-done':
@@ -213,9 +222,9 @@ export class PostgresStorage implements Storage {
     }
   }
 
-  #tellReply(run: RunId): void {
+  #tellReply(run: RunId, state: ReplyState): void {
     const found = this.inbox.find(run).then((known) => {
-      if (known?.state !== 'waiting') return
+      if (known?.state !== state) return
       const { channel, account } = known.message
       this.#notices.send({ kind: 'reply', channel, account, run })
     })
@@ -226,21 +235,25 @@ export class PostgresStorage implements Storage {
     const { accepted } = await this.#submit(unit)
     if (accepted === undefined) throw new GatewayError('STORAGE_FAILED', 'the database gave no result', {})
     if (accepted.kind !== 'duplicate' || accepted.known === undefined) {
+      if (accepted.kind !== 'fresh') return { kind: accepted.kind } as Accepted
       const { holder = null } = accepted
       if (holder !== null && holder !== this.#options.node) this.#notices.send({ kind: 'message', key })
-      if (accepted.kind === 'fresh') this.#tell({ kind: 'message', key })
-      return { kind: accepted.kind } as Accepted
+      this.#tell({ kind: 'message', key })
+      return { kind: 'fresh', mine: holder === this.#options.node }
     }
-    const known = readMessage(accepted.known)
-    return known.message.run === run ? { kind: 'fresh' } : { kind: 'duplicate', known }
+    const known = readMessage(accepted.known, this.#options.node)
+    return known.message.run === run ? { kind: 'fresh', mine: false } : { kind: 'duplicate', known }
   }
 
   #createOwnership(database: Pick<Database, 'query'>): Ownership {
     return {
       claim: async (key) => {
+        // Whether it is still ours shows at the first write.
+        const held = this.#held.get(key)
+        if (held !== undefined) return { owner: { session: key, epoch: held }, suspects: [] }
         const { claim } = await this.#submit(claimUnit(key))
         if (claim === undefined || claim === null) return undefined
-        this.#held.set(key, claim.epoch)
+        this.#hold(key, claim.epoch)
         const suspects = claim.suspects.map(({ run, deaths }) => ({ run: fromColumn(run) as RunId, deaths }))
         return { owner: { session: key, epoch: claim.epoch }, suspects }
       },
@@ -256,7 +269,18 @@ export class PostgresStorage implements Storage {
     }
   }
 
-  #hear(notice: Notice): void {
+  /** A session stays held while others are not asking for it; of too many the one taken longest ago goes back. */
+  #hold(key: SessionKey, epoch: number): void {
+    this.#held.set(key, epoch)
+    const [oldest] = this.#held.size > MOST_HELD ? this.#held : []
+    if (oldest === undefined) return
+    this.#held.delete(oldest[0])
+    this.#submit(releaseUnit({ session: oldest[0], epoch: oldest[1] })).catch(() => undefined)
+  }
+
+  #hear(told: Notice): void {
+    const notice: Notice =
+      told.kind === 'message' || told.kind === 'session' || told.kind === 'reply' ? { ...told, elsewhere: true } : told
     if (notice.kind !== 'session') return this.#tell(notice)
     // What we hold is looked at first, so that `isCurrent` is right when the listener asks.
     void this.#node

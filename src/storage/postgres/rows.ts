@@ -17,11 +17,14 @@ export interface MessageColumns {
   readonly ended_at: number | null
   readonly reset_done: boolean
   readonly deaths: number
+  readonly orphaned: boolean
+  /** The node that holds its session, living or not. */
+  readonly holder: string | null
 }
 
 const ANSWERED = { text: '', attachments: [] }
 
-export function readMessage(columns: MessageColumns): StoredMessage {
+export function readMessage(columns: MessageColumns, me: string): StoredMessage {
   const { state, seq, content, ended_at: endedAt, reset_done: resetDone, deaths } = columns
   const body = columns.body === null ? ANSWERED : (JSON.parse(columns.body) as JsonObject)
   const message = {
@@ -38,6 +41,8 @@ export function readMessage(columns: MessageColumns): StoredMessage {
     ...(endedAt === null ? {} : { endedAt }),
     ...(resetDone ? { resetDone } : {}),
     ...(deaths > 0 ? { deaths } : {}),
+    ...(columns.holder === null || columns.holder === me ? {} : { elsewhere: true }),
+    ...(columns.orphaned ? { orphaned: true } : {}),
   }
 }
 

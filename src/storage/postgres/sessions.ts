@@ -1,7 +1,8 @@
 import type { Database, SqlValue } from '../../base/database.ts'
 import { GatewayError } from '../../core/errors.ts'
+import type { SessionKey } from '../../core/ids.ts'
 import type { SessionQuery, SessionRow, Sessions } from '../storage.ts'
-import { toColumn } from './column-text.ts'
+import { fromColumn, toColumn } from './column-text.ts'
 import { readRecord, readRow } from './rows.ts'
 
 interface ListedRow {
@@ -21,6 +22,27 @@ const RESOLVE = {
 const BY_ID = { name: 'session_by_id', text: `select key, ${RECORD} from sessions s where session_id = $1 and begun` }
 const COUNT = { name: 'session_count', text: 'select count(*) as count from sessions where begun' }
 
+const UNTOUCHED = {
+  name: 'session_untouched',
+  text: `select key, ${RECORD} from sessions s where begun and updated_at < $1 and key <> all ($3)
+    order by updated_at, changed limit $2`,
+}
+const ARCHIVE = {
+  name: 'session_archive',
+  text: `with gone as (
+      delete from sessions s using unnest($1::text[], $2::bigint[]) as wanted (key, updated_at)
+      where s.key = wanted.key and s.updated_at = wanted.updated_at and begun
+      returning s.key as gone_key, row_record(s) as gone_record)
+    insert into archived_sessions (key, record) select gone_key, gone_record from gone
+    on conflict (key) do update set record = excluded.record returning key`,
+}
+const BRING_BACK = { name: 'session_bring_back', text: 'select bring_back($1) as was_there' }
+const HAS_ARCHIVED = { name: 'session_has_archived', text: 'select exists (select from archived_sessions) as has' }
+const ARCHIVED = {
+  name: 'session_archived',
+  text: 'select key, record::text as record from archived_sessions where key > $1 order by key limit $2',
+}
+
 const OWNER = `coalesce(owner, record->>'lastAccountId', record->'deliveryContext'->>'accountId')`
 const SHOWN = `lower(concat_ws(chr(10), key, record->>'title', record->>'preview'))`
 /** Every combination that is asked for is a prepared statement of its own. */
@@ -34,7 +56,8 @@ const CONDITIONS = {
   without: (at: string) => `key <> all (${at})`,
 }
 
-export function createSessions(database: Pick<Database, 'query'>): Sessions {
+/** `onMoved`: a row went to the archive or came back. */
+export function createSessions(database: Pick<Database, 'query'>, onMoved: (key: SessionKey) => void): Sessions {
   const one = async (statement: typeof RESOLVE, value: string): Promise<SessionRow | undefined> => {
     const [row] = await database.query<{ key: string; record: string }>(statement, [toColumn(value)])
     return row === undefined ? undefined : readRow(row)
@@ -49,6 +72,37 @@ export function createSessions(database: Pick<Database, 'query'>): Sessions {
     async count() {
       const [row] = await database.query<{ count: number }>(COUNT, [])
       return row?.count ?? 0
+    },
+    async untouchedSince(before, limit, without) {
+      const rows = await database.query<{ key: string; record: string }>(UNTOUCHED, [
+        before,
+        limit,
+        [...without].map(toColumn),
+      ])
+      return rows.map(readRow)
+    },
+    async archive(rows) {
+      const keys = rows.map(({ key }) => toColumn(key))
+      const times = rows.map(({ record }) => record.updatedAt)
+      const gone = await database.query<{ key: string }>(ARCHIVE, [keys, times])
+      for (const { key } of gone) onMoved(fromColumn(key) as SessionKey)
+      return gone.length
+    },
+    async bringBack(key) {
+      const [row] = await database.query<{ was_there: boolean }>(BRING_BACK, [toColumn(key.trim())])
+      if (row?.was_there !== true) return false
+      onMoved(key.trim() as SessionKey)
+      return true
+    },
+    async hasArchived() {
+      const [row] = await database.query<{ has: boolean }>(HAS_ARCHIVED, [])
+      return row?.has === true
+    },
+    async archived({ limit, after = '' }) {
+      const found = await database.query<{ key: string; record: string }>(ARCHIVED, [toColumn(after), limit + 1])
+      const rows = found.slice(0, limit).map(readRow)
+      const last = rows.at(-1)
+      return found.length > limit && last !== undefined ? { rows, next: last.key } : { rows }
     },
     async list(query) {
       const { name, where, values } = conditionsOf(query)

@@ -2,7 +2,7 @@ import type { Database } from '../../base/database.ts'
 import type { CleanupTotals } from '../../core/change.ts'
 import { NOTHING_SPENT, type Spent } from '../../core/spent.ts'
 import type { Usage } from '../storage.ts'
-import { summarizeUsage, type UsageHour } from '../usage-report.ts'
+import { summarizeUsage, type UsageHour } from '../../core/usage-report.ts'
 import { fromColumn, toColumn } from './column-text.ts'
 
 const SUMS = `sum(requests)::bigint as requests, sum(tokens)::bigint as tokens, sum(input)::bigint as input,

@@ -8,6 +8,8 @@ import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { ScriptedProcesses } from '../../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
+import { openTestNode } from '../../support/postgres-storage.ts'
+import { emptySchema, endLeases, freshSchema } from '../../support/test-database.ts'
 import { describeStorage } from './all.ts'
 import type { StorageUnderTest } from './given.ts'
 
@@ -20,6 +22,29 @@ describeStorage('memory', vitest, async () => {
 })
 
 describeStorage('files', vitest, () => openFiles(new MemoryFiles()))
+
+const schema = freshSchema()
+
+describeStorage('PostgreSQL', vitest, async () => {
+  await (await openTestNode(schema)).close()
+  await emptySchema(schema)
+  return openNode()
+})
+
+/** A killed node leaves its row behind; its lease has run out when the next one looks. */
+async function openNode(): Promise<StorageUnderTest> {
+  const storage = await openTestNode(schema)
+  await storage.start()
+  return {
+    storage,
+    async restart() {
+      await storage.kill()
+      await endLeases(schema)
+      return openNode()
+    },
+    close: () => storage.close(),
+  }
+}
 
 async function openFiles(files: MemoryFiles): Promise<StorageUnderTest> {
   const opened = await openFilesStorage({

@@ -43,6 +43,14 @@ create index sessions_recent_of_owner on sessions (
 ) where begun;
 create index sessions_of_node on sessions (node) where node is not null;
 
+-- Rows that were not used for long; their transcripts stay. Naming one brings it back.
+create table archived_sessions (
+  key text primary key,
+  record jsonb not null,
+  archived_at timestamptz not null default now()
+);
+create index archived_sessions_folded on archived_sessions (lower(key));
+
 -- Inbox and outbox: one row per message, from acceptance to its delivered answer.
 create table messages (
   run text primary key,

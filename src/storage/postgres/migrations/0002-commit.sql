@@ -4,15 +4,16 @@
 create function ms(at timestamptz) returns bigint language sql immutable
   return (extract(epoch from at) * 1000)::bigint;
 
+create function is_alive(wanted text) returns boolean language sql stable as $$
+  select exists (select from nodes where id = wanted and lease_until > clock_timestamp())
+$$;
+
 create function stored(m messages) returns jsonb language sql stable as $$
   select jsonb_build_object(
     'message', m.message::text, 'body', m.body::text, 'reply_to', m.reply_to::text, 'account', m.account,
     'state', m.state, 'seq', m.seq, 'content', m.content::text, 'ended_at', m.answered_at,
-    'reset_done', m.reset_done, 'deaths', m.deaths)
-$$;
-
-create function is_alive(wanted text) returns boolean language sql stable as $$
-  select exists (select from nodes where id = wanted and lease_until > clock_timestamp())
+    'reset_done', m.reset_done, 'deaths', m.deaths, 'orphaned', not is_alive(m.node),
+    'holder', (select node from sessions s where s.key = m.key))
 $$;
 
 -- A time for the next change: never before the newest row, so that the list shows the order of changes.
@@ -96,7 +97,7 @@ begin
     answered_at = ms(clock_timestamp()), answer_position = nextval('changes'), seq = draw_seq(m.channel, m.account)
   where run = m.run returning * into m;
   perform forget_over_limit(m.channel, m.account, (rules->>'outboxPerAccount')::bigint);
-  return jsonb_build_object('stored', stored(m), 'node', m.node);
+  return stored(m);
 end $$;
 
 create function apply_state(c jsonb, rules jsonb) returns void language plpgsql as $$
@@ -201,11 +202,11 @@ begin
   select * into row from sessions where key = wanted;
   if row.node is not null and row.node <> me and is_alive(row.node) then return null; end if;
   if row.node is distinct from me then
-    if row.node is not null then
-      update messages set deaths = deaths + 1 where run = (
-        select run from messages where key = wanted and state = 'open' order by position limit 1) and not idle;
-      update messages set idle = true where key = wanted and state = 'open';
-    end if;
+    update messages set deaths = deaths + 1 where run = (
+      select run from messages where key = wanted and state = 'open' order by position limit 1)
+      and not idle and (row.node is not null or (node <> me and not is_alive(node)));
+    -- One that is suspected has not begun yet; the others may begin now.
+    update messages set idle = deaths > 0 where key = wanted and state = 'open' and idle <> (deaths > 0);
     insert into sessions (key, session_id, node, begun) values (wanted, '', me, false)
     on conflict (key) do update set node = me, epoch = nextval('epochs')
     returning * into row;
@@ -217,6 +218,9 @@ end $$;
 
 create function apply_release(wanted text, held bigint) returns void language plpgsql as $$
 begin
+  if not exists (select from sessions where key = wanted and epoch = held) then return; end if;
+  -- Foreseen: what is open is not to blame for it.
+  update messages set idle = true where key = wanted and state = 'open';
   delete from sessions where key = wanted and epoch = held and not begun;
   update sessions set node = null where key = wanted and epoch = held;
 end $$;
@@ -291,4 +295,17 @@ begin
   end loop;
   update nodes set last_batch = batch, last_results = results where id = me;
   return results;
+end $$;
+
+create function bring_back(wanted text) returns boolean language plpgsql as $$
+declare
+  found_row archived_sessions;
+begin
+  if exists (select from sessions where begun and lower(key) = lower(wanted)) then return false; end if;
+  delete from archived_sessions where key = (
+    select key from archived_sessions where lower(key) = lower(wanted) order by key = wanted desc, key limit 1)
+  returning * into found_row;
+  if not found then return false; end if;
+  perform put_row(found_row.key, found_row.record);
+  return true;
 end $$;
