@@ -85,6 +85,17 @@ function addLists(program: Command): void {
     .action(async (_options, command: Command) =>
       (await import('./commands/usage.ts')).showUsage(command.optsWithGlobals()),
     )
+  program
+    .command('cluster')
+    .description('the gateways that share one database')
+    .command('status')
+    .description('nodes, what each holds, and how the database answers')
+    .addOption(homeOption())
+    .option('--json', 'machine-readable output')
+    .addHelpText('after', examples('clew cluster status', 'clew cluster status --json'))
+    .action(async (_options, command: Command) =>
+      (await import('./commands/cluster.ts')).clusterStatus(command.optsWithGlobals()),
+    )
   const channels = program.command('channels').description('manage and try channels')
   channels
     .command('test')

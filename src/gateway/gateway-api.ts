@@ -62,9 +62,19 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
     throw new GatewayError('FIELD_INVALID', `no channel "${name}" is running`, { field: 'channel' })
   }
   return {
-    isOpen: () => gateway.isOpen,
+    isOpen: () => gateway.isOpen && storage.isReachable !== false,
     isStuck: () => gateway.activity().longestWaitMs > STUCK_AFTER_MS,
     status,
+    cluster: async () => {
+      const cluster = await storage.cluster?.()
+      return cluster === undefined
+        ? undefined
+        : {
+            ...cluster,
+            nodes: cluster.nodes.map((node) => ({ ...node })),
+            lost: cluster.lost.map((node) => ({ ...node })),
+          }
+    },
     reload: deps.reload,
     tools,
     async list(query, caller) {

@@ -304,6 +304,7 @@ export class Gateway implements Intake {
    */
   async drain(deadline: AbortSignal): Promise<void> {
     this.#state = 'draining'
+    await this.#parts.storage.leaving?.()
     for (const channel of this.#channels.values()) channel.drain()
     await this.#conversations.drain(deadline)
   }

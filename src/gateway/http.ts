@@ -28,6 +28,8 @@ export interface GatewayApi {
   /** Messages have been waiting for a free turn for long: something behind the gateway hangs. */
   isStuck(): boolean
   status(): Promise<JsonObject>
+  /** The nodes that share the storage; undefined where this one is alone. */
+  cluster(): Promise<JsonObject | undefined>
   /** Reads the configuration again; says what took effect and what needs a restart. */
   reload(): Promise<JsonObject>
   /** What the model is offered, and the servers some of it comes from. */
@@ -154,6 +156,12 @@ function createRoutes({ api, metrics, now }: HttpParts): readonly Route[] {
       answer: async () => plain(await metrics.expose(), METRICS_CONTENT_TYPE),
     },
     { method: 'GET', path: /^\/api\/status$/u, needs: 'admin', answer: async () => json(await api.status()) },
+    {
+      method: 'GET',
+      path: /^\/api\/cluster$/u,
+      needs: 'admin',
+      answer: async () => clusterAnswer(await api.cluster()),
+    },
     { method: 'POST', path: /^\/api\/reload$/u, needs: 'admin', answer: async () => json(await api.reload()) },
     { method: 'GET', path: /^\/api\/tools$/u, needs: 'admin', answer: async () => json(api.tools()) },
     {
@@ -229,6 +237,7 @@ const FRONT_PAGE = `Clew is running.
   GET /healthz     200 once messages are accepted
   GET /metrics     Prometheus
   GET /api/status  what runs
+  GET /api/cluster  the nodes that share one database
 
 In a terminal: clew chat
 `
@@ -335,4 +344,12 @@ async function restoreQuery(request: Request): Promise<RestoreQuery> {
     ...(compaction === undefined ? {} : { compaction }),
     ...(cleanup === undefined ? {} : { cleanup }),
   }
+}
+
+function clusterAnswer(cluster: JsonObject | undefined): Response {
+  if (cluster !== undefined) return json(cluster)
+  return json(
+    { error: 'this gateway keeps its conversations alone (storage.kind "files")', code: 'FIELD_INVALID' },
+    404,
+  )
 }

@@ -43,8 +43,40 @@ export interface Storage {
    * earlier start or node may be the fault of are counted here or by `ownership.claim`.
    */
   start(): Promise<void>
+  /** False while nothing can be stored or looked up; absent where that does not happen. */
+  readonly isReachable?: boolean
+  /** The nodes that share this storage; absent where there is only one. */
+  cluster?(): Promise<ClusterStatus>
+  /** Others see that this node takes nothing new; absent where there is no other. */
+  leaving?(): Promise<void>
   /** A foreseen end: nothing that is open counts as its fault. Finishes what was called, releases what this node holds. */
   close(): Promise<void>
+}
+
+/** One of the gateways that share a database. */
+export interface ClusterNode {
+  readonly id: string
+  readonly address: string
+  readonly version: string
+  /** Unix ms by the database's clock. */
+  readonly startedAt: number
+  readonly heartbeatAgeMs: number
+  /** That it holds, and those of them it works in. */
+  readonly sessions: number
+  readonly turns: number
+  readonly state: 'live' | 'stopping'
+}
+
+export interface ClusterStatus {
+  readonly nodes: readonly ClusterNode[]
+  /** Not seen for a lease, within the last hour. */
+  readonly lost: readonly ClusterNode[]
+  readonly database: {
+    readonly version: string
+    readonly ok: boolean
+    readonly latencyMs: number
+    readonly connections: number
+  }
 }
 
 /** What a transaction came to. */

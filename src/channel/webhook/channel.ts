@@ -299,8 +299,10 @@ export class WebhookChannel implements Channel {
 
   async #refuse(connection: Connection, error: GatewayError, messageId?: string | number): Promise<void> {
     const intake = this.#requireIntake()
+    // While nothing can be stored there is no number to draw either.
+    const isAway = error.code === 'STORAGE_UNAVAILABLE'
     await connection.post(async () =>
-      encodeRefusal(error, await intake.nextSeq(WEBHOOK, connection.account), messageId),
+      encodeRefusal(error, isAway ? 0 : await intake.nextSeq(WEBHOOK, connection.account), messageId),
     )
   }
 

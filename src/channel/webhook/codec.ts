@@ -334,6 +334,7 @@ export function encodeRefusal(
     type: 'error',
     error: error.message,
     code: error.code,
+    ...retryableOf(error),
     ...(typeof error.facts['field'] === 'string' ? { field: error.facts['field'] } : {}),
     ...(session === undefined ? {} : { session }),
     ...(messageId === undefined ? {} : { messageId }),
@@ -459,13 +460,19 @@ export function encodeControlReply(type: ControlType, result: ControlResult, req
   return JSON.stringify({ type, data: controlData(result), ...(requestId === undefined ? {} : { requestId }) })
 }
 
+/** The database is away: nothing was done, and the same frame may be sent again. */
+function retryableOf({ code }: GatewayError): { readonly retryable?: true } {
+  return code === 'STORAGE_UNAVAILABLE' ? { retryable: true } : {}
+}
+
 export function encodeControlFailure(
   type: ControlType,
   error: GatewayError,
   key: string | undefined,
   requestId?: JsonValue,
 ): string {
-  const data = { success: false, error: error.message, code: error.code, ...(key === undefined ? {} : { key }) }
+  const about = key === undefined ? {} : { key }
+  const data = { success: false, error: error.message, code: error.code, ...retryableOf(error), ...about }
   return JSON.stringify({ type, data, ...(requestId === undefined ? {} : { requestId }) })
 }
 

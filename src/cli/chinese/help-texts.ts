@@ -70,6 +70,8 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   'the tools of this configuration': '当前配置的工具',
   'what can answer': '谁可以回答',
   'the models of the configured providers': '已配置服务商的模型',
+  'the gateways that share one database': '共用一个数据库的网关',
+  'nodes, what each holds, and how the database answers': '各节点、各自持有的会话，以及数据库的响应',
   'tokens and money per day': '每天的 token 和费用',
   'how many days, today included': '多少天，包括今天',
   'what to tell apart': '按什么区分',

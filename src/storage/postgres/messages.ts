@@ -1,7 +1,7 @@
 import type { Database, SqlValue, Statement } from '../../base/database.ts'
 import { isEphemeralAccount } from '../../core/inbound.ts'
 import type { Inbox, Outbox, Recalled, StoredMessage } from '../storage.ts'
-import { toColumn } from './column-text.ts'
+import { fromColumn, toColumn } from './column-text.ts'
 import { readMessage, type MessageColumns } from './rows.ts'
 
 const STORED = 'stored(m)::text as stored'
@@ -31,10 +31,10 @@ const BY_SEQ = {
   name: 'message_by_seq',
   text: `select ${STORED} from messages m where channel = $1 and account = $2 and seq = $3 and ${UNDELIVERED}`,
 }
-const DRAW = { name: 'draw_seq', text: 'select draw_seq($1, $2) as seq' }
+const DRAW = { name: 'draw_seq', text: 'select draw_seq($1, $2, $3) as seq' }
 const TAKE = {
   name: 'message_take',
-  text: `update messages set state = 'unknown' where run = $1 and state = 'waiting' returning run`,
+  text: `update messages set state = 'unknown' where run = $1 and state = 'waiting' returning channel, account`,
 }
 const REDIRECT = {
   name: 'message_redirect',
@@ -87,7 +87,41 @@ export function createInboxReads(
   }
 }
 
-export function createOutbox(database: Pick<Database, 'query'>, node: string): Outbox {
+const BLOCK = 32
+const MOST_BLOCKS = 10_000
+
+/**
+ * Numbers of frames, drawn by the block: progress must not cost a commit each. A reply's number is drawn with its answer,
+ * so what is left of a block is dropped when a reply of the account is about to be sent: numbers only rise.
+ */
+export class FrameNumbers {
+  readonly #database: Pick<Database, 'query'>
+  readonly #blocks = new Map<string, { next: number; readonly end: number }>()
+
+  constructor(database: Pick<Database, 'query'>) {
+    this.#database = database
+  }
+
+  async next(channel: string, account: string): Promise<number> {
+    const name = `${channel}\n${account}`
+    const block = this.#blocks.get(name)
+    if (block !== undefined && block.next < block.end) return block.next++
+    const [row] = await this.#database.query<{ seq: number }>(DRAW, [toColumn(channel), toColumn(account), BLOCK])
+    const first = row?.seq ?? 0
+    const other = this.#blocks.get(name)
+    // Two that drew at once: the later block is the one to go on with.
+    if (other === undefined || other.next < first) this.#blocks.set(name, { next: first + 1, end: first + BLOCK })
+    const [oldest] = this.#blocks.size > MOST_BLOCKS ? this.#blocks.keys() : []
+    if (oldest !== undefined) this.#blocks.delete(oldest)
+    return first
+  }
+
+  forget(channel: string, account: string): void {
+    this.#blocks.delete(`${channel}\n${account}`)
+  }
+}
+
+export function createOutbox(database: Pick<Database, 'query'>, node: string, numbers: FrameNumbers): Outbox {
   const read = messageReader(database, node)
   const place = (channel: string, account: string): [string, string] => [toColumn(channel), toColumn(account)]
   return {
@@ -95,17 +129,18 @@ export function createOutbox(database: Pick<Database, 'query'>, node: string): O
     remembered: (channel) => read(REMEMBERED, [toColumn(channel)]),
     answeredAfter: (channel, account, seq) => read(AFTER, [...place(channel, account), seq]),
     bySeq: async (channel, account, seq) => (await read(BY_SEQ, [...place(channel, account), seq]))[0],
-    async nextSeq(channel, account) {
-      const [row] = await database.query<{ seq: number }>(DRAW, place(channel, account))
-      return row?.seq ?? 0
-    },
+    nextSeq: (channel, account) => numbers.next(channel, account),
     async take(run) {
-      return (await database.query(TAKE, [toColumn(run)])).length > 0
+      const [taken] = await database.query<{ channel: string; account: string }>(TAKE, [toColumn(run)])
+      if (taken === undefined) return false
+      numbers.forget(fromColumn(taken.channel), fromColumn(taken.account))
+      return true
     },
     async redirect(run, { account, replyTo }) {
       await database.query(REDIRECT, [toColumn(run), toColumn(account), JSON.stringify(replyTo)])
     },
     async abandon(channel, account) {
+      numbers.forget(channel, account)
       await database.query(ABANDON, place(channel, account))
       if (isEphemeralAccount(account)) await database.query(FORGET_NUMBERS, place(channel, account))
     },

@@ -1,6 +1,5 @@
 import { sleep, type Clock } from '../../base/clock.ts'
 import type { Database } from '../../base/database.ts'
-import type { Log } from '../../base/log.ts'
 import type { RunId, SessionKey } from '../../core/ids.ts'
 import type { Notice } from '../storage.ts'
 import { fromColumn, toColumn } from './column-text.ts'
@@ -8,7 +7,6 @@ import { fromColumn, toColumn } from './column-text.ts'
 export interface NodeOptions {
   readonly database: Pick<Database, 'query'>
   readonly clock: Clock
-  readonly log: Log
   readonly node: string
   readonly address: string
   readonly version: string
@@ -18,6 +16,8 @@ export interface NodeOptions {
   held(): ReadonlyMap<SessionKey, number>
   lost(key: SessionKey): void
   heard(notice: Notice): void
+  /** Whether the database answered just now. */
+  onReachable(isReachable: boolean): void
 }
 
 const BEAT = {
@@ -161,23 +161,18 @@ export class Node {
 
   /** The database may be away: then the next time finds what this one missed. */
   async #repeat(everyMs: number, task: () => Promise<void>): Promise<void> {
-    const { clock, log } = this.#options
+    const { clock, onReachable } = this.#options
     const { signal } = this.#stopping
-    let isFailing = false
     for (;;) {
       try {
         await sleep(clock, everyMs, signal)
       } catch {
         return
       }
-      try {
-        await task()
-        isFailing = false
-      } catch (error) {
-        if (!isFailing)
-          log.warn('the database did not answer', { reason: error instanceof Error ? error.name : 'unknown' })
-        isFailing = true
-      }
+      await task().then(
+        () => onReachable(true),
+        () => onReachable(false),
+      )
     }
   }
 }

@@ -7,10 +7,11 @@ import type { Change, Owner, ReplyState } from '../../core/change.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { RunId, SessionKey } from '../../core/ids.ts'
 import type { TranscriptStore } from '../../transcript/store.ts'
-import type { Accepted, Committed, Inbox, Notice, Ownership, Storage } from '../storage.ts'
+import type { Accepted, ClusterStatus, Committed, Inbox, Notice, Ownership, Storage } from '../storage.ts'
+import { readCluster } from './cluster.ts'
 import { fromColumn } from './column-text.ts'
 import { GroupCommit, toStorageError, type Unit } from './group-commit.ts'
-import { createInboxReads, createOutbox } from './messages.ts'
+import { createInboxReads, createOutbox, FrameNumbers } from './messages.ts'
 import { Node } from './node.ts'
 import { Notices } from './notices.ts'
 import { readMessage, type MessageColumns } from './rows.ts'
@@ -77,11 +78,13 @@ export class PostgresStorage implements Storage {
   readonly state: Storage['state']
   readonly ownership: Ownership
   readonly transcripts: TranscriptStore
+  isReachable = true
   readonly #options: PostgresStorageOptions
   readonly #waitMs: number
   readonly #commits: GroupCommit
   readonly #notices: Notices
   readonly #node: Node
+  readonly #numbers: FrameNumbers
   readonly #held = new Map<SessionKey, number>()
   readonly #listeners = new Set<(notice: Notice) => void>()
 
@@ -91,12 +94,18 @@ export class PostgresStorage implements Storage {
     this.#options = options
     this.#waitMs = options.waitMs ?? WAIT_MS
     const rules = JSON.stringify({ ...limits, stateEntries: STATE_ENTRIES })
-    this.#commits = new GroupCommit({ database: options.database, clock, ids, node, rules })
+    const onReachable = (isReachable: boolean): void => {
+      if (isReachable !== this.isReachable)
+        log[isReachable ? 'info' : 'warn'](
+          isReachable ? 'the database answers again' : 'the database cannot be reached',
+        )
+      this.isReachable = isReachable
+    }
+    this.#commits = new GroupCommit({ database: options.database, clock, ids, node, rules, onReachable })
     const heard = (notice: Notice): void => this.#tell(notice)
     this.#node = new Node({
       database,
       clock,
-      log,
       node,
       address,
       version,
@@ -105,6 +114,7 @@ export class PostgresStorage implements Storage {
       held: () => this.#held,
       lost: (key) => this.#held.delete(key),
       heard,
+      onReachable,
     })
     this.#notices = new Notices({
       database: options.database,
@@ -115,12 +125,13 @@ export class PostgresStorage implements Storage {
       heard: (notice) => this.#hear(notice),
       onListening: () => void this.#node.poll().catch(() => undefined),
     })
+    this.#numbers = new FrameNumbers(database)
     this.sessions = createSessions(database, (key) => this.#tell({ kind: 'session', key }))
     this.inbox = {
       ...createInboxReads(database, { ...limits, node }),
       accept: (message, acceptance) => this.#accept(acceptUnit(message, acceptance), message.run, message.key),
     }
-    this.outbox = createOutbox(database, node)
+    this.outbox = createOutbox(database, node, this.#numbers)
     this.usage = createUsage(database)
     this.state = createState(database)
     this.ownership = this.#createOwnership(database)
@@ -139,6 +150,14 @@ export class PostgresStorage implements Storage {
   async transact(changes: readonly Change[], owner?: Owner): Promise<Committed> {
     const result = await this.#submit(transactionUnit(changes, owner), owner)
     return this.#committed(result, changes)
+  }
+
+  async cluster(): Promise<ClusterStatus> {
+    return readCluster(guarded(this.#options.database), this.#options.clock)
+  }
+
+  async leaving(): Promise<void> {
+    await this.#node.leaving().catch(() => undefined)
   }
 
   watch(listener: (notice: Notice) => void): () => void {
@@ -187,6 +206,7 @@ export class PostgresStorage implements Storage {
       this.#notices.send({ kind: 'session', key: fromColumn(key) as SessionKey })
     for (const change of changes) this.#follow(change)
     const answered = (result.answered ?? []).map((columns) => readMessage(columns, this.#options.node))
+    for (const { message } of answered) this.#numbers.forget(message.channel, message.account)
     for (const { message } of answered)
       this.#tell({ kind: 'reply', channel: message.channel, account: message.account, run: message.run })
     return { answered }

@@ -61,10 +61,11 @@ create function put_row(wanted text, next jsonb) returns void language sql as $$
     updated_at = excluded.updated_at, record = excluded.record, changed = nextval('changes')
 $$;
 
-create function draw_seq(of_channel text, of_account text) returns bigint language sql as $$
-  insert into accounts as a (channel, account, next_seq) values (of_channel, of_account, 2)
-  on conflict (channel, account) do update set next_seq = a.next_seq + 1
-  returning next_seq - 1
+-- The first of so many numbers that nothing else gets.
+create function draw_seq(of_channel text, of_account text, many bigint) returns bigint language sql as $$
+  insert into accounts as a (channel, account, next_seq) values (of_channel, of_account, 1 + many)
+  on conflict (channel, account) do update set next_seq = a.next_seq + many
+  returning next_seq - many
 $$;
 
 create function add_usage(in_scope text, at_time bigint, of_session text, of_model text, of_channel text, me text,
@@ -94,7 +95,7 @@ begin
   if not found then return null; end if;
   -- The node that answers makes the first attempt: from here on it may have been sent.
   update messages set state = 'unknown', answered_by = me, content = (c->>'content')::json, answer_code = c->>'code', body = null,
-    answered_at = ms(clock_timestamp()), answer_position = nextval('changes'), seq = draw_seq(m.channel, m.account)
+    answered_at = ms(clock_timestamp()), answer_position = nextval('changes'), seq = draw_seq(m.channel, m.account, 1)
   where run = m.run returning * into m;
   perform forget_over_limit(m.channel, m.account, (rules->>'outboxPerAccount')::bigint);
   return stored(m);
