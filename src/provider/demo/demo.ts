@@ -96,7 +96,10 @@ function limited(
 
 /** A character that the cut went through is left out. */
 function wholeCharacters(bytes: Buffer): string {
-  return bytes.toString().replace(/\uFFFD+$/u, '')
+  const text = bytes.toString()
+  let end = text.length
+  while (text[end - 1] === '\uFFFD') end--
+  return text.slice(0, end)
 }
 
 function blocksOf({ text, call }: DemoAnswer, position: number): readonly AssistantBlock[] {
