@@ -159,7 +159,7 @@ const MIGRATIONS = `${PACKAGE_ROOT}/${import.meta.url.endsWith('.ts') ? 'src' : 
 /** One database for several nodes; the home keeps what belongs to this node alone. */
 async function openShared(
   platform: Platform,
-  { config, paths, hooks }: HomeStorageOptions,
+  { config, paths, hooks, modelOf }: HomeStorageOptions,
   { url, schema, lease_ms: leaseMs, pool }: Extract<Config['storage'], { kind: 'postgres' }>,
 ): Promise<FilesStorage> {
   const { databases } = platform
@@ -180,7 +180,7 @@ async function openShared(
     limits: { rememberMs: config.limits.redelivery_ms, outboxPerAccount: config.limits.outbox_per_account },
     transcriptLimits: { cacheBytes: config.limits.warm_session_bytes },
     cwd: paths.workspace,
-    hooks: (opened) => writeHooks(hooks, opened),
+    hooks: ({ sessions }) => writeHooks(hooks, { sessions, modelOf }),
     signal: NEVER,
   })
   return {
