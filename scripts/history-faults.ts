@@ -1,7 +1,7 @@
 /** A fault that a real system had, put back into ours by a change of text. */
 export interface Fault {
   readonly name: string
-  /** Where it was met; see `docs/history.md`. */
+  /** Where it was met; see `docs/maintainers/history.md`. */
   readonly source: string
   readonly file: string
   readonly find: string

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs'
 import { policyDocs } from '../test/support/policy-docs.ts'
 
-writeFileSync('docs/transcript-policy.md', policyDocs())
-console.log('docs/transcript-policy.md written')
+writeFileSync('docs/maintainers/transcript-policy.md', policyDocs())
+console.log('docs/maintainers/transcript-policy.md written')

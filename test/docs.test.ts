@@ -193,7 +193,7 @@ describe('the webhook page', () => {
 
 describe('the journey of a message', () => {
   it('and the pages of the rooms name files that exist', () => {
-    const pages = allDocuments().filter(({ path }) => path === 'docs/flow.md' || path.startsWith('src'))
+    const pages = allDocuments().filter(({ path }) => path === 'docs/maintainers/flow.md' || path.startsWith('src'))
     const parts = sourceFiles()
     const missing = pages.flatMap((page) => [
       ...namedFiles(page).filter((path) => !isThere(path)),

@@ -13,7 +13,7 @@ import type { Transcript } from '../transcript/store.ts'
 
 /** A folder of transcripts, one `<id>.jsonl` each, in the format of pi-coding-agent. */
 export interface Transcripts {
-  /** Opens a conversation, mending what is damaged; one that does not exist is made with its first append. */
+  /** Opens a conversation, repairing what is damaged; one that does not exist is made with its first append. */
   open(id: string): Promise<EditableTranscript>
   /** The ids of the conversations in the folder. */
   list(): Promise<readonly string[]>

@@ -41,7 +41,7 @@ function addTranscript(program: Command): void {
   transcript
     .command('repair')
     .argument('<file>', 'a .jsonl transcript')
-    .description('mend the file; what is removed is kept beside it')
+    .description('repair the file; what is removed is kept beside it')
     .option('--json', 'machine-readable output')
     .addHelpText('after', examples('clew transcript repair ~/.openclaw/sessions/sess_1.jsonl'))
     .action(async (file: string, _options, command: Command) =>

@@ -9,7 +9,7 @@ import { xiaoyiSection } from './xiaoyi-schema.ts'
 
 const accessToken = z.strictObject({
   token: secret('The token, usually "$NAME" of an environment variable.'),
-  sessions: oneOf('Whether it sees only the conversations it began, or all; "own" unless told, "all" for an admin.', [
+  sessions: oneOf('Whether it sees only the conversations it began, or all; default: "own", for an admin "all".', [
     'own',
     'all',
   ]).optional(),
@@ -27,7 +27,7 @@ const listen = section('Where the gateway itself listens: dashboard, /ws, /healt
   allowed_origins: z
     .array(address('An origin.', ['http', 'https']))
     .default([])
-    .meta({ description: 'Web pages of these origins may connect besides our own.' }),
+    .meta({ description: 'Web pages of these origins may connect besides Clew’s own.' }),
 })
 
 const modelFacts = z.strictObject({
@@ -48,7 +48,7 @@ const modelFacts = z.strictObject({
 
 const provider = z.strictObject({
   type: oneOf(
-    'The API it speaks; names we know (anthropic, openai, google, mistral, deepseek, ollama …) need none.',
+    'The API it speaks; known names (anthropic, openai, google, mistral, deepseek, ollama …) need none.',
     PROVIDER_TYPES,
   ).optional(),
   baseUrl: address('Where the API is, with or without its version path.', ['http', 'https']).optional(),
@@ -75,13 +75,13 @@ const mcpServer = z.strictObject({
     .record(z.string(), secret('A value.'))
     .default({})
     .meta({ description: 'Environment variables it gets besides a minimal set.' }),
-  cwd: text('Its working directory; the workspace unless told.').optional(),
+  cwd: text('Its working directory; default: the workspace.').optional(),
   url: address('Address, for a server that speaks over HTTP.', ['http', 'https']).optional(),
   headers: z
     .record(z.string(), secret('A header value.'))
     .default({})
     .meta({ description: 'Sent with every request.' }),
-  tools: z.array(z.string()).optional().meta({ description: 'Only these of its tools; all unless told.' }),
+  tools: z.array(z.string()).optional().meta({ description: 'Only these of its tools; default: all.' }),
   timeout_ms: milliseconds('Longest run of one of its tools.').optional(),
 })
 
@@ -99,7 +99,7 @@ const agent = section('What answers.', {
     'high',
     'xhigh',
   ]).default(DEFAULTS.agent.thinking),
-  max_output_tokens: whole('Tokens of one answer; the model’s own limit unless told.', { min: 1 }).optional(),
+  max_output_tokens: whole('Tokens of one answer; default: the model’s own limit.', { min: 1 }).optional(),
   tool_timeout_ms: milliseconds('Longest run of one tool call.').default(DEFAULTS.agent.tool_timeout_ms),
   parallel_tools: count('Tool calls of one answer that run at the same time.', DEFAULTS.agent.parallel_tools),
   tool_output_chars: count(
@@ -299,11 +299,11 @@ const modelName = z
 export const fileSchema = z
   .strictObject({
     $schema: z.string().optional().meta({ description: 'For editors: where this schema is.' }),
-    webhook_url: address('A hub to dial. Our own listen address means: serve it. Nothing is dialled without it.', [
+    webhook_url: address('A hub to dial. Clew’s own listen address means: serve it. Nothing is dialled without it.', [
       'ws',
       'wss',
     ]).optional(),
-    uid: text('Our identity at the hub; kept in <home>/uid unless told.').optional(),
+    uid: text('Clew’s identity at the hub; default: made once and stored in <home>/uid.').optional(),
     agent_id: text('Name of the agent in session keys.').default(DEFAULTS.agent_id),
     session_scope: oneOf('Which messages without an explicit session belong together.', [
       'per-sender',
@@ -317,7 +317,7 @@ export const fileSchema = z
       .default(DEFAULTS.model)
       .meta({
         description:
-          'What answers: "demo", "<provider>/<model id>", or a list of which the later ones step in when the first fails.',
+          'What answers: "demo", "<provider>/<model id>", or a list: if a model fails before any output is visible, the next one is used.',
         title: '"demo", "<provider>/<model id>", or a list of such names',
       }),
     providers: z

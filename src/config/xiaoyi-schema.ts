@@ -5,7 +5,7 @@ import { address, flag, milliseconds, oneOf, secret, section, text, whole } from
 const optionalMs = (description: string) => milliseconds(description).optional()
 const optionalCount = (description: string) => whole(description, { min: 0 }).optional()
 
-const tls = oneOf('How the certificate is checked; a host name is verified and an IP address pinned unless told.', [
+const tls = oneOf('How the certificate is checked; default: a host name is verified, an IP address pinned.', [
   'verify',
   'pin',
   'skip',
@@ -61,7 +61,7 @@ export function xiaoyiSection<Shape extends z.ZodRawShape>(historyLimits: Shape)
     dialTimeoutMs: optionalMs('Longest wait for a connection.'),
     keepAliveMs: optionalMs('A task quiet for so long sends a sign of work.'),
     pieceMs: optionalMs('Least time between two pieces of one answer.'),
-    rerouteAfterMs: optionalMs('A link down for so long hands its tasks to another.'),
+    rerouteAfterMs: optionalMs('How long a link may be down before its tasks move to another.'),
     failbackAfterMs: optionalMs('The first link must be stable for so long before the second closes.'),
     backoff: z
       .strictObject({

@@ -3,7 +3,7 @@ import type { ToolIdMode } from './wire-ids.ts'
 
 /**
  * How a history has to look for one kind of model. The first seven fields are the columns of the original's table; the
- * rest are what providers demand beyond it. `docs/transcript-policy.md` is generated from this file.
+ * rest are what providers demand beyond it. `docs/maintainers/transcript-policy.md` is generated from this file.
  */
 export interface TranscriptPolicy {
   readonly row: PolicyRow

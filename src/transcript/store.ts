@@ -27,7 +27,7 @@ export interface Transcript {
   readonly sessionId: SessionId
   readonly header: SessionHeader
   readonly leafId: EntryId | null
-  /** What opening had to mend, worst first; empty for a healthy file. */
+  /** What opening had to repair, worst first; empty for a healthy file. */
   readonly repairs: readonly RepairNote[]
   /**
    * Appends below the leaf, in order, all or none; durable when it resolves. The guard may replace a draft (size caps,
@@ -71,7 +71,7 @@ export interface TranscriptContext {
   readonly model: { readonly provider: string; readonly modelId: string } | null
 }
 
-/** One thing that opening a damaged file had to mend. */
+/** One thing that opening a damaged file had to repair. */
 export interface RepairNote {
   readonly kind:
     | 'torn-tail'

@@ -6,6 +6,7 @@ import type { RunId } from '../core/ids.ts'
 import { chooseLanguage } from '../core/language.ts'
 import { phrasesIn } from '../core/phrases/phrases-in.ts'
 import type { Phrases } from '../core/phrases/phrases.ts'
+import { deriveSteps } from '../history/derive-steps.ts'
 import { latestWords } from '../history/latest-words.ts'
 import type { TurnParts } from './parts.ts'
 import { tokensInView } from '../history/view-tokens.ts'
@@ -39,13 +40,20 @@ export async function runMaintenance(
       return cleanNow(phrases, parts, signal)
     case 'restore': {
       const stepId = await undoLatestCleanup(parts, run)
-      return { text: stepId === undefined ? phrases.nothingToRestore() : phrases.restored(stepId) }
+      return {
+        text: stepId === undefined ? phrases.nothingToRestore() : phrases.restored(await askedIn(stepId, parts)),
+      }
     }
     case 'compact':
       if (rest === 'undo') return { text: await undoCompaction(run, phrases, parts) }
       if (rest !== '') return { text: phrases.compactUsage() }
       return compactNow(phrases, parts, signal)
   }
+}
+
+/** What the user asked in a step; its id when that is no longer there. */
+async function askedIn(stepId: string, { transcript }: TurnParts): Promise<string> {
+  return deriveSteps(await transcript.branch()).find(({ id }) => id === stepId)?.title ?? stepId
 }
 
 /** In the language of the conversation. */

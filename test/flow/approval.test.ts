@@ -196,6 +196,8 @@ describe('a turn that waits for approval', () => {
     await world.clock.runUntil(() => back.terminal().length > 0)
     expect(world.commands.started).toEqual([])
     expect((await results(world))[0]).toMatch(/^The program was restarted while this call was running/u)
+    const ends = back.frames.filter((frame) => frame['event'] === 'tool_end')
+    expect(ends.map((frame) => frame['data'])).toMatchObject([{ failed: true }])
   })
 
   it('whose time passed while the gateway was down is denied at the next start', async () => {

@@ -101,7 +101,7 @@ describe('004: the prompt', () => {
 })
 
 describe('004: L161, the policy', () => {
-  // Where a cell differs from the document's, docs/transcript-policy.md says so and why.
+  // Where a cell differs from the document's, docs/maintainers/transcript-policy.md says so and why.
   it.each([
     ['anthropic', { sanitizeToolCallIds: true, applyGoogleTurnOrdering: false, validateTurns: 'anthropic' }],
     ['google', { sanitizeToolCallIds: true, applyGoogleTurnOrdering: true, validateTurns: 'gemini' }],

@@ -33,7 +33,7 @@ const EVERYTHING_BUT_TESTING = [
   'platform',
 ] as const
 
-/** The table of `docs/flow.md`. When a better shape shows itself, change it here with a decision record. */
+/** The table of `docs/maintainers/flow.md`. When a better shape shows itself, change it here with a decision record. */
 const ROOMS: Readonly<Record<string, RoomRule>> = {
   base: { imports: [] },
   core: { imports: ['base'] },

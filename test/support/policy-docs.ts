@@ -15,7 +15,7 @@ const COLUMNS: readonly (keyof Omit<TranscriptPolicy, 'row' | 'limits'>)[] = [
   'toolCalls',
 ]
 
-/** `docs/transcript-policy.md` as it has to be; `npm run docs:policy` writes it and a test compares. */
+/** `docs/maintainers/transcript-policy.md` as it has to be; `npm run docs:policy` writes it and a test compares. */
 export function policyDocs(): string {
   const rows = Object.values(TRANSCRIPT_POLICIES)
   const names = rows.map((policy) => policy.row)
@@ -27,7 +27,7 @@ export function policyDocs(): string {
     'Which rules a history follows is decided by the model family first, then the API, then the provider. What nobody knows',
     'gets the row `default`. The first seven lines are the columns of the original; pairing and synthetic results are on',
     'everywhere, because every provider refuses an unpaired call in practice, and so is the full clean-up',
-    '([decision 0014](decisions/0014-full-clean-up-for-every-model.md)).',
+    '([decision 0014](../decisions/0014-full-clean-up-for-every-model.md)).',
     '',
     line(['', ...names]),
     line(['---', ...names.map(() => '---')]),

@@ -85,8 +85,10 @@ export class Screen {
       this.line(
         `· ${this.#words.waitsForYou(`${String(data['tool'])} ${describeArguments(data['arguments'])}`, String(data['id']))}`,
       )
-    else if (name === 'model_retry') this.line(`· ${this.#words.tryingAgain(String(data['code']))}`)
-    else if (name === 'step_cleanup_completed' && Number(data['cleaned_messages']) > 0)
+    else if (name === 'model_retry') {
+      const { code, model } = data
+      this.line(`· ${this.#words.tryingAgain(String(code), typeof model === 'string' ? model : undefined)}`)
+    } else if (name === 'step_cleanup_completed' && Number(data['cleaned_messages']) > 0)
       this.line(this.#cleanupText(data))
   }
 

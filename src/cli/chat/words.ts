@@ -15,7 +15,8 @@ export interface ChatWords {
   attached(name: string, bytes: number): string
   readonly stopped: string
   readonly failed: string
-  tryingAgain(code: string): string
+  /** `model` steps in; without it the same one is asked again. */
+  tryingAgain(code: string, model?: string): string
   /** A tool call that only runs when the user says so. */
   waitsForYou(call: string, id: string): string
 }
@@ -34,7 +35,8 @@ const WORDS: Readonly<Record<Language, ChatWords>> = {
     attached: (name, bytes) => `· sent ${name} (${sizeOf(bytes)})`,
     stopped: 'stopped',
     failed: 'failed',
-    tryingAgain: (code) => `the model did not answer (${code}), trying again`,
+    tryingAgain: (code, model) =>
+      `the model did not answer (${code}), ${model === undefined ? 'trying again' : `${model} answers instead`}`,
     waitsForYou: (call, id) => `${call} waits for you: /approve ${id} or /deny ${id}`,
   },
   zh: {
@@ -49,7 +51,7 @@ const WORDS: Readonly<Record<Language, ChatWords>> = {
     attached: (name, bytes) => `· 已发送 ${name}（${sizeOf(bytes)}）`,
     stopped: '已停止',
     failed: '失败',
-    tryingAgain: (code) => `模型没有回答（${code}），正在重试`,
+    tryingAgain: (code, model) => `模型没有回答（${code}），${model === undefined ? '正在重试' : `改由 ${model} 回答`}`,
     waitsForYou: (call, id) => `${call} 等待你的同意：/approve ${id} 或 /deny ${id}`,
   },
 }

@@ -65,7 +65,7 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   'check and repair transcript files': '检查和修复 transcript 文件',
   'a .jsonl transcript': '一个 .jsonl transcript',
   'say what is damaged and what a repair would do; changes nothing': '说明哪里损坏、修复会做什么；不做任何改动',
-  'mend the file; what is removed is kept beside it': '修复文件；移除的内容保存在旁边',
+  'repair the file; what is removed is kept beside it': '修复文件；移除的内容保存在旁边',
   'what the model may call': '模型可以调用什么',
   'the tools of this configuration': '当前配置的工具',
   'what can answer': '谁可以回答',

@@ -31,9 +31,12 @@ export async function simulateProvider(name: string, { port, key }: ProviderOpti
 }
 
 /** Two sockets with one uid see each other's frames. */
+/** The same at every start, so that a `bridge.json` goes on working; the hub listens on loopback only. */
+const HUB_TOKENS = { bridgeToken: 'simulated-gateway-token', clientToken: 'simulated-client-token' }
+
 export async function simulateHub(port: number): Promise<void> {
   const write = (line: string): void => printLines([line])
-  await onFreePort(port, () => runHub({ ...ports, host: '127.0.0.1', port, write }, stopSignal()))
+  await onFreePort(port, () => runHub({ ...ports, ...HUB_TOKENS, host: '127.0.0.1', port, write }, stopSignal()))
 }
 
 async function onFreePort(port: number | undefined, run: () => Promise<void>): Promise<void> {

@@ -45,7 +45,7 @@ export const chinese: Phrases = {
   cleaned: (messages, steps, tokens) =>
     `已清理 ${steps} 个步骤的 ${messages} 条消息，约节省 ${tokens} 个 token。/restore 可恢复最近一次清理。`,
   nothingToClean: () => '没有可以清理的内容。',
-  restored: (stepId) => `步骤 ${stepId} 的中间过程已重新对模型可见。`,
+  restored: (asked) => `“${asked}”的中间过程已重新对模型可见。`,
   nothingToAskAgain: () => '没有可以重新提问的消息。',
   editUsage: () => '请写上新的内容：/edit 文字；修改第二条消息：/edit #2 文字。',
   versions: (count) => `本对话有 ${count} 个版本；用 /branch 加编号切换：`,

@@ -46,7 +46,7 @@ export const english: Phrases = {
   cleaned: (messages, steps, tokens) =>
     `Cleaned ${messages} messages of ${steps} steps; saved about ${tokens} tokens. /restore brings the latest back.`,
   nothingToClean: () => 'There is nothing to clean up.',
-  restored: (stepId) => `The working steps of ${stepId} are in view again.`,
+  restored: (asked) => `The working steps of “${asked}” are in view again.`,
   nothingToAskAgain: () => 'There is no such message of yours to ask again.',
   editUsage: () => 'Write what to ask instead: /edit text, or /edit #2 text for your second message.',
   versions: (count) => `This conversation has ${count} versions; /branch and a number goes on with one:`,

@@ -30,7 +30,8 @@ export interface Phrases {
   statusCleanup(totals: SavedByCleanups): string
   cleaned(messages: number, steps: number, tokens: number): string
   nothingToClean(): string
-  restored(stepId: string): string
+  /** `asked` is the beginning of what the user asked in that step. */
+  restored(asked: string): string
   nothingToRestore(): string
   /** Of a tool call that waited for the user. */
   decided(tool: string, isApproved: boolean): string

@@ -13,6 +13,11 @@ export interface HubLimits extends RoomLimits {
   readonly frameBytes: number
 }
 
+/** Who came, went or was refused. */
+export type HubNews =
+  | { readonly kind: 'came' | 'went'; readonly role: HubRole; readonly uid: string }
+  | { readonly kind: 'refused'; readonly reason: string }
+
 /** What a hub needs. */
 export interface HubOptions {
   readonly clock: Clock
@@ -23,6 +28,8 @@ export interface HubOptions {
   /** Who shows which token is what: the role cannot be chosen, only proved. */
   readonly tokens: { readonly [role in HubRole]: string }
   readonly limits?: Partial<HubLimits>
+  /** A peer came, went or was refused. */
+  onPeer?(news: HubNews): void
   readonly pingMs?: number
 }
 
@@ -114,7 +121,10 @@ class RunningHub implements Hub {
   }
 
   #decide({ url, headers }: UpgradeRequest): UpgradeDecision {
-    const refuse = (status: number, body: string): UpgradeDecision => ({ accept: false, status, body })
+    const refuse = (status: number, body: string): UpgradeDecision => {
+      this.#options.onPeer?.({ kind: 'refused', reason: body })
+      return { accept: false, status, body }
+    }
     if (url.pathname !== '/ws') return refuse(404, 'the socket is at /ws')
     const role = this.#roleOf(url, headers)
     if (role === undefined) return refuse(401, 'the token is missing or wrong')
@@ -145,10 +155,12 @@ class RunningHub implements Hub {
       onClose: () => {
         this.#sockets.delete(socket)
         room.leave(role, socket)
+        this.#options.onPeer?.({ kind: 'went', role, uid })
         if (room.isEmpty) this.#forget(uid)
       },
     })
     room.enter(role, socket)
+    this.#options.onPeer?.({ kind: 'came', role, uid })
   }
 
   #roomOf(uid: string): Room {

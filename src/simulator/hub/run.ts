@@ -1,7 +1,8 @@
 import type { Clock } from '../../base/clock.ts'
 import type { HttpServers } from '../../base/http.ts'
 import type { Ids } from '../../base/ids.ts'
-import { openHub } from './hub.ts'
+import { visibleLine } from '../../base/visible-text.ts'
+import { openHub, type HubNews } from './hub.ts'
 
 /** Where the hub listens. */
 export interface RunHubOptions {
@@ -23,7 +24,7 @@ export async function runHub(options: RunHubOptions, signal: AbortSignal): Promi
     bridge: options.bridgeToken ?? ids.hex(32),
     client: options.clientToken ?? ids.hex(32),
   }
-  const hub = await openHub({ clock, servers, host, port, tokens })
+  const hub = await openHub({ clock, servers, host, port, tokens, onPeer: (news) => write(`* ${describe(news)}`) })
   write(`the hub listens on ${host}:${hub.port}`)
   write(`  bridge.json   "webhook_url": "${hub.bridgeUrl}", "uid": "my-gateway"`)
   write(`  clients       ${hub.clientUrl}&uid=my-gateway`)
@@ -32,4 +33,12 @@ export async function runHub(options: RunHubOptions, signal: AbortSignal): Promi
     else signal.addEventListener('abort', () => resolve(), { once: true })
   })
   await hub.close()
+}
+
+const ROLES = { bridge: 'a gateway', client: 'a client' } as const
+
+function describe(news: HubNews): string {
+  if (news.kind === 'refused') return `a connection was refused: ${news.reason}`
+  const what = news.kind === 'came' ? 'connected' : 'is gone'
+  return `${ROLES[news.role]} ${what} (uid ${visibleLine(news.uid)})`
 }

@@ -15,7 +15,7 @@ provider's documentation, its own validator or SDK types, or a public thread tha
 that source said so.
 `
 
-/** The text of `docs/provider-rules.md`. */
+/** The text of `docs/maintainers/provider-rules.md`. */
 export function renderRuleDocs(): string {
   const sections = Object.entries(ALL_RULES).map(([api, table]) => {
     const rows = Object.entries(table).map(([name, rule]: [string, ProviderRule]) => row(`${api}/${name}`, rule))

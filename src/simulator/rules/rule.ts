@@ -1,5 +1,5 @@
 /**
- * What a provider demands of a request, as data. The tables are the content of `docs/provider-rules.md`, and each entry
+ * What a provider demands of a request, as data. The tables are the content of `docs/maintainers/provider-rules.md`, and each entry
  * has a test that names it.
  */
 export interface ProviderRule {

@@ -14,7 +14,7 @@ export interface ExecToolOptions {
   readonly files: Files
   readonly clock: Clock
   readonly workspace: string
-  /** `["git status", "ls"]`. Without entries there is no tool to create. An allowed program can do all it can do. */
+  /** `["git status", "ls"]`. Without entries there is no tool to create. An allowed program is not sandboxed. */
   readonly allow: readonly string[]
   readonly environment?: Readonly<Record<string, string>>
   readonly timeoutMs?: number

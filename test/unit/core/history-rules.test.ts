@@ -108,7 +108,7 @@ describe('the policy table', () => {
     expect(TRANSCRIPT_POLICIES.google.limits.imageTypes).not.toContain('image/gif')
   })
   it('is the table in the docs', () => {
-    expect(readFileSync('docs/transcript-policy.md', 'utf8')).toBe(policyDocs())
+    expect(readFileSync('docs/maintainers/transcript-policy.md', 'utf8')).toBe(policyDocs())
   })
   it('has a safest form without calls, reasoning, images or freedom of order', () => {
     const safest = safestPolicy(TRANSCRIPT_POLICIES['openai-responses'])

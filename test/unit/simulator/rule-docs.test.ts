@@ -3,10 +3,10 @@ import { expect, test } from 'vitest'
 import { renderRuleDocs } from '../../../src/simulator/rules/rule-docs.ts'
 import { ALL_RULES } from '../../../src/simulator/rules/index.ts'
 
-const PAGE = new URL('../../../docs/provider-rules.md', import.meta.url)
+const PAGE = new URL('../../../docs/maintainers/provider-rules.md', import.meta.url)
 
 /** `UPDATE_DOCS=1 npx vitest run test/unit/simulator/rule-docs.test.ts` rewrites the page. */
-test('docs/provider-rules.md lists every rule as the code has it', async () => {
+test('docs/maintainers/provider-rules.md lists every rule as the code has it', async () => {
   if (process.env.UPDATE_DOCS === '1') await writeFile(PAGE, renderRuleDocs())
   expect(await readFile(PAGE, 'utf8')).toBe(renderRuleDocs())
 })
