@@ -1,5 +1,6 @@
 export { startGateway } from './app/library.ts'
 export type { RunningGateway, StartGatewayOptions } from './app/library.ts'
+export type { ReloadReport } from './app/reload.ts'
 export { definePlugin } from './app/plugin.ts'
 export type { Plugin } from './app/plugin.ts'
 export { defineTool } from './tool/define-tool.ts'

@@ -7,6 +7,7 @@ import type { Agent } from './agent.ts'
 import type { LiveAgent } from './live-agent.ts'
 import type { Toolbox } from './tools.ts'
 
+/** What a reload of the configuration came to. */
 export interface ReloadReport {
   /** Keys whose new values are in force. */
   readonly applied: readonly string[]

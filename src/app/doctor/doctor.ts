@@ -69,7 +69,7 @@ async function checkConfiguration(
     const checks = problems.map((found) =>
       found.severity === 'error'
         ? problem(name, formatProblem(found), words.correctConfiguration)
-        : warning(name, formatProblem(found)),
+        : warning(name, formatProblem(found), words.correctConfiguration),
     )
     const config = await loadConfig(options).then(
       (loaded) => loaded.config,

@@ -51,7 +51,7 @@ export function checkMessages(status: GatewayStatus, words: DoctorWords): Doctor
   const unknown = countOf(recordOf(status['replies'])['unknown'])
   const found = [
     ...(poisoned > 0 ? [problem('messages', words.poisoned(poisoned), words.lookAtLogs)] : []),
-    ...(unknown > 0 ? [warning('messages', words.unknownDelivery(unknown))] : []),
+    ...(unknown > 0 ? [warning('messages', words.unknownDelivery(unknown), words.askClients)] : []),
   ]
   return found.length > 0 ? found : [ok('messages', words.messagesFine)]
 }

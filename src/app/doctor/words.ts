@@ -46,6 +46,7 @@ export interface DoctorWords {
   poisoned(count: number): string
   readonly lookAtLogs: string
   unknownDelivery(count: number): string
+  readonly askClients: string
   readonly mcpFine: string
   mcpDown(reason: string): string
   summary(problems: number, warnings: number): string
@@ -98,6 +99,7 @@ const WORDS: Readonly<Record<Language, DoctorWords>> = {
     poisoned: (count) => `${count} messages failed so often that they are not tried again`,
     lookAtLogs: '`clew logs` says why; `clew sessions reset KEY` starts such a conversation afresh',
     unknownDelivery: (count) => `of ${count} replies it is not known whether they arrived`,
+    askClients: 'nothing, unless a client misses one: it gets it again when it connects with resume',
     mcpFine: 'connected',
     mcpDown: (reason) => `not available${reason === '' ? '' : `: ${reason}`}`,
     summary: (problems, warnings) => `${problems} problems, ${warnings} warnings`,
@@ -148,6 +150,7 @@ const WORDS: Readonly<Record<Language, DoctorWords>> = {
     poisoned: (count) => `${count} 条消息多次失败，不再重试`,
     lookAtLogs: '`clew logs` 说明原因；`clew sessions reset KEY` 可重新开始该对话',
     unknownDelivery: (count) => `${count} 条回复不确定是否送达`,
+    askClients: '通常不用处理；客户端若没有收到，带 resume 重新连接即可再次收到',
     mcpFine: '已连接',
     mcpDown: (reason) => `不可用${reason === '' ? '' : `：${reason}`}`,
     summary: (problems, warnings) => `${problems} 个问题，${warnings} 个警告`,

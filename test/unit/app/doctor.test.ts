@@ -187,6 +187,7 @@ describe('what a running gateway says', () => {
     const found = checkMessages({ poisoned: [{}], replies: { unknown: 2 } }, words)
     expect(found.map(({ status }) => status)).toEqual(['problem', 'warning'])
     expectStatus(found[0], 'problem')
+    expectStatus(found[1], 'warning')
     expectStatus(checkMessages({ poisoned: [], replies: {} }, words)[0], 'ok')
     expectStatus(checkMessages(undefined, words)[0], 'ok')
   })
