@@ -73,14 +73,17 @@ describe('reload', () => {
 
   it('a turn that runs ends with the settings it began with; the next one has the new ones', async () => {
     gateway = await MemoryGateway.open({ config: { task: { max_rounds: 1 } } })
-    const client = await gateway.connect('?uid=ada')
-    const asked = client.ask({ id: '1', session: 's', content: 'calculate 2*3' })
+    const client = await gateway.connect('?uid=ada&stream=1')
+    await client.send({ id: '1', session: 's', content: 'calculate 2*3' })
+    // The turn runs once it shows something.
+    await gateway.clock.runUntil(() => client.frames.length > 0)
     gateway.files.plant(BRIDGE, JSON.stringify({ task: { max_rounds: 8 } }))
     await reload()
-    const first = await asked
+    const [first] = await client.waitFor(1)
     const second = await client.ask({ id: '2', session: 's', content: 'calculate 2*3' })
     expect(String(second['content'])).toContain('6')
-    expect(first['content']).not.toBe(second['content'])
+    expect(String(first?.['content'])).toContain('task.max_rounds')
+    expect(second['content']).not.toBe(first?.['content'])
   })
 })
 
