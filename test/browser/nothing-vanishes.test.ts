@@ -161,7 +161,7 @@ it('equals the transcript after the gateway was killed and started during an ans
   for (const page of [one, other]) await equalsTranscript(page, 'killed-twice', ['Count to 300'])
 })
 
-it('sends files that were chosen, pasted and dropped, and shows the picture that was stored', async () => {
+it('sends files that were chosen and dropped, not one that was removed, and keeps them over a reload', async () => {
   const page = await open('/c/files')
   const complaints = complaintsOf(page)
   const png = 'iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAIAAAACUFjqAAAAFElEQVR4nGP4z8CAB+GTG8HSALfKY52fTcuYAAAAAElFTkSuQmCC'
