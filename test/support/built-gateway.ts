@@ -62,17 +62,25 @@ export class BuiltGateway {
   }
 
   /** Without waiting until it is ready. */
-  static spawn(home: string, args: readonly string[] = ['--port', '0']): BuiltGateway {
+  static spawn(
+    home: string,
+    args: readonly string[] = ['--port', '0'],
+    env: Readonly<Record<string, string>> = {},
+  ): BuiltGateway {
     const child = spawn(process.execPath, [MAIN, 'start', '--home', home, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH: process.env['PATH'] },
+      env: { PATH: process.env['PATH'], ...env },
     })
     return new BuiltGateway(home, child)
   }
 
-  static async start(home: string, args?: readonly string[]): Promise<BuiltGateway> {
+  static async start(
+    home: string,
+    args?: readonly string[],
+    env?: Readonly<Record<string, string>>,
+  ): Promise<BuiltGateway> {
     await build()
-    const gateway = BuiltGateway.spawn(home, args)
+    const gateway = BuiltGateway.spawn(home, args, env)
     await gateway.ready()
     return gateway
   }

@@ -39,9 +39,22 @@ const LISTS = {
     { ...echo, name: 'only-as-task', execution: { taskSupport: 'required' } },
     { ...echo, name: 'perhaps-as-task', execution: { taskSupport: 'optional' } },
   ],
+  'bad-names': [
+    echo,
+    ...['', ' ', 'a b', '../../x', 'x'.repeat(5_000), '\u001b[2J', 'time', 'files'].map((name) => ({ ...echo, name })),
+  ],
+  prototype: [
+    echo,
+    ...['__proto__', 'constructor', 'toString'].map((name) => ({ ...echo, name })),
+    {
+      name: 'odd',
+      inputSchema: JSON.parse('{"type":"object","properties":{"__proto__":{"type":"string"}},"__proto__":{"a":1}}'),
+    },
+  ],
   'many-tools': Array.from({ length: 5000 }, (_, i) => ({ ...echo, name: `tool-${i}` })),
 }
 
+let changing
 let listed = [...(LISTS[behaviour] ?? [echo])]
 
 function call(id, { name, arguments: args }) {
@@ -61,6 +74,18 @@ function call(id, { name, arguments: args }) {
         setImmediate(chatter)
       }
       return chatter()
+    }
+    case 'endless-line': {
+      const block = 'z'.repeat(1_000_000)
+      process.stdout.write('{"jsonrpc":"2.0","id":1,"result":"')
+      const grow = () => process.stdout.write(block, grow)
+      return grow()
+    }
+    case 'floods-errors': {
+      const block = `${'e'.repeat(999)}\n`.repeat(1_000)
+      const flood = () => process.stderr.write(block, flood)
+      flood()
+      return answer(id, { content: [{ type: 'text', text: 'flooding' }] })
     }
     case 'deep-answer':
       return process.stdout.write(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${'['.repeat(1_000_000)}\n`)
@@ -82,6 +107,15 @@ function call(id, { name, arguments: args }) {
   }
 }
 
+/** One answer with two million tools, written as fast as it is read. */
+function listMillions(id) {
+  let left = 2_000
+  const block = Array.from({ length: 1_000 }, (_, i) => `${JSON.stringify({ ...echo, name: `t${i}` })},`).join('')
+  process.stdout.write(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"tools":[`)
+  const grow = () => (left-- > 0 ? process.stdout.write(block, grow) : process.stdout.write('{}]}}\n'))
+  grow()
+}
+
 function handle({ id, method, params }) {
   if (method === 'initialize') {
     const { protocolVersion } = params
@@ -89,6 +123,11 @@ function handle({ id, method, params }) {
     return answer(id, { protocolVersion, capabilities: { tools: { listChanged: true } }, serverInfo })
   }
   if (method === 'tools/list') {
+    if (behaviour === 'millions-of-tools') return listMillions(id)
+    if (behaviour === 'changing-lists') {
+      changing ??= setInterval(() => send({ method: 'notifications/tools/list_changed' }), 5)
+      listed = [echo, { ...echo, name: `tool-${Math.random()}`.slice(0, 20) }]
+    }
     if (behaviour === 'endless-list') return answer(id, { tools: [echo], nextCursor: 'more' })
     return answer(id, { tools: listed })
   }
@@ -96,6 +135,7 @@ function handle({ id, method, params }) {
   return undefined
 }
 
+if (behaviour === 'ignores-sigterm') process.on('SIGTERM', () => undefined)
 if (behaviour === 'exits-at-once') process.exit(3)
 if (behaviour === 'hangs-at-start') {
   process.on('SIGTERM', () => undefined)

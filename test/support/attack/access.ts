@@ -1,5 +1,6 @@
-import { stat } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { BuiltGateway } from '../built-gateway.ts'
 import { clew, pause, rawRequest, require, requireServing, statusOf, type Attack } from './attack.ts'
 
 const TOKEN = 'a-token-of-24-characters'
@@ -61,6 +62,61 @@ const WRONG_TOKENS = [
 
 const UPGRADE =
   'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n'
+
+const HOST_SPELLINGS = [
+  '0.0.0.0',
+  '::',
+  '0',
+  '0.0',
+  '0x0.0.0.0',
+  '00.0.0.0',
+  '::0',
+  '0:0:0:0:0:0:0:0',
+  '::ffff:0.0.0.0',
+  '[::]',
+  '*',
+  ' 0.0.0.0',
+  '0.0.0.0 ',
+  'localhost',
+  'LOCALHOST',
+  'localhost.',
+  '127.0.0.1',
+  '127.1',
+  '::1',
+  '::ffff:127.0.0.1',
+  '[::1]',
+  'no-such-host.invalid',
+]
+
+/** What the system says listens on a port, as hexadecimal addresses of /proc. */
+async function listeningAddresses(port: number): Promise<readonly string[]> {
+  const wanted = port.toString(16).toUpperCase().padStart(4, '0')
+  const tables = await Promise.all(['tcp', 'tcp6'].map((name) => readFile(`/proc/net/${name}`, 'utf8').catch(() => '')))
+  return tables
+    .flatMap((table) => table.split('\n'))
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, local = '', , state]) => state === '0A' && local.endsWith(`:${wanted}`))
+    .map(([, local = '']) => local.split(':')[0] ?? '')
+}
+
+/** Undefined when it ended instead of listening. */
+async function boundAddresses(gateway: BuiltGateway): Promise<readonly string[] | undefined> {
+  let isOver = false
+  void gateway.exited.then(() => (isOver = true))
+  for (let tries = 0; tries < 3_000 && !isOver; tries++) {
+    if (!gateway.output.includes('clew is ready')) await pause(10)
+    else {
+      const contact = JSON.parse(await readFile(join(gateway.home, 'gateway.json'), 'utf8')) as { port: number }
+      return listeningAddresses(contact.port)
+    }
+  }
+  require(isOver, 'the gateway neither listens nor ends')
+  return undefined
+}
+
+function isLoopback(address: string): boolean {
+  return /^[0-9A-F]{6}7F$|^0{24}01000000$|^0{16}FFFF0000[0-9A-F]{6}7F$/.test(address)
+}
 
 export const accessAttacks: readonly Attack[] = [
   {
@@ -195,6 +251,31 @@ export const accessAttacks: readonly Attack[] = [
       }
       await requireServing(gateway, 'modes')
       return '4 entries'
+    },
+  },
+  {
+    row: 'held',
+    title: 'listen.host in other spellings, without a token',
+    async run(world) {
+      const outcomes = { refused: 0, loopback: 0 }
+      const left = [...HOST_SPELLINGS]
+      const tryOne = async (host: string): Promise<void> => {
+        const gateway = world.spawn(await world.home({ listen: { host, port: 0 } }), [])
+        const bound = await boundAddresses(gateway)
+        if (bound === undefined) {
+          const isSaid = /\(?(?:TOKEN_REQUIRED|CONFIG_INVALID|HOST_UNUSABLE|LISTEN_FAILED)\)?|bridge\.json/.test(
+            gateway.output,
+          )
+          require(isSaid, `${JSON.stringify(host)} is refused without a reason: ${gateway.output.slice(-200)}`)
+          outcomes.refused++
+        } else {
+          require(bound.length > 0 && bound.every(isLoopback), `${JSON.stringify(host)} listens on ${bound.join(', ')}`)
+          outcomes.loopback++
+        }
+        await gateway.kill()
+      }
+      while (left.length > 0) await Promise.all(left.splice(0, 3).map(tryOne))
+      return `${HOST_SPELLINGS.length} spellings: ${outcomes.refused} refused, ${outcomes.loopback} bound to loopback`
     },
   },
 ]

@@ -1,4 +1,5 @@
 import { mkdtemp, writeFile } from 'node:fs/promises'
+import { createServer, type RequestListener } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -46,8 +47,12 @@ export class AttackWorld {
     return home
   }
 
-  async start(home: string, args: readonly string[] = ['--port', '0']): Promise<BuiltGateway> {
-    const gateway = await BuiltGateway.start(home, args)
+  async start(
+    home: string,
+    args: readonly string[] = ['--port', '0'],
+    env?: Readonly<Record<string, string>>,
+  ): Promise<BuiltGateway> {
+    const gateway = await BuiltGateway.start(home, args, env)
     this.#gateways.push(gateway)
     return gateway
   }
@@ -79,6 +84,32 @@ export class AttackWorld {
     await Promise.all(this.#homes.map((home) => removeHome(home)))
   }
 }
+
+/** A local HTTP server; `ports` are tried in their order. */
+export async function listenOn(
+  world: AttackWorld,
+  answer: RequestListener,
+  ports: readonly number[] = [0],
+): Promise<number> {
+  for (const port of ports) {
+    const server = createServer(answer)
+    const isOpen = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false))
+      server.listen(port, '127.0.0.1', () => resolve(true))
+    })
+    if (!isOpen) continue
+    world.onClose(async () => {
+      server.closeAllConnections()
+      server.close()
+    })
+    const address = server.address()
+    return typeof address === 'object' && address !== null ? address.port : 0
+  }
+  throw new Error(`none of the ports ${ports.join(', ')} is free`)
+}
+
+/** The ports that the fetch tool may go to: at any other one it would refuse the port and never look at the address. */
+export const FETCHABLE_PORTS = [8_000, 8_443, 8_080, 80, 443]
 
 /** The first line and headers of one answer, and its body, over a raw socket. */
 export async function rawRequest(world: AttackWorld, port: number, head: string, waitMs = 5_000): Promise<string> {

@@ -40,6 +40,35 @@ export const homeAttacks: readonly Attack[] = [
     },
   },
   {
+    row: 'held',
+    title: 'a second start while the owner of the home is stopped',
+    async run(world) {
+      const home = await world.home()
+      const owner = await world.start(home)
+      const client = await owner.connect('?uid=a')
+      const answers = Array.from({ length: 10 }, (_, at) =>
+        answerTo(client, { id: `m${at}`, content: 'hello', session: 's' }),
+      )
+      owner.child.kill('SIGSTOP')
+      try {
+        answers.push(
+          ...Array.from({ length: 10 }, (_, at) => answerTo(client, { id: `n${at}`, content: 'hello', session: 's' })),
+        )
+        const second = world.spawn(home)
+        const end = await ended(second)
+        require(end?.code === 1, 'a second gateway runs on the home of one that is only stopped')
+        require(second.output.includes('HOME_IN_USE'), 'the second start does not say why it ended')
+      } finally {
+        owner.child.kill('SIGCONT')
+      }
+      for (const answer of await Promise.all(answers))
+        require(answer['type'] === 'complete', `a message was answered with ${String(answer['code'])}`)
+      const finals = client.frames.filter(({ type }) => type === 'complete' || type === 'error').length
+      require(finals === 20, `${finals} answers to 20 messages`)
+      return '20 messages, 10 of them while it was stopped: 20 answers; the second start was refused'
+    },
+  },
+  {
     row: '10',
     title: 'text of a chat partner steers the terminal',
     async run(world) {

@@ -3,12 +3,14 @@ import { AttackWorld, Finding, type Attack } from './attack.ts'
 import { homeAttacks } from './homes.ts'
 import { memoryAttacks } from './memory.ts'
 import { messageAttacks } from './messages.ts'
+import { serverAttacks } from './servers.ts'
 import { toolAttacks } from './tools.ts'
 
 /** Every finding of the audit and what held, in the order of its rows. */
 export const ATTACKS: readonly Attack[] = [
   ...messageAttacks,
   ...toolAttacks,
+  ...serverAttacks,
   ...memoryAttacks,
   ...accessAttacks,
   ...homeAttacks,

@@ -100,6 +100,38 @@ export const memoryAttacks: readonly Attack[] = [
   },
   {
     row: 'held',
+    title: '10 000 upgrades',
+    async run(world) {
+      const gateway = await world.start(await world.home())
+      const before = await residentBytes(gateway)
+      let [opened, refused] = [0, 0]
+      for (let batch = 0; batch < 100; batch++) {
+        const statuses = await Promise.all(
+          Array.from({ length: 100 }, async () => {
+            const socket = await world.raw(gateway.port, upgrade(gateway.port))
+            const head = await Promise.race([
+              new Promise<string>((resolve) =>
+                socket.once('data', (bytes: Buffer) => resolve(bytes.toString('latin1'))),
+              ),
+              new Promise<string>((resolve) => socket.once('close', () => resolve(''))),
+            ])
+            if (statusOf(head) !== 101) socket.destroy()
+            return statusOf(head)
+          }),
+        )
+        opened += statuses.filter((status) => status === 101).length
+        refused += statuses.filter((status) => status === 503).length
+      }
+      await requireServing(gateway, '10 000 upgrades')
+      require(opened === 2_000, `${opened} connections are open with limits.connections 2 000`)
+      require(refused === 8_000, `${refused} of 8 000 too many were refused with 503`)
+      const grown = ((await residentBytes(gateway)) - before) / MIB
+      require(grown < 200, `${Math.round(grown)} MB more memory`)
+      return `10 000 upgrades: ${opened} open, ${refused} × 503, ${Math.round(grown)} MB more`
+    },
+  },
+  {
+    row: 'held',
     title: 'odd frames, fragments and endless heads',
     quick: true,
     async run(world) {

@@ -1,7 +1,7 @@
-import { createServer } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { access, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { require, requireServing, type Attack } from './attack.ts'
+import { FETCHABLE_PORTS, listenOn, require, requireServing, type Attack } from './attack.ts'
 import { callTool, openObedientModel } from './model.ts'
 
 const exists = (path: string): Promise<boolean> =>
@@ -113,14 +113,11 @@ export const toolAttacks: readonly Attack[] = [
     quick: true,
     async run(world) {
       let reached = 0
-      const server = createServer((_request, response) => {
+      const inside: RequestListener = (_request, response) => {
         reached++
         response.end('inside')
-      })
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-      world.onClose(async () => server.close())
-      const address = server.address()
-      const port = typeof address === 'object' && address !== null ? address.port : 0
+      }
+      const port = await listenOn(world, inside, FETCHABLE_PORTS)
       const gateway = await world.start(
         await world.home({ ...(await openObedientModel(world)), agent: { tools: ['fetch'] } }),
       )
