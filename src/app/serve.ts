@@ -16,6 +16,7 @@ import { createOpenAiRoutes, OPENAI_DOOR } from '../gateway/openai-routes.ts'
 import { a2aRouteDeps, isA2aOpen } from './a2a-channel.ts'
 import { contactUrl, PROTOCOL, removeContact, writeContact } from './contact.ts'
 import type { GatewayApp } from './gateway-app.ts'
+import { loadAhead } from './load-ahead.ts'
 import type { Platform } from './platform.ts'
 import { readOrCreateUid } from './uid.ts'
 
@@ -132,6 +133,7 @@ async function openIntake(
   { port, localToken }: { readonly port: number; readonly localToken: string },
 ): Promise<Links> {
   const { config, paths } = app
+  await loadAhead(app, platform)
   const links = await openLinks(app, platform, port)
   await app.open(links.channels)
   links.start()

@@ -11,6 +11,7 @@ import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
 import { createSendFile } from './send-file.ts'
 import { VERSION } from '../platform/own-folder.ts'
+import { loadSchemaCompiler } from '../tool/validate.ts'
 
 export interface Toolbox {
   readonly registry: ToolRegistry
@@ -91,6 +92,8 @@ async function openMcp(
   const servers = Object.entries(config.agent.mcp.servers).filter(([, server]) => server.enabled)
   if (servers.length === 0) return undefined
   const { openMcpServers } = await import('../tool/mcp/servers.ts')
+  // A server may offer its tools at any time, also while messages are answered.
+  loadSchemaCompiler()
   const settings = Object.fromEntries(servers.map(([name, server]) => [name, toMcpConfig(name, server)]))
   return openMcpServers(settings, {
     clock,

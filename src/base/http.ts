@@ -87,6 +87,8 @@ export interface HttpListener {
  */
 export interface HttpClient {
   request(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse>
+  /** Loads what the first request would wait for. */
+  prepare?(): Promise<void>
 }
 
 export interface HttpRequest {

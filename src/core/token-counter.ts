@@ -42,12 +42,7 @@ export interface TokenCounterOptions {
 }
 
 export function createTokenCounter(options: TokenCounterOptions = {}): TokenCounter {
-  const {
-    maxExactChars = 100_000,
-    maxSyncChars = 4_000,
-    maxRememberedChars = 4_000_000,
-    loadRanks = loadO200k,
-  } = options
+  const { maxExactChars = 100_000, maxSyncChars = 4_000, maxRememberedChars = 4_000_000, loadRanks } = options
   const remembered = createMemory(maxRememberedChars)
   let pairs: BytePairs | undefined
   let loading: Promise<void> | undefined
@@ -62,9 +57,9 @@ export function createTokenCounter(options: TokenCounterOptions = {}): TokenCoun
 
   return {
     load(pause = async () => undefined) {
-      loading ??= loadRanks()
-        .then(async (ranks) => {
-          pairs = await createBytePairs(ranks, O200K_PIECES, pause)
+      loading ??= (loadRanks === undefined ? loadO200k(pause) : loadFrom(loadRanks, pause))
+        .then((loaded) => {
+          pairs = loaded
         })
         // Without the vocabulary numbers are estimates and say so; nothing else depends on it.
         .catch(() => undefined)
@@ -170,9 +165,18 @@ function usesO200k({ model, api }: ModelIdentity): boolean {
   )
 }
 
-async function loadO200k(): Promise<readonly (string | readonly number[])[]> {
-  const { default: ranks } = await import('gpt-tokenizer/esm/bpeRanks/o200k_base')
-  return ranks
+type LoadRanks = NonNullable<TokenCounterOptions['loadRanks']>
+
+let o200k: Promise<BytePairs> | undefined
+
+/** Once for the process: it is large, never changes, and every reload of the configuration makes a new counter. */
+function loadO200k(pause: () => Promise<void>): Promise<BytePairs> {
+  o200k ??= loadFrom(async () => (await import('gpt-tokenizer/esm/bpeRanks/o200k_base')).default, pause)
+  return o200k
+}
+
+async function loadFrom(loadRanks: LoadRanks, pause: () => Promise<void>): Promise<BytePairs> {
+  return createBytePairs(await loadRanks(), O200K_PIECES, pause)
 }
 
 /** How o200k splits a text before it merges; published with the vocabulary. */

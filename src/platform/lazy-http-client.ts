@@ -1,6 +1,6 @@
 import type { ClosableHttpClient } from './undici-http-client.ts'
 
-/** Loads the real client with the first request: a gateway that asks nobody starts without it. */
+/** Loads the real client when it is asked to, or with the first request: a gateway that asks nobody starts without it. */
 export function createLazyHttpClient(): ClosableHttpClient {
   let loading: Promise<ClosableHttpClient> | undefined
   const load = (): Promise<ClosableHttpClient> => {
@@ -8,6 +8,7 @@ export function createLazyHttpClient(): ClosableHttpClient {
     return loading
   }
   return {
+    prepare: async () => void (await load()),
     request: async (request, signal) => (await load()).request(request, signal),
     close: async () => (await loading)?.close(),
   }

@@ -33,7 +33,7 @@ export function createToolRegistry(tools: readonly Tool[], sources: readonly Too
   for (const tool of tools) {
     if (!TOOL_NAME.test(tool.name)) throw invalid(tool, `"${tool.name}" is not a usable tool name`)
     if (own.has(tool.name)) throw invalid(tool, `two tools are called "${tool.name}"`)
-    own.set(tool.name, { tool, check: compileArguments(tool.parameters, { late: tool.source === 'built-in' }) })
+    own.set(tool.name, { tool, check: compileArguments(tool.parameters, { own: tool.source === 'built-in' }) })
   }
   /** Ours win: a server cannot replace a built-in tool by using its name. */
   const all = (): Map<string, RegisteredTool> => {

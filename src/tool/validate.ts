@@ -12,8 +12,11 @@ export type CheckArguments = (callArguments: JsonObject) => string | undefined
 export interface CompileOptions {
   /** The schema came from another program: its size is bounded, it is walked within a budget and never compiled. */
   readonly untrusted?: boolean
-  /** Compile when it is used first. For schemas known to compile: a start must not pay for tools that nobody calls. */
-  readonly late?: boolean
+  /**
+   * One of our own: small, known to be right, and walked instead of compiled. So neither a start nor the first call of
+   * a tool pays for the compiler.
+   */
+  readonly own?: boolean
 }
 
 const MAX_NAMED_PROBLEMS = 5
@@ -33,12 +36,26 @@ const OPTIONS: Options = {
 export function compileArguments(schema: JsonObject, options: CompileOptions = {}): CheckArguments {
   if (schema['type'] !== 'object') throw new Error('the schema does not describe an object')
   if (options.untrusted === true) return untrustedCheck(schema)
-  let validate = options.late === true ? undefined : compile(schema)
+  if (options.own === true) return ownCheck(schema)
+  const validate = compile(schema)
   return (callArguments) => {
-    validate ??= compile(schema)
     if (isValid(validate, callArguments)) return undefined
     return describeProblems(validate.errors ?? [], schema)
   }
+}
+
+function ownCheck(schema: JsonObject): CheckArguments {
+  return (callArguments) => {
+    const problems = checkWithinBudget(schema, callArguments)
+    // The budget is far above what our schemas need: only arguments of absurd size or depth exhaust it.
+    if (problems === 'undecided') return describeProblems([], schema)
+    return problems.length === 0 ? undefined : describeProblems(problems, schema)
+  }
+}
+
+/** Loads the compiler, which takes longer than a message should wait: before those that need it arrive. */
+export function loadSchemaCompiler(): void {
+  compilers()
 }
 
 /** Model APIs refuse a request with an invalid schema in it, so one is found out before it is offered. */
@@ -72,7 +89,7 @@ interface Compilers {
 
 let loaded: Compilers | undefined
 
-/** The compiler is needed with the first call of a tool, not at the start. It is CommonJS, so it can be loaded late and at once. */
+/** Needed for tools of plugins and MCP servers only. It is CommonJS, so it can be loaded late and at once. */
 function compilers(): Compilers {
   if (loaded === undefined) {
     const require = createRequire(import.meta.url)
