@@ -132,6 +132,34 @@ export const memoryAttacks: readonly Attack[] = [
   },
   {
     row: 'held',
+    title: 'connections that never finish what they began',
+    async run(world) {
+      const gateway = await world.start(await world.home())
+      const host = `Host: 127.0.0.1:${gateway.port}\r\n`
+      const beginnings = [
+        `GET /healthz HTTP/1.1\r\n${host}X-A: `,
+        `GET /ws HTTP/1.1\r\n${host}Connection: Upgrade\r\n`,
+        `POST /api/messages HTTP/1.1\r\n${host}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"content":`,
+      ]
+      const sockets = await Promise.all(
+        Array.from({ length: 150 }, (_, at) => world.raw(gateway.port, beginnings[at % beginnings.length])),
+      )
+      for (const socket of sockets) socket.resume()
+      const closed = Promise.all(
+        sockets.map(
+          (socket) => new Promise((resolve) => (socket.destroyed ? resolve(0) : socket.once('close', resolve))),
+        ),
+      )
+      await requireServing(gateway, 'slow connections')
+      const isOver = await Promise.race([closed.then(() => true), pause(100_000).then(() => false)])
+      const left = sockets.filter((socket) => !socket.destroyed).length
+      require(isOver, `${left} of ${sockets.length} slow connections are still open after 100 s`)
+      await requireServing(gateway, 'slow connections')
+      return `${sockets.length} unfinished heads, upgrades and bodies, all thrown out`
+    },
+  },
+  {
+    row: 'held',
     title: 'odd frames, fragments and endless heads',
     quick: true,
     async run(world) {
