@@ -1,8 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { htmlToText } from '../../../src/tool/fetch/html-text.ts'
 import { processorMs } from '../processor-time.ts'
-import { ROOT } from '../built-gateway.ts'
 import { answerTo, pause, require, requireServing, type Attack } from './attack.ts'
 import { callTool, openObedientModel } from './model.ts'
 
@@ -10,10 +9,6 @@ const MIB = 1024 * 1024
 const filled = (piece: string, chars: number): string => piece.repeat(Math.ceil(chars / piece.length)).slice(0, chars)
 /** Function-level: what was wrong took seconds to minutes; the promise is 50 ms on a quiet machine. */
 const BOUND_MS = 1_000
-
-async function built(path: string): Promise<Record<string, (...given: unknown[]) => unknown>> {
-  return (await import(pathToFileURL(join(ROOT, 'dist', path)).href)) as never
-}
 
 export const messageAttacks: readonly Attack[] = [
   {
@@ -115,10 +110,9 @@ export const messageAttacks: readonly Attack[] = [
     title: 'a fetched page of 5 MB keeps everybody waiting',
     quick: true,
     async run() {
-      const { htmlToText } = await built('tool/fetch/html-text.js')
       let longest = 0
       for (const piece of ['<h1>', '<', "<a '>", 'a\n']) {
-        const slices = htmlToText?.(`<pre>${filled(piece, 5 * MIB)}`, 'https://example.com/') as Iterator<unknown>
+        const slices = htmlToText(`<pre>${filled(piece, 5 * MIB)}`, 'https://example.com/')
         for (let done = false; !done;) {
           const ms = processorMs(() => (done = slices.next().done === true), 1)
           longest = Math.max(longest, ms)
