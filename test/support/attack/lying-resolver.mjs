@@ -18,8 +18,8 @@ const WAYS = {
 
 const original = dns.lookup
 dns.lookup = (host, options, callback) => {
-  const way = WAYS[String(host).split('.lying.test')[0]]
-  if (way === undefined || !String(host).endsWith('.lying.test')) return original(host, options, callback)
+  const way = WAYS[host.split('.lying.test')[0]]
+  if (way === undefined || !host.endsWith('.lying.test')) return original(host, options, callback)
   const time = (asked.get(host) ?? 0) + 1
   asked.set(host, time)
   const found = way(time)
