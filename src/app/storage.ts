@@ -11,7 +11,7 @@ import type { HookRunner } from '../hook/runner.ts'
 import { SessionControl } from '../session/control.ts'
 import { DEFAULT_LEARNED_WINDOWS, LearnedWindows } from '../session/learned-windows.ts'
 import { openFilesStorage, type FilesStorage } from '../storage/files/files-storage.ts'
-import { PACKAGE_ROOT, VERSION } from '../platform/own-folder.ts'
+import { ownFile, VERSION } from '../platform/own-folder.ts'
 import { homeAccessProblems } from './home-access.ts'
 import { homeError } from './home-error.ts'
 import { lockHome, type HomeLock } from './home-lock.ts'
@@ -154,7 +154,7 @@ const NOTHING_HELD: ReturnType<FilesStorage['heldBytes']> = {
 }
 
 /** Beside the compiled program; from the source it is where it is written. */
-const MIGRATIONS = `${PACKAGE_ROOT}/${import.meta.url.endsWith('.ts') ? 'src' : 'dist'}/storage/postgres/migrations`
+const MIGRATIONS = ownFile('storage/postgres/migrations')
 
 /** One database for several nodes; the home keeps what belongs to this node alone. */
 async function openShared(

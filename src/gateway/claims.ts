@@ -64,15 +64,21 @@ export class Claims {
     const { sessions } = this.#deps.storage
     const begins = !isLocal(parseSlash(message.text)) && (await sessions.get(key)) === undefined
     if (!begins) return { release: () => undefined }
-    const full = await this.#fullError()
-    this.#beginning++
+    // The place is taken before the storage is asked: of many that begin at once, each counts those before it.
+    const beginning = ++this.#beginning
     let isHeld = true
-    return {
-      ...(full === undefined ? {} : { full }),
-      release: () => {
-        if (isHeld) this.#beginning--
-        isHeld = false
-      },
+    const release = (): void => {
+      if (isHeld) this.#beginning--
+      isHeld = false
+    }
+    try {
+      const full = await this.#fullError(beginning)
+      if (full === undefined) return { release }
+      release()
+      return { full, release }
+    } catch (error) {
+      release()
+      throw error
     }
   }
 
@@ -81,7 +87,7 @@ export class Claims {
     const { sessions } = this.#deps.storage
     if (!(await sessions.hasArchived())) return key
     const needsRoom = (await sessions.get(key)) === undefined && !isLocal(parseSlash(message.text))
-    const full = needsRoom ? await this.#fullError() : undefined
+    const full = needsRoom ? await this.#fullError(this.#beginning + 1) : undefined
     if (full !== undefined) throw full
     return (await sessions.bringBack(key)) ? ((await sessions.resolve(key))?.key ?? key) : key
   }
@@ -92,10 +98,11 @@ export class Claims {
     return holder !== undefined && (holder !== owner || owner === UNKNOWN_OWNER)
   }
 
-  async #fullError(): Promise<GatewayError | undefined> {
+  /** `beginning` conversations are on their way, the one in question included. */
+  async #fullError(beginning: number): Promise<GatewayError | undefined> {
     const { storage, maxSessions } = this.#deps
     const sessions = await storage.sessions.count()
-    if (sessions + this.#beginning < maxSessions) return undefined
+    if (sessions + beginning <= maxSessions) return undefined
     return new GatewayError(
       'SESSION_LIMIT',
       `there are ${sessions} conversations already; delete some, go on with one by its "session", or raise limits.sessions`,

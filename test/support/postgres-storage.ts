@@ -1,3 +1,4 @@
+import { ownFile } from '../../src/platform/own-folder.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { NEVER } from '../../src/base/never.ts'
 import { nodeFiles } from '../../src/platform/node-files.ts'
@@ -15,7 +16,7 @@ export async function openTestNode(
 ): Promise<PostgresStorage> {
   return openPostgresStorage({
     databases: pgDatabases,
-    migrations: new URL('../../src/storage/postgres/migrations', import.meta.url).pathname,
+    migrations: ownFile('storage/postgres/migrations'),
     files: nodeFiles,
     clock: systemClock,
     ids: systemIds,

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { AttackWorld } from '../support/attack/attack.ts'
 import { callTool, openObedientModel } from '../support/attack/model.ts'
@@ -25,7 +26,9 @@ describe('a running gateway', () => {
         mcp: { servers: { good: { command: process.execPath, args: [HOSTILE, 'good'] } } },
       },
     })
-    const gateway = await world.start(home, ['--port', '0'], { NODE_OPTIONS: `--import ${LOG_LOADS}` })
+    const gateway = await world.start(home, ['--port', '0'], {
+      NODE_OPTIONS: `--import ${pathToFileURL(LOG_LOADS).href}`,
+    })
     expect(gateway.output).toContain('loads ')
     gateway.output = ''
     expect(await callTool(gateway, 'calculator', { expression: '6 * 7' })).toContain('42')

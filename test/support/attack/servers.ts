@@ -1,6 +1,7 @@
 import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { pathToFileURL } from 'node:url'
 import { ROOT } from '../built-gateway.ts'
 import {
   answerTo,
@@ -137,7 +138,9 @@ export const serverAttacks: readonly Attack[] = [
       }
       const port = await listenOn(world, inside, FETCHABLE_PORTS)
       const home = await world.home({ ...(await openObedientModel(world)), agent: { tools: ['fetch'] } })
-      const gateway = await world.start(home, ['--port', '0'], { NODE_OPTIONS: `--import ${LYING_RESOLVER}` })
+      const gateway = await world.start(home, ['--port', '0'], {
+        NODE_OPTIONS: `--import ${pathToFileURL(LYING_RESOLVER).href}`,
+      })
       const names = ['private', 'mixed', 'rebinding', 'mapped', 'empty', 'nonsense', 'second-time']
       for (const name of names)
         for (let time = 0; time < 2; time++)

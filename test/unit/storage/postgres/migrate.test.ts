@@ -1,3 +1,4 @@
+import { ownFile } from '../../../../src/platform/own-folder.ts'
 import { expect, test } from 'vitest'
 import type { Database } from '../../../../src/base/database.ts'
 import { silentLog } from '../../../../src/base/log.ts'
@@ -52,7 +53,7 @@ test('a migration that fails leaves nothing behind, and the ones before it stay'
 
 test('the migrations that are shipped apply, number from one without a gap, and make nothing in public', async () =>
   withSchema(async (database, schema) => {
-    const folder = new URL('../../../../src/storage/postgres/migrations', import.meta.url).pathname
+    const folder = ownFile('storage/postgres/migrations')
     const shipped = await readMigrations(nodeFiles, folder)
     expect(shipped.map(({ version }) => version)).toEqual(shipped.map((_, index) => index + 1))
     const inPublic = `select count(*) from pg_class where relnamespace = 'public'::regnamespace`
