@@ -70,7 +70,11 @@ export class Conversation {
       feed.on('turn', (turn: TurnEvent) => {
         if (turn.key === key) this.#onTurn(turn)
       }),
-      feed.on('reset', () => void this.reload()),
+      feed.on('reset', () => {
+        // Another start of the gateway, or events that were missed: what was being written is told anew, or is stored.
+        this.live.value = new Map()
+        void this.reload()
+      }),
     ]
   }
 
@@ -188,7 +192,8 @@ export class Conversation {
     for (const message of outgoing.value) {
       if (message.key === this.key && message.run !== undefined && stored.has(message.run)) forgetOutgoing(message.id)
     }
-    const running = [...this.live.value].filter(([, turn]) => turn.ended === undefined)
+    const answered = new Set(this.messages.value.filter(isFinalAnswer).map((message) => message.stepId))
+    const running = [...this.live.value].filter(([run, turn]) => turn.ended === undefined && !answered.has(run))
     if (running.length !== this.live.value.size) this.live.value = new Map(running)
   }
 
@@ -199,6 +204,10 @@ export class Conversation {
     this.live.value = new Map([...this.live.value, [run, after]])
     if (event.type === 'accepted' || after.ended !== undefined || isStored(event)) void this.catchUp()
   }
+}
+
+function isFinalAnswer(message: Message): boolean {
+  return message.role === 'assistant' && message.blocks.every(({ type }) => type !== 'call')
 }
 
 function isStored(event: TurnFrame): boolean {
