@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { DatabaseError, type Database } from '../../../../src/base/database.ts'
 import { silentLog } from '../../../../src/base/log.ts'
@@ -10,7 +11,7 @@ import { ManualClock } from '../../../../src/testing/manual-clock.ts'
 import { freshSchema, openDatabase } from '../../../support/test-database.ts'
 
 const RULES = JSON.stringify({ rememberMs: 60_000, outboxPerAccount: 100, stateEntries: 10 })
-const MIGRATIONS = new URL('../../../../src/storage/postgres/migrations', import.meta.url).pathname
+const MIGRATIONS = fileURLToPath(new URL('../../../../src/storage/postgres/migrations', import.meta.url))
 const open: Database[] = []
 
 afterEach(async () => {
