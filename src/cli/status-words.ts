@@ -68,4 +68,4 @@ export const STATUS_WORDS: Readonly<Record<Language, StatusWords>> = {
   },
 }
 
-const STATES: Readonly<Record<string, string>> = { running: '运行中', draining: '正在停止', starting: '正在启动' }
+const STATES: Readonly<Record<string, string>> = { open: '运行中', draining: '正在停止', closed: '已停止' }
