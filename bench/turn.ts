@@ -16,7 +16,7 @@ import { createToolRegistry } from '../src/tool/registry.ts'
 import { createToolRunner } from '../src/tool/run-tool-calls.ts'
 import { createMemoryStore } from '../src/transcript/memory-store.ts'
 import { cleanStep } from '../src/turn/cleanup.ts'
-import type { TurnModel, TurnParts } from '../src/turn/parts.ts'
+import type { TurnModel, TurnDeps } from '../src/turn/deps.ts'
 import { RememberedForms } from '../src/session/accepted-forms.ts'
 import { LearnedWindows } from '../src/session/learned-windows.ts'
 import { runTurn } from '../src/turn/turn.ts'
@@ -59,7 +59,7 @@ function instantModel(api: ModelApi, model: string): TurnModel {
   return { window, name: `${provider.name}/${model}`, provider, model, ...limits }
 }
 
-async function openParts(model: TurnModel, past: number): Promise<TurnParts> {
+async function openParts(model: TurnModel, past: number): Promise<TurnDeps> {
   const store = createMemoryStore({ clock: systemClock, ids: new SeededIds(1) })
   const transcript = await store.open(SESSION, new AbortController().signal)
   const drafts = Array.from({ length: past }, (_, at): EntryDraft => {
@@ -124,14 +124,14 @@ async function measure(past: number, model: TurnModel): Promise<{ round: number;
   const cleanups: number[] = []
   let tokens = 0
   for (let at = 0; at < 5; at++) {
-    const parts = await openParts(model, past)
-    await parts.counter.load()
+    const deps = await openParts(model, past)
+    await deps.counter.load()
     const run = `run_${at}` as RunId
     const started = performance.now()
-    await runTurn({ run, content: 'go' }, parts, new AbortController().signal)
+    await runTurn({ run, content: 'go' }, deps, new AbortController().signal)
     rounds.push((performance.now() - started) / ROUNDS)
     const cleaning = performance.now()
-    const event = await cleanStep(run, 'completed', parts, new AbortController().signal)
+    const event = await cleanStep(run, 'completed', deps, new AbortController().signal)
     cleanups.push(performance.now() - cleaning)
     tokens = event?.tokensBefore ?? 0
   }

@@ -14,9 +14,9 @@ import type { ModelInfo, ModelOverride } from '../provider/catalogue.ts'
 import { createDemoProvider } from '../provider/demo/demo.ts'
 import type { ProviderConfig as ProviderSettings } from '../provider/provider-config.ts'
 import { createProviders, type Providers, type ResolvedModel } from '../provider/registry.ts'
-import type { AgentParts } from '../session/converse.ts'
+import type { AgentDeps } from '../session/converse.ts'
 import { createToolRunner } from '../tool/run-tool-calls.ts'
-import type { TurnModel, TurnSettings } from '../turn/parts.ts'
+import type { TurnModel, TurnSettings } from '../turn/deps.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
 import { hooksOf, providersOf, toolsOf, type PluginSource } from './plugin.ts'
@@ -25,7 +25,7 @@ import { openTools, type Toolbox } from './tools.ts'
 import { readWorkspaceFiles } from './workspace-files.ts'
 
 /** What answers: models, tools, hooks, and the settings of a turn. */
-export interface Agent extends AgentParts {
+export interface Agent extends AgentDeps {
   readonly providers: Providers
   readonly toolbox: Toolbox
   close(): Promise<void>

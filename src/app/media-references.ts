@@ -1,5 +1,5 @@
 import { foldersIn, Mentions } from '../media/mentions.ts'
-import type { MediaExpiryParts } from '../media/expiry.ts'
+import type { MediaExpiryDeps } from '../media/expiry.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
 import type { FilesStorage } from '../storage/files/files-storage.ts'
@@ -9,7 +9,7 @@ export function createMediaReferences(
   { files }: Platform,
   { transcripts }: HomePaths,
   home: Pick<FilesStorage, 'storage' | 'unwrittenEntries'>,
-): MediaExpiryParts['stillNeeded'] {
+): MediaExpiryDeps['stillNeeded'] {
   const mentions = new Mentions({ files, directory: transcripts })
   return async (folders, signal) => {
     // Before the transcripts: what is being answered moves from here to there.

@@ -5,7 +5,7 @@ import { imageLimitsOf } from '../media/image-limits.ts'
 import type { ImageSources } from '../media/load-images.ts'
 import { loadPromptImages, mediaMarker, withPromptImages } from '../media/prompt-images.ts'
 import type { Pictures } from '../session/converse.ts'
-import type { TurnModel } from '../turn/parts.ts'
+import type { TurnModel } from '../turn/deps.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
 

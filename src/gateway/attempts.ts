@@ -5,7 +5,7 @@ import type { ReplyState } from '../core/change.ts'
 import type { Committed, StoredMessage } from '../storage/storage.ts'
 import type { Destination } from './delivery.ts'
 
-export interface AttemptsParts {
+export interface AttemptsDeps {
   readonly log: Log
   find(run: RunId): Promise<StoredMessage | undefined>
   /** The channel's `deliver`. */
@@ -34,7 +34,7 @@ const MAX_COPIES = 8
  * became of it.
  */
 export class Attempts {
-  readonly #parts: AttemptsParts
+  readonly #deps: AttemptsDeps
   /** Being made durable: their first attempt is still to come, and goes to wherever they are redirected meanwhile. */
   readonly #firstPending = new Set<RunId>()
   /** Attempts under way, per run. */
@@ -44,8 +44,8 @@ export class Attempts {
   readonly #tryAgain = new Set<RunId>()
   readonly #copies = new Map<RunId, Destination[]>()
 
-  constructor(parts: AttemptsParts) {
-    this.#parts = parts
+  constructor(deps: AttemptsDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -79,7 +79,7 @@ export class Attempts {
 
   /** For another account that sent the same message: now, or when there is an answer. */
   async copy(run: RunId, to: Destination): Promise<void> {
-    const known = await this.#parts.find(run)
+    const known = await this.#deps.find(run)
     if (known === undefined) return
     if (known.state !== 'open') return this.#sendCopy(known, to)
     const others = (this.#copies.get(run) ?? []).filter(({ account }) => account !== to.account)
@@ -92,11 +92,11 @@ export class Attempts {
   }
 
   async #offer(run: RunId, requested = false): Promise<void> {
-    const known = await this.#parts.find(run)
+    const known = await this.#deps.find(run)
     if (known === undefined || this.#firstPending.has(run)) return
     const wasSent = known.state !== 'waiting'
     if (wasSent) return this.#send(run, { redelivered: true, requested })
-    const marked = this.#parts.take(run).then((isOurs) => (isOurs ? this.#parts.find(run) : undefined))
+    const marked = this.#deps.take(run).then((isOurs) => (isOurs ? this.#deps.find(run) : undefined))
     const { written } = await this.#sendFirst(run, marked)
     await written
   }
@@ -133,32 +133,32 @@ export class Attempts {
   }
 
   async #tryOnceMore(run: RunId): Promise<void> {
-    const known = await this.#parts.find(run)
+    const known = await this.#deps.find(run)
     if (known === undefined || known.state === 'open' || known.state === 'delivered') return
     await this.#offer(run)
   }
 
   async #attempt(run: RunId, { redelivered, requested }: Attempt, stored?: StoredMessage): Promise<void> {
-    const known = stored ?? (await this.#parts.find(run))
+    const known = stored ?? (await this.#deps.find(run))
     if (known?.content === undefined) return
-    const fate = await this.#parts.send({
+    const fate = await this.#deps.send({
       redelivered,
       ...replyOf(known, known.content),
       ...(requested === true ? { requested } : {}),
     })
     if (fate === 'waiting' && isEphemeralAccount(known.message.account))
-      await this.#parts.onUnreachable(known.message.channel, known.message.account)
+      await this.#deps.onUnreachable(known.message.channel, known.message.account)
     // "Waiting" means that nothing was ever sent; an earlier attempt, or another one right now, may have been.
     if (fate === 'unknown' || (fate === 'waiting' && (redelivered || (this.#sending.get(run) ?? 0) > 1))) return
-    await this.#parts.record(run, fate)
+    await this.#deps.record(run, fate)
   }
 
   /** Not kept in the outbox: whoever misses it sends the message once more. */
   #sendCopy(known: StoredMessage, to: Destination): void {
     if (known.content === undefined) return
     const reply = { ...replyOf(known, known.content), ...to, redelivered: true }
-    const sending = this.#parts.nextSeq(reply.channel, reply.account).then(async (seq) => {
-      await this.#parts.send({ ...reply, seq })
+    const sending = this.#deps.nextSeq(reply.channel, reply.account).then(async (seq) => {
+      await this.#deps.send({ ...reply, seq })
     })
     void this.#own(sending, reply.run)
   }
@@ -175,7 +175,7 @@ export class Attempts {
   #own(work: Promise<void>, run: RunId): Promise<void> {
     const owned = work.catch((error: unknown) => {
       // The answer is durable and stays as it was: it is offered again when its account is back.
-      this.#parts.log.warn('the fate of a reply could not be recorded', {
+      this.#deps.log.warn('the fate of a reply could not be recorded', {
         run,
         reason: error instanceof Error ? error.name : 'unknown',
       })

@@ -3,7 +3,7 @@ import { COMMAND_NAMES, type CommandName, type Phrases } from '../core/phrases/p
 import { parseSlash, type SlashCommand } from '../session/commands.ts'
 
 /** What the commands need from the rest of the program. Each returns the text shown to the user. */
-export interface CommandParts {
+export interface CommandDeps {
   /** In the language of the message or of its conversation. */
   phrases(message: AcceptedMessage): Promise<Phrases>
   status(message: AcceptedMessage): Promise<string>
@@ -12,7 +12,7 @@ export interface CommandParts {
   approve(message: AcceptedMessage, id: string, approve: boolean): Promise<string>
 }
 
-export interface CommandContext extends CommandParts {
+export interface CommandContext extends CommandDeps {
   /** Stops what runs and drops what waits; returns their number. */
   stop(): Promise<number>
   /** Resets the conversation; `first` is the message it begins with. */

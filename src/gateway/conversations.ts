@@ -16,7 +16,7 @@ import type { Storage, StoredMessage } from '../storage/storage.ts'
 import { Session, type Answer, type Stopped } from '../session/session.ts'
 import { TurnSlots, type ProviderLoad, type TurnLimits } from '../session/turn-slots.ts'
 import type { TurnPlace } from '../session/turn-place.ts'
-import { answerCommand, isImmediate, type CommandParts } from './command-answers.ts'
+import { answerCommand, isImmediate, type CommandDeps } from './command-answers.ts'
 import type { Delivery } from './delivery.ts'
 import { describeCause } from './describe-cause.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
@@ -25,7 +25,7 @@ import { noteResumed, POISONED, type Resumption, type Verdict } from './resumpti
 /** What a new message does while its session's turn runs: wait, join it before its next round, or end it. */
 export type QueueMode = 'queue' | 'steer' | 'interrupt'
 
-export interface ConversationsParts {
+export interface ConversationsDeps {
   readonly clock: Clock
   readonly log: Log
   readonly ids: Ids
@@ -35,7 +35,7 @@ export interface ConversationsParts {
   queueMode(): QueueMode
   readonly turnLimits: TurnLimits
   readonly metrics: GatewayMetrics
-  readonly commands: CommandParts
+  readonly commands: CommandDeps
   /**
    * Answers one message: opens its transcript, runs the turn. Resolves with what to reply, or with undefined when the
    * turn was interrupted by a shutdown and is to be resumed. Never throws for anything a conversation can survive.
@@ -76,7 +76,7 @@ export interface Activity {
 
 /** The sessions something runs or waits in: their turns, and what must not overlap with one. */
 export class Conversations {
-  readonly #parts: ConversationsParts
+  readonly #deps: ConversationsDeps
   readonly #sessions = new Map<SessionKey, Session>()
   readonly #turns: TurnSlots
   readonly #background = new Set<Promise<void>>()
@@ -95,9 +95,9 @@ export class Conversations {
   #runningTurns = 0
   #starting = true
 
-  constructor(parts: ConversationsParts) {
-    this.#parts = parts
-    this.#turns = new TurnSlots(parts.clock, parts.turnLimits)
+  constructor(deps: ConversationsDeps) {
+    this.#deps = deps
+    this.#turns = new TurnSlots(deps.clock, deps.turnLimits)
   }
 
   /** Conversations something runs or waits in. */
@@ -159,7 +159,7 @@ export class Conversations {
   }
 
   async #takeNow(key: SessionKey): Promise<void> {
-    const { storage, resumption } = this.#parts
+    const { storage, resumption } = this.#deps
     if (!this.#starting) return
     const claim = await storage.ownership.claim(key)
     if (claim === undefined) return
@@ -178,7 +178,7 @@ export class Conversations {
     const session = this.#sessions.get(key)
     const run = session?.runningMessage?.run
     const owner = run === undefined ? undefined : this.#owners.get(run)
-    if (owner !== undefined && !this.#parts.storage.ownership.isCurrent(owner)) session?.abort('shutdown')
+    if (owner !== undefined && !this.#deps.storage.ownership.isCurrent(owner)) session?.abort('shutdown')
   }
 
   /** A durable message takes its place: commands at once, everything else behind what its session has to do. */
@@ -188,7 +188,7 @@ export class Conversations {
     if (isImmediate(slash)) return this.own(this.#answerCommand(message))
     const session = this.#session(message.key)
     // Everything older goes, also what has not begun: which of them had begun is a matter of luck.
-    const replaced = this.#parts.queueMode() === 'interrupt' ? session.cancel('newer-message') : undefined
+    const replaced = this.#deps.queueMode() === 'interrupt' ? session.cancel('newer-message') : undefined
     session.enqueue(message)
     if (replaced !== undefined) this.own(replaced.then(() => undefined))
   }
@@ -207,7 +207,7 @@ export class Conversations {
    * at which one is true without the other, and the disk is waited for once.
    */
   async reset(key: SessionKey): Promise<void> {
-    const { control } = this.#parts
+    const { control } = this.#deps
     await this.#session(key).exclusive('reset', (stopped) =>
       control.reset(key, {
         stop: stopped.stopTurn,
@@ -217,7 +217,7 @@ export class Conversations {
   }
 
   async delete(key: SessionKey): Promise<void> {
-    const { control } = this.#parts
+    const { control } = this.#deps
     await this.exclusively(key, 'delete', () => control.delete(key))
   }
 
@@ -255,7 +255,7 @@ export class Conversations {
   own(work: Promise<void>): void {
     const owned = work.catch((thrown: unknown) => {
       const error = toGatewayError(thrown)
-      this.#parts.log.error('background work failed', { code: error.code, ...describeCause(error) })
+      this.#deps.log.error('background work failed', { code: error.code, ...describeCause(error) })
     })
     this.#background.add(owned)
     void owned.finally(() => this.#background.delete(owned))
@@ -264,7 +264,7 @@ export class Conversations {
   async #answerCommand(message: AcceptedMessage): Promise<void> {
     try {
       const content = await answerCommand(message, {
-        ...this.#parts.commands,
+        ...this.#deps.commands,
         stop: () => this.cancel(message.key),
         reset: (first) => this.#resetFor(message, first),
       })
@@ -278,7 +278,7 @@ export class Conversations {
 
   /** Once for each message, however often a restart comes to it; `first` is what the new conversation begins with. */
   async #resetFor({ key, run }: AcceptedMessage, first: AcceptedMessage | undefined): Promise<void> {
-    const { storage, control } = this.#parts
+    const { storage, control } = this.#deps
     const session = this.#session(key)
     if (this.#resetDone.delete(run)) {
       if (first !== undefined) session.enqueue(first)
@@ -300,7 +300,7 @@ export class Conversations {
     signal: AbortSignal,
     place: Pick<TurnPlace, 'whileWaiting'>,
   ): Promise<ReplyContent | undefined> {
-    const { clock, converse, metrics, queueMode, resumption, show, storage } = this.#parts
+    const { clock, converse, metrics, queueMode, resumption, show, storage } = this.#deps
     let content: ReplyContent | undefined
     const startedAt = clock.monotonic()
     let leave = (): void => undefined
@@ -337,7 +337,7 @@ export class Conversations {
 
   /** A start that ends while a person is waited for does not count against the message. */
   async #pausedFor<T>(run: RunId, wait: () => Promise<T>): Promise<T> {
-    const { storage } = this.#parts
+    const { storage } = this.#deps
     await storage.transact([{ kind: 'paused', run }]).catch(() => undefined)
     const result = await wait()
     await noteResumed(storage, run)
@@ -345,7 +345,7 @@ export class Conversations {
   }
 
   async #refusePoisoned(message: AcceptedMessage, verdict: Verdict): Promise<ReplyContent> {
-    const { log, recordPoisoned } = this.#parts
+    const { log, recordPoisoned } = this.#deps
     log.error('a message that ended the gateway again and again is not tried any more', {
       session: message.key,
       run: message.run,
@@ -357,7 +357,7 @@ export class Conversations {
 
   /** A message accepted while its session was being deleted begins a new one; a command begins none. */
   async #ensureRow(message: AcceptedMessage, signal: AbortSignal): Promise<boolean> {
-    const { clock, log, ids, storage } = this.#parts
+    const { clock, log, ids, storage } = this.#deps
     if ((await storage.sessions.get(message.key)) !== undefined) return true
     if (isLocal(parseSlash(message.text))) return false
     const begin = rowChangeFor(message, ids)
@@ -386,11 +386,11 @@ export class Conversations {
 
   async #contentOfError(thrown: unknown, what: string, { key, run }: AcceptedMessage): Promise<ReplyContent> {
     const error = toGatewayError(thrown)
-    this.#parts.log.error(what, {
+    this.#deps.log.error(what, {
       ...error.facts,
       session: key,
       run,
-      model: await this.#parts.modelOf(key).catch(() => 'unknown'),
+      model: await this.#deps.modelOf(key).catch(() => 'unknown'),
       code: error.code,
       ...(error.code === 'INTERNAL' ? describeCause(error) : {}),
     })
@@ -402,7 +402,7 @@ export class Conversations {
    * first, the message stays open and is answered after the next start.
    */
   async #answer(answers: readonly Answer[]): Promise<void> {
-    const { clock, log } = this.#parts
+    const { clock, log } = this.#deps
     const { signal } = this.#stopWaiting
     try {
       await retryWhileStorageFull(() => this.#store(answers), { clock, log, signal })
@@ -411,7 +411,7 @@ export class Conversations {
       const runs = answers.map(({ run }) => run)
       for (const run of runs) this.#owners.delete(run)
       if (error.code === 'OWNERSHIP_LOST') return runs.forEach((run) => this.#open.delete(run))
-      this.#parts.log.error('a reply could not be stored', { runs, code: error.code, ...describeCause(error) })
+      this.#deps.log.error('a reply could not be stored', { runs, code: error.code, ...describeCause(error) })
     }
   }
 
@@ -419,7 +419,7 @@ export class Conversations {
   async #store(answers: readonly Answer[], changes: readonly Change[] = []): Promise<void> {
     const owner = answers.map(({ run }) => this.#owners.get(run)).find((one) => one !== undefined)
     // What a turn comes to counts only while the session is its own; a reset or a cancel answers in its own right.
-    await this.#parts.delivery.answer(answers, changes, changes.length === 0 ? owner : undefined)
+    await this.#deps.delivery.answer(answers, changes, changes.length === 0 ? owner : undefined)
     for (const { run } of answers) this.#forget(run)
   }
 
@@ -437,7 +437,7 @@ export class Conversations {
 
   /** The answers of what another node works on in a session that is stopped from here. */
   async #elsewhere(key: SessionKey, by: CancelCause): Promise<readonly Answer[]> {
-    const open = await this.#parts.storage.inbox.open({ key })
+    const open = await this.#deps.storage.inbox.open({ key })
     return open.flatMap(({ message: { run, text }, elsewhere }) =>
       elsewhere === true && !this.#open.has(run) && !isImmediate(parseSlash(text))
         ? [{ run, content: { kind: 'cancelled', by } as const }]
@@ -458,7 +458,7 @@ export class Conversations {
     if (known !== undefined) return known
     const session = new Session(key, {
       admit: async ({ channel, account }, signal) =>
-        this.#turns.acquire({ provider: await this.#parts.providerOf(key), account: `${channel}\n${account}` }, signal),
+        this.#turns.acquire({ provider: await this.#deps.providerOf(key), account: `${channel}\n${account}` }, signal),
       work: (message, tellAnswer, signal, place) => this.#work(message, tellAnswer, signal, place),
       answer: (answers) => this.#answer(answers),
       answerLater: (answers) => this.own(this.#answer(answers)),

@@ -16,7 +16,7 @@ import type { CountMessages } from '../history/view-tokens.ts'
 import type { Providers } from '../provider/registry.ts'
 import type { Approvals } from '../session/approvals.ts'
 import type { SessionControl } from '../session/control.ts'
-import { savingsOf, type AgentParts } from '../session/converse.ts'
+import { savingsOf, type AgentDeps } from '../session/converse.ts'
 import { findSession } from '../session/find-session.ts'
 import type { SessionQuery, SessionRow, Storage } from '../storage/storage.ts'
 import type { Transcript } from '../transcript/store.ts'
@@ -33,7 +33,7 @@ export interface ApiDeps {
   readonly storage: Storage
   readonly control: SessionControl
   readonly providers: Providers
-  readonly agent: Pick<AgentParts, 'modelsFor' | 'counter'>
+  readonly agent: Pick<AgentDeps, 'modelsFor' | 'counter'>
   readonly gateway: Gateway
   readonly approvals: Approvals
   /** Rows of one list. */

@@ -16,8 +16,8 @@ import { Admission, type QueueLimits } from './admission.ts'
 import { ArrivalOrder } from './arrival-order.ts'
 import { replyOf } from './attempts.ts'
 import { withoutSuffix } from './claims.ts'
-import type { CommandParts } from './command-answers.ts'
-import { Conversations, type ConversationsParts, type QueueMode } from './conversations.ts'
+import type { CommandDeps } from './command-answers.ts'
+import { Conversations, type ConversationsDeps, type QueueMode } from './conversations.ts'
 import type { Delivery, Destination } from './delivery.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
 import { InboxIntake, type Stored } from './intake.ts'
@@ -31,7 +31,7 @@ export interface GatewayLimits extends QueueLimits, ResumptionLimits {
   readonly sessions: number
 }
 
-export interface GatewayParts {
+export interface GatewayDeps {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -42,11 +42,11 @@ export interface GatewayParts {
   readonly limits: GatewayLimits
   queueMode(): QueueMode
   readonly metrics: GatewayMetrics
-  readonly converse: ConversationsParts['converse']
-  readonly providerOf: ConversationsParts['providerOf']
-  readonly modelOf: ConversationsParts['modelOf']
-  readonly recordPoisoned: ConversationsParts['recordPoisoned']
-  readonly commands: CommandParts
+  readonly converse: ConversationsDeps['converse']
+  readonly providerOf: ConversationsDeps['providerOf']
+  readonly modelOf: ConversationsDeps['modelOf']
+  readonly recordPoisoned: ConversationsDeps['recordPoisoned']
+  readonly commands: CommandDeps
   /** An account can be reached again. */
   onAvailable(channel: string, account: string): void
   /** Hears of everything without taking part in it. */
@@ -66,7 +66,7 @@ export interface GatewayWatch {
  * before it is sent, and control never waits behind a turn.
  */
 export class Gateway implements Intake {
-  readonly #parts: GatewayParts
+  readonly #deps: GatewayDeps
   readonly #channels = new Map<string, Channel>()
   readonly #conversations: Conversations
   readonly #resumption: Resumption
@@ -76,17 +76,17 @@ export class Gateway implements Intake {
   #stopWatching: () => void = () => undefined
   #state: 'starting' | 'open' | 'draining' | 'closed' = 'starting'
 
-  constructor(parts: GatewayParts) {
-    this.#parts = parts
-    const { limits, storage, ids, route, clock } = parts
+  constructor(deps: GatewayDeps) {
+    this.#deps = deps
+    const { limits, storage, ids, route, clock } = deps
     this.#resumption = new Resumption({ clock, storage, messageAttempts: limits.messageAttempts })
     this.#conversations = new Conversations({
-      ...parts,
+      ...deps,
       turnLimits: limits.turns,
       resumption: this.#resumption,
       show: (event, message) => {
         this.#channels.get(message.channel)?.observe(event, message)
-        parts.watch?.observe(event, message)
+        deps.watch?.observe(event, message)
       },
     })
     this.#admission = new Admission(limits, {
@@ -112,10 +112,10 @@ export class Gateway implements Intake {
     for (const channel of channels) this.#channels.set(channel.name, channel)
     const unfinished = await this.#resumption.begin()
     if (unfinished.length > 0)
-      this.#parts.log.info('resuming messages accepted before the last stop', { messages: unfinished.length })
+      this.#deps.log.info('resuming messages accepted before the last stop', { messages: unfinished.length })
     for (const message of unfinished) this.#conversations.resume(message)
     for (const channel of channels) await channel.start(this)
-    this.#stopWatching = this.#parts.storage.watch((notice) => this.#hear(notice))
+    this.#stopWatching = this.#deps.storage.watch((notice) => this.#hear(notice))
     this.#state = 'open'
   }
 
@@ -133,8 +133,8 @@ export class Gateway implements Intake {
     await this.#arrivals.enter(line, storing, () => {
       if (stored === undefined || stored.duplicate) return
       const { message: accepted } = stored
-      this.#parts.metrics.messageAccepted(accepted.channel)
-      this.#parts.watch?.accepted(accepted)
+      this.#deps.metrics.messageAccepted(accepted.channel)
+      this.#deps.watch?.accepted(accepted)
       if (this.#state === 'starting' || this.#state === 'open') this.#conversations.arrive(accepted, stored.mine)
       stored.entered()
     })
@@ -159,26 +159,26 @@ export class Gateway implements Intake {
     const channel = this.#channels.get(name)
     const isAwaited = channel?.awaits?.(run) === true
     if (!isAwaited && channel?.reaches?.(account) !== true) return
-    const known = await this.#parts.storage.inbox.find(run)
+    const known = await this.#deps.storage.inbox.find(run)
     if (known?.state === 'waiting' || (known?.state === 'unknown' && known.orphaned === true) || isAwaited)
-      await this.#parts.delivery.offer(run)
+      await this.#deps.delivery.offer(run)
   }
 
   async unanswered(channel: string): Promise<readonly AcceptedMessage[]> {
-    return (await this.#parts.storage.inbox.open({ channel })).map(({ message }) => message)
+    return (await this.#deps.storage.inbox.open({ channel })).map(({ message }) => message)
   }
 
   async find(channel: string, run: RunId): Promise<KnownRun | undefined> {
-    const known = await this.#parts.storage.inbox.find(run)
+    const known = await this.#deps.storage.inbox.find(run)
     return known?.message.channel === channel ? this.#describe(known) : undefined
   }
 
   async runs(channel: string): Promise<readonly KnownRun[]> {
-    return (await this.#parts.storage.outbox.remembered(channel)).map((known) => this.#describe(known))
+    return (await this.#deps.storage.outbox.remembered(channel)).map((known) => this.#describe(known))
   }
 
   async undelivered(channel: string): Promise<readonly KnownRun[]> {
-    return (await this.#parts.storage.outbox.undelivered({ channel })).map((known) => this.#describe(known))
+    return (await this.#deps.storage.outbox.undelivered({ channel })).map((known) => this.#describe(known))
   }
 
   #describe(known: StoredMessage): KnownRun {
@@ -193,7 +193,7 @@ export class Gateway implements Intake {
   }
 
   async control(command: ControlCommand, caller?: Caller): Promise<ControlResult> {
-    const { storage, limits } = this.#parts
+    const { storage, limits } = this.#deps
     if (command.type !== 'list') await this.bringBack(command.key ?? '')
     switch (command.type) {
       case 'get': {
@@ -223,7 +223,7 @@ export class Gateway implements Intake {
         return this.#inOrder(command.key, async () => {
           const { key } = await findSession(storage, { key: command.key }, caller)
           await this.#conversations[command.type](key)
-          this.#parts.watch?.changed(key)
+          this.#deps.watch?.changed(key)
           return { type: command.type, key }
         })
     }
@@ -231,7 +231,7 @@ export class Gateway implements Intake {
 
   /** An archived conversation that is named is in the index again when this resolves, with whether it was archived. */
   async bringBack(key: string): Promise<boolean> {
-    const { sessions } = this.#parts.storage
+    const { sessions } = this.#deps.storage
     return (await sessions.hasArchived()) && (await sessions.bringBack(key))
   }
 
@@ -246,32 +246,32 @@ export class Gateway implements Intake {
   }
 
   acknowledge(channel: string, account: string, seq: number): void {
-    this.#conversations.own(this.#parts.delivery.acknowledge(channel, account, seq))
+    this.#conversations.own(this.#deps.delivery.acknowledge(channel, account, seq))
   }
 
   available(channel: string, account: string): void {
-    this.#conversations.own(this.#parts.delivery.available(channel, account))
-    this.#parts.onAvailable(channel, account)
+    this.#conversations.own(this.#deps.delivery.available(channel, account))
+    this.#deps.onAvailable(channel, account)
   }
 
   gone(channel: string, account: string): void {
-    this.#conversations.own(this.#parts.storage.outbox.abandon(channel, account))
+    this.#conversations.own(this.#deps.storage.outbox.abandon(channel, account))
   }
 
   resend(run: RunId, to: Destination): Promise<void> {
-    return this.#parts.delivery.resend(run, to)
+    return this.#deps.delivery.resend(run, to)
   }
 
   resume(channel: string, account: string, afterSeq: number, redirect: (replyTo: JsonObject) => JsonObject): void {
-    const { delivery } = this.#parts
+    const { delivery } = this.#deps
     this.#conversations.own(
       delivery.resume(channel, account, afterSeq, redirect).then(() => delivery.available(channel, account)),
     )
-    this.#parts.onAvailable(channel, account)
+    this.#deps.onAvailable(channel, account)
   }
 
   nextSeq(channel: string, account: string): Promise<number> {
-    return this.#parts.storage.outbox.nextSeq(channel, account)
+    return this.#deps.storage.outbox.nextSeq(channel, account)
   }
 
   /** For `/api/status`: what runs and what waits. */
@@ -304,7 +304,7 @@ export class Gateway implements Intake {
    */
   async drain(deadline: AbortSignal): Promise<void> {
     this.#state = 'draining'
-    await this.#parts.storage.leaving?.()
+    await this.#deps.storage.leaving?.()
     for (const channel of this.#channels.values()) channel.drain()
     await this.#conversations.drain(deadline)
   }
@@ -314,7 +314,7 @@ export class Gateway implements Intake {
     this.#stopWatching()
     await Promise.all([...this.#channels.values()].map((channel) => channel.close()))
     await this.#conversations.close()
-    await this.#parts.delivery.close()
+    await this.#deps.delivery.close()
   }
 
   #inOrder(key: string, act: () => ControlResult | Promise<ControlResult>): Promise<ControlResult> {

@@ -87,7 +87,7 @@ export interface RestoreQuery {
   readonly cleanup?: string
 }
 
-export interface HttpParts {
+export interface HttpDeps {
   readonly access: Access
   readonly api: GatewayApi
   readonly webhook: WebhookChannel
@@ -114,37 +114,37 @@ export interface Door {
 }
 
 /** The gateway's one address: health, metrics, the JSON API and the webhook socket. */
-export function createHttpHandlers(parts: HttpParts): Pick<ListenOptions, 'handle' | 'upgrade'> {
-  const routes = [...createRoutes(parts), ...(parts.routes ?? [])]
+export function createHttpHandlers(deps: HttpDeps): Pick<ListenOptions, 'handle' | 'upgrade'> {
+  const routes = [...createRoutes(deps), ...(deps.routes ?? [])]
   return {
     async handle(request, peer) {
       const url = new URL(request.url)
-      const show = parts.doors?.find(({ below }) => url.pathname.startsWith(below))?.show ?? showProblem
+      const show = deps.doors?.find(({ below }) => url.pathname.startsWith(below))?.show ?? showProblem
       try {
-        if (url.pathname === '/healthz') return health(parts.api)
-        const page = await parts.page?.(request, url)
+        if (url.pathname === '/healthz') return health(deps.api)
+        const page = await deps.page?.(request, url)
         if (page !== undefined) return page
-        const open = await parts.open?.(request, url)
+        const open = await deps.open?.(request, url)
         if (open !== undefined) return open
         const { method, headers } = request
         const head = { method, url, headers, peer }
-        const signIn = parts.signIn
+        const signIn = deps.signIn
         if (signIn !== undefined && url.pathname === '/api/login' && method === 'POST') {
-          const refusal = parts.access.refusesOrigin(head)
+          const refusal = deps.access.refusesOrigin(head)
           return refusal === undefined ? await signIn(request, peer) : show(refusal)
         }
-        const access = parts.access.decide(head)
+        const access = deps.access.decide(head)
         if (!access.allowed) return show(access)
         return await dispatch(routes, request, url, { principal: access.principal, peer }, show)
       } catch (thrown) {
-        return show(problemOf(thrown, parts.log))
+        return show(problemOf(thrown, deps.log))
       }
     },
-    upgrade: (request) => decideUpgrade(request, parts),
+    upgrade: (request) => decideUpgrade(request, deps),
   }
 }
 
-function createRoutes({ api, metrics, now }: HttpParts): readonly Route[] {
+function createRoutes({ api, metrics, now }: HttpDeps): readonly Route[] {
   const session = /^\/api\/sessions\/([^/]+)$/u
   const action = (verb: string): RegExp => new RegExp(`^/api/sessions/([^/]+)/${verb}$`, 'u')
   return [
@@ -248,7 +248,7 @@ function health(api: GatewayApi): Response {
   return json({ status: api.isStuck() ? 'degraded' : 'ok' }, 200)
 }
 
-function decideUpgrade(request: UpgradeRequest, { access, api, webhook }: HttpParts): UpgradeDecision {
+function decideUpgrade(request: UpgradeRequest, { access, api, webhook }: HttpDeps): UpgradeDecision {
   const refuse = (
     status: number,
     error: string,

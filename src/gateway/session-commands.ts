@@ -11,17 +11,17 @@ import { usdOf, type Spent } from '../core/spent.ts'
 import { sizeOfHistory } from '../history/request-record.ts'
 import type { Providers } from '../provider/registry.ts'
 import type { Approvals } from '../session/approvals.ts'
-import type { AgentParts } from '../session/converse.ts'
+import type { AgentDeps } from '../session/converse.ts'
 import { choose, settingsOf } from '../session/chosen-settings.ts'
 import type { Storage } from '../storage/storage.ts'
-import type { CommandParts } from './command-answers.ts'
+import type { CommandDeps } from './command-answers.ts'
 import type { Gateway } from './gateway.ts'
 
 export interface SessionCommandDeps {
   readonly storage: Storage
   readonly providers: Providers
   readonly approvals: Approvals
-  readonly modelsFor: AgentParts['modelsFor']
+  readonly modelsFor: AgentDeps['modelsFor']
   /** Asked when a command runs: the gateway itself needs the commands to be made. */
   gateway(): Pick<Gateway, 'sessionActivity'>
   queueMode(): string
@@ -29,7 +29,7 @@ export interface SessionCommandDeps {
 }
 
 /** The slash commands that read or change the record of their session. */
-export function createSessionCommands(deps: SessionCommandDeps): CommandParts {
+export function createSessionCommands(deps: SessionCommandDeps): CommandDeps {
   return {
     phrases: (message) => phrasesFor(message, deps),
     status: async (message) => describeSession(message, deps),

@@ -2,7 +2,7 @@ import { sleep, type Clock } from '../base/clock.ts'
 import { errnoOf, type Files } from '../base/files.ts'
 import type { Log } from '../base/log.ts'
 
-export interface MediaExpiryParts {
+export interface MediaExpiryDeps {
   readonly files: Files
   readonly clock: Clock
   readonly log: Log
@@ -37,12 +37,12 @@ interface Folder {
  * What something still refers to stays in any case.
  */
 export class MediaExpiry {
-  readonly #parts: MediaExpiryParts
+  readonly #deps: MediaExpiryDeps
   readonly #closing = new AbortController()
   #sweeping: Promise<void> | undefined
 
-  constructor(parts: MediaExpiryParts) {
-    this.#parts = parts
+  constructor(deps: MediaExpiryDeps) {
+    this.#deps = deps
   }
 
   start(): void {
@@ -57,10 +57,10 @@ export class MediaExpiry {
 
   async #sweepForEver(signal: AbortSignal): Promise<void> {
     try {
-      await sleep(this.#parts.clock, FIRST_SWEEP_MS, signal)
+      await sleep(this.#deps.clock, FIRST_SWEEP_MS, signal)
       for (;;) {
         await this.#sweep(signal)
-        await sleep(this.#parts.clock, SWEEP_EVERY_MS, signal)
+        await sleep(this.#deps.clock, SWEEP_EVERY_MS, signal)
       }
     } catch (thrown) {
       if (!signal.aborted) throw thrown
@@ -72,12 +72,12 @@ export class MediaExpiry {
       await this.#removeExpired(signal)
     } catch (thrown) {
       signal.throwIfAborted()
-      this.#parts.log.warn('old media could not be looked through', { errno: errnoOf(thrown) })
+      this.#deps.log.warn('old media could not be looked through', { errno: errnoOf(thrown) })
     }
   }
 
   async #removeExpired(signal: AbortSignal): Promise<void> {
-    const { clock, limits, stillNeeded } = this.#parts
+    const { clock, limits, stillNeeded } = this.#deps
     const folders = await this.#folders(signal)
     const now = clock.now()
     const ripe = folders.filter(({ at }) => now - at >= SAFE_AGE_MS).sort((a, b) => a.at - b.at)
@@ -97,14 +97,14 @@ export class MediaExpiry {
     }
     await this.#remove(going, signal)
     if (bytes > limits.maxBytes)
-      this.#parts.log.warn('media take more room than they may: conversations still refer to them', {
+      this.#deps.log.warn('media take more room than they may: conversations still refer to them', {
         bytes,
         maxBytes: limits.maxBytes,
       })
   }
 
   async #folders(signal: AbortSignal): Promise<readonly Folder[]> {
-    const { files, directory } = this.#parts
+    const { files, directory } = this.#deps
     const folders: Folder[] = []
     for (const name of await files.list(directory)) {
       signal.throwIfAborted()
@@ -117,7 +117,7 @@ export class MediaExpiry {
   }
 
   async #bytesOf(folder: string): Promise<number> {
-    const { files, directory } = this.#parts
+    const { files, directory } = this.#deps
     let bytes = 0
     for (const name of await files.list(`${directory}/${folder}`))
       bytes += (await files.stat(`${directory}/${folder}/${name}`))?.size ?? 0
@@ -125,7 +125,7 @@ export class MediaExpiry {
   }
 
   async #remove(folders: readonly Folder[], signal: AbortSignal): Promise<void> {
-    const { files, directory, log } = this.#parts
+    const { files, directory, log } = this.#deps
     if (folders.length === 0) return
     for (const { name } of folders) {
       signal.throwIfAborted()

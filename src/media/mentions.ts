@@ -6,7 +6,7 @@ const MENTION = /media[\\/]+([0-9a-f]{32})/g
 const OVERLAP = 64
 const BLOCK_BYTES = 256 * 1024
 
-export interface MentionsParts {
+export interface MentionsDeps {
   readonly files: Files
   /** Where the transcripts are, archived ones and backups too. */
   readonly directory: string
@@ -17,16 +17,16 @@ export interface MentionsParts {
  * as its file is there; only folders never found are searched for again.
  */
 export class Mentions {
-  readonly #parts: MentionsParts
+  readonly #deps: MentionsDeps
   /** Folder → name of a file that mentions it. */
   readonly #found = new Map<string, string>()
 
-  constructor(parts: MentionsParts) {
-    this.#parts = parts
+  constructor(deps: MentionsDeps) {
+    this.#deps = deps
   }
 
   async of(folders: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>> {
-    const names = (await this.#parts.files.list(this.#parts.directory)).filter(isTranscript)
+    const names = (await this.#deps.files.list(this.#deps.directory)).filter(isTranscript)
     const present = new Set(names)
     for (const [folder, name] of this.#found) if (!present.has(name)) this.#found.delete(folder)
     const wanted = new Set(folders.filter((folder) => !this.#found.has(folder)))
@@ -38,7 +38,7 @@ export class Mentions {
   }
 
   async #search(name: string, wanted: Set<string>, signal: AbortSignal): Promise<void> {
-    const { files, directory } = this.#parts
+    const { files, directory } = this.#deps
     const handle = await openIfThere(files, `${directory}/${name}`, 'read')
     // Removed since we looked.
     if (handle === undefined) return

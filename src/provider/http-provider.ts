@@ -31,7 +31,7 @@ export interface HttpProviderOptions {
   readonly circuit: Circuit
 }
 
-export interface HttpProviderParts {
+export interface HttpProviderDeps {
   readonly http: HttpClient
   readonly clock: Clock
   readonly ids: Ids
@@ -43,15 +43,15 @@ export class HttpProvider implements ModelProvider {
   readonly api: WireApi
   readonly dialect?: 'compatible'
   readonly #options: HttpProviderOptions
-  readonly #parts: HttpProviderParts
+  readonly #deps: HttpProviderDeps
   #lastFailure: ProviderFailure | undefined
 
-  constructor(options: HttpProviderOptions, parts: HttpProviderParts) {
+  constructor(options: HttpProviderOptions, deps: HttpProviderDeps) {
     this.name = options.name
     this.api = options.api
     if (options.dialect !== undefined) this.dialect = options.dialect
     this.#options = options
-    this.#parts = parts
+    this.#deps = deps
   }
 
   get lastFailure(): ProviderFailure | undefined {
@@ -64,7 +64,7 @@ export class HttpProvider implements ModelProvider {
   }
 
   async *stream(request: EncodedRequest, signal: AbortSignal): AsyncGenerator<ModelEvent, void, undefined> {
-    const { clock, ids } = this.#parts
+    const { clock, ids } = this.#deps
     const { circuit } = this.#options
     if (this.#options.missingKey === true) throw noKey(this.name)
     for (let attempt = 1; ; attempt++) {
@@ -117,14 +117,14 @@ export class HttpProvider implements ModelProvider {
 
   #begin(request: EncodedRequest, decoder: StreamDecoder, context: DecodeContext, signal: AbortSignal): WireAnswer {
     const { urlOf, headers, wire } = this.#options
-    const { http, clock } = this.#parts
+    const { http, clock } = this.#deps
     const wireRequest = { url: urlOf(request.model), headers, body: request.body }
     return new WireAnswer(wireRequest, decoder, context, { http, clock, options: wire }, signal)
   }
 
   #contextOf({ model, body }: EncodedRequest): DecodeContext {
     const { name: provider, secrets, pricesOf } = this.#options
-    return { provider, model, secrets, sent: body, prices: pricesOf(model), ids: this.#parts.ids }
+    return { provider, model, secrets, sent: body, prices: pricesOf(model), ids: this.#deps.ids }
   }
 }
 

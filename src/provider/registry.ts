@@ -18,7 +18,7 @@ import type { ModelProvider } from './provider.ts'
 import { DEFAULT_RETRY } from './retry.ts'
 import { DEFAULT_WIRE } from './wire.ts'
 
-export interface ProviderParts {
+export interface ProviderDeps {
   readonly http: HttpClient
   readonly clock: Clock
   readonly ids: Ids
@@ -76,11 +76,11 @@ interface Entry {
   readonly health?: () => ProviderHealth
 }
 
-export function createProviders(configs: Readonly<Record<string, ProviderConfig>>, parts: ProviderParts): Providers {
+export function createProviders(configs: Readonly<Record<string, ProviderConfig>>, deps: ProviderDeps): Providers {
   const entries = new Map<string, Entry>()
-  for (const [name, config] of Object.entries(configs)) entries.set(name, configured(name, config, parts))
-  for (const extra of parts.extra ?? []) entries.set(extra.provider.name, built(extra))
-  for (const ref of parts.asked ?? []) addAsked(ref, entries)
+  for (const [name, config] of Object.entries(configs)) entries.set(name, configured(name, config, deps))
+  for (const extra of deps.extra ?? []) entries.set(extra.provider.name, built(extra))
+  for (const ref of deps.asked ?? []) addAsked(ref, entries)
   return {
     resolve: (ref) => resolve(ref, entries),
     list: () => [...entries].flatMap(([name, entry]) => entry.ids.map((model) => listing(name, model, entry))),
@@ -120,12 +120,12 @@ function built({ provider, models }: ExtraProvider): Entry {
   return { provider, ids: Object.keys(models), infoOf: (model) => models[model] ?? modelInfo(model) }
 }
 
-function configured(name: string, config: ProviderConfig, parts: ProviderParts): Entry {
+function configured(name: string, config: ProviderConfig, deps: ProviderDeps): Entry {
   const resolved = resolveConfig(name, config)
-  const circuit = new Circuit(parts.clock, { ...DEFAULT_CIRCUIT, ...config.circuit })
+  const circuit = new Circuit(deps.clock, { ...DEFAULT_CIRCUIT, ...config.circuit })
   const infoOf = (model: string): ModelInfo => modelInfo(model, config.models?.[model])
   const ids = new Set([...Object.keys(config.models ?? {}), ...catalogueIds(catalogueName(name, resolved))])
-  const provider = createProvider(name, resolved, infoOf, circuit, parts)
+  const provider = createProvider(name, resolved, infoOf, circuit, deps)
   const health = (): ProviderHealth => {
     const { lastFailure } = provider
     return { circuit: circuit.state, ...(lastFailure === undefined ? {} : { lastFailure }) }
@@ -144,7 +144,7 @@ function createProvider(
   config: ResolvedConfig,
   infoOf: (model: string) => ModelInfo,
   circuit: Circuit,
-  parts: ProviderParts,
+  deps: ProviderDeps,
 ): HttpProvider {
   const api = config.wireApi
   const key = config.apiKey ?? ''
@@ -177,7 +177,7 @@ function createProvider(
       wire: { ...DEFAULT_WIRE, ...config.timeouts },
       circuit,
     },
-    parts,
+    deps,
   )
 }
 

@@ -44,7 +44,7 @@ export interface WireRequest {
   readonly body: string
 }
 
-export interface WireParts {
+export interface WireDeps {
   readonly http: HttpClient
   readonly clock: Clock
   readonly options: WireOptions
@@ -58,7 +58,7 @@ export class WireAnswer {
   readonly #request: WireRequest
   readonly #decoder: StreamDecoder
   readonly #context: ErrorContext
-  readonly #parts: WireParts
+  readonly #deps: WireDeps
   readonly #signal: AbortSignal
   #body: AsyncIterator<Uint8Array> | undefined
   #feed: Feed = () => undefined
@@ -68,13 +68,13 @@ export class WireAnswer {
     request: WireRequest,
     decoder: StreamDecoder,
     context: ErrorContext,
-    parts: WireParts,
+    deps: WireDeps,
     signal: AbortSignal,
   ) {
     this.#request = request
     this.#decoder = decoder
     this.#context = context
-    this.#parts = parts
+    this.#deps = deps
     this.#signal = signal
   }
 
@@ -85,7 +85,7 @@ export class WireAnswer {
   async readMore(): Promise<boolean> {
     try {
       const body = (this.#body ??= await this.#open())
-      const next = await nextPiece(body, this.#decoder, this.#parts)
+      const next = await nextPiece(body, this.#decoder, this.#deps)
       if (next.done === true) {
         if (!this.#decoder.done) this.#feed(undefined)
         this.#checkComplete()
@@ -109,9 +109,9 @@ export class WireAnswer {
   }
 
   async #open(): Promise<AsyncIterator<Uint8Array>> {
-    const response = await send(this.#request, this.#parts, this.#signal)
-    if (response.status !== 200) throw await refusal(response, this.#context, this.#parts.clock)
-    this.#feed = createFeed(response, this.#decoder, this.#context, this.#parts.options)
+    const response = await send(this.#request, this.#deps, this.#signal)
+    if (response.status !== 200) throw await refusal(response, this.#context, this.#deps.clock)
+    this.#feed = createFeed(response, this.#decoder, this.#context, this.#deps.options)
     return response.body[Symbol.asyncIterator]()
   }
 
@@ -125,9 +125,9 @@ function isCut(error: unknown): boolean {
   return error instanceof GatewayError && error.code === 'MODEL_STREAM_CUT'
 }
 
-function send(request: WireRequest, parts: WireParts, signal: AbortSignal): Promise<HttpResponse> {
-  const { connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs } = parts.options
-  return parts.http.request({ method: 'POST', ...request, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs }, signal)
+function send(request: WireRequest, deps: WireDeps, signal: AbortSignal): Promise<HttpResponse> {
+  const { connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs } = deps.options
+  return deps.http.request({ method: 'POST', ...request, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs }, signal)
 }
 
 /**
@@ -137,7 +137,7 @@ function send(request: WireRequest, parts: WireParts, signal: AbortSignal): Prom
 function nextPiece(
   body: AsyncIterator<Uint8Array>,
   decoder: StreamDecoder,
-  { clock, options }: WireParts,
+  { clock, options }: WireDeps,
 ): Promise<IteratorResult<Uint8Array, unknown>> {
   const reading = body.next()
   if (decoder.draft.stopReason === undefined) return reading

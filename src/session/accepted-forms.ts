@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import type { AcceptedForms, RequestForm, TurnModel } from '../turn/parts.ts'
+import type { AcceptedForms, RequestForm, TurnModel } from '../turn/deps.ts'
 
 export interface AcceptedFormLimits {
   readonly models: number

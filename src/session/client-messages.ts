@@ -2,7 +2,7 @@ import { isRecord, parseJson, type JsonObject } from '../base/json.ts'
 import type { ClientCall, ClientMessage } from '../core/client-turn.ts'
 import type { AcceptedMessage, Attachment } from '../core/inbound.ts'
 import { NO_USAGE, type Message, type ToolCallBlock, type UserBlock } from '../core/message.ts'
-import type { PlacedTurn } from '../turn/parts.ts'
+import type { PlacedTurn } from '../turn/deps.ts'
 
 /** A text with its files, as the model gets it. */
 export type ContentOf = (text: string, attachments: readonly Attachment[]) => Promise<string | readonly UserBlock[]>

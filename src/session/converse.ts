@@ -19,9 +19,9 @@ import type {
   SavingsAccount,
   Spending,
   TurnModel,
-  TurnParts,
+  TurnDeps,
   TurnSettings,
-} from '../turn/parts.ts'
+} from '../turn/deps.ts'
 import { runTurn } from '../turn/turn.ts'
 import { rewrite } from '../turn/versions.ts'
 import type { Approvals } from './approvals.ts'
@@ -32,7 +32,7 @@ import { SummarisedTranscript } from './row-summary.ts'
 import { checkBudget, type SpendingLimits } from './budget.ts'
 
 /** What answers, as far as a conversation has to know it. */
-export interface AgentParts extends Pick<TurnParts, 'tools' | 'hooks' | 'counter' | 'resolveModel' | 'workspaceText'> {
+export interface AgentDeps extends Pick<TurnDeps, 'tools' | 'hooks' | 'counter' | 'resolveModel' | 'workspaceText'> {
   /** The session's own choice first, then the configured ones. */
   modelsFor(settings: SessionSettings): readonly [TurnModel, ...TurnModel[]]
   settingsFor(key: SessionKey, autoCleanup: boolean | undefined): TurnSettings
@@ -50,11 +50,11 @@ export interface Pictures {
   addMissing(transcript: Transcript, model: TurnModel, signal: AbortSignal): Promise<void>
 }
 
-export interface ConverseParts {
+export interface ConverseDeps {
   readonly clock: Clock
   readonly log: Log
   readonly storage: Storage
-  readonly agent: AgentParts
+  readonly agent: AgentDeps
   readonly spending: SpendingLimits
   readonly approvals: Approvals
   readonly windows: ModelWindows
@@ -79,18 +79,18 @@ export interface Conversation {
 export async function converse(
   message: AcceptedMessage,
   conversation: Conversation,
-  parts: ConverseParts,
+  deps: ConverseDeps,
 ): Promise<ReplyContent | undefined> {
-  const record = await parts.storage.sessions.get(message.key)
+  const record = await deps.storage.sessions.get(message.key)
   if (record === undefined)
     throw new GatewayError('SESSION_NOT_FOUND', 'the session was deleted before this message was answered')
-  const { clock, log } = parts
-  const { transcripts } = parts.storage
+  const { clock, log } = deps
+  const { transcripts } = deps.storage
   const waiting = { clock, log: log.child({ session: message.key, run: message.run }), signal: conversation.signal }
   const opened = await retryWhileStorageFull(() => transcripts.open(record.sessionId, waiting.signal), waiting)
   const transcript = new SummarisedTranscript(withPatientAppends(opened, conversation.owner, waiting), message.key)
   try {
-    const turn = turnParts(message, record, transcript, conversation, parts)
+    const turn = turnParts(message, record, transcript, conversation, deps)
     const slash = parseSlash(message.text)
     const command = slash.kind === 'command' ? slash : undefined
     const maintenance = MAINTENANCE.find((name) => name === command?.name)
@@ -99,7 +99,7 @@ export async function converse(
       return { kind: 'complete', ...(await runMaintenance(asked, message.run, turn, conversation.signal)) }
     }
     if (transcript.leafId === null)
-      await parts.agent.hooks.sessionStart(
+      await deps.agent.hooks.sessionStart(
         { resumed: false },
         { session: message.key, sessionId: record.sessionId, run: message.run, model: turn.models[0].name },
         conversation.signal,
@@ -113,9 +113,9 @@ export async function converse(
     if (rewritten !== undefined && 'refusal' in rewritten) return { kind: 'complete', text: rewritten.refusal }
     const instruction =
       rewritten === undefined
-        ? await toInstruction(message, { agent: parts.agent, model, clock }, conversation.signal)
+        ? await toInstruction(message, { agent: deps.agent, model, clock }, conversation.signal)
         : { run: message.run, channel: message.channel, content: rewritten.content }
-    await parts.agent.pictures.addMissing(transcript, model, conversation.signal)
+    await deps.agent.pictures.addMissing(transcript, model, conversation.signal)
     return toReply(await runTurn(instruction, turn, conversation.signal))
   } finally {
     await transcript.close()
@@ -134,8 +134,8 @@ function turnParts(
   record: SessionRecord,
   transcript: Transcript,
   conversation: Conversation,
-  { agent, clock, log, storage, spending, windows, forms, approvals, onSpent }: ConverseParts,
-): TurnParts {
+  { agent, clock, log, storage, spending, windows, forms, approvals, onSpent }: ConverseDeps,
+): TurnDeps {
   const { key, run } = message
   const { sessionId } = record
   const { tools, hooks, counter, resolveModel, workspaceText } = agent
@@ -177,7 +177,7 @@ function turnParts(
   }
 }
 
-interface SpendingDeps extends Pick<ConverseParts, 'storage' | 'onSpent'> {
+interface SpendingDeps extends Pick<ConverseDeps, 'storage' | 'onSpent'> {
   readonly limits: SpendingLimits
 }
 
@@ -219,7 +219,7 @@ export function savingsOf(sessionId: SessionId): SavingsAccount {
 }
 
 interface InstructionDeps {
-  readonly agent: AgentParts
+  readonly agent: AgentDeps
   readonly model: TurnModel
   readonly clock: Clock
 }

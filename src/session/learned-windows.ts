@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Change } from '../core/change.ts'
 import { isRecord, type JsonObject } from '../base/json.ts'
 import type { Storage } from '../storage/storage.ts'
-import type { LearnedBy, ModelWindows, TurnModel } from '../turn/parts.ts'
+import type { LearnedBy, ModelWindows, TurnModel } from '../turn/deps.ts'
 
 export interface LearnedWindow {
   /** `provider/model`. */

@@ -6,7 +6,7 @@ import type { CancelCause } from '../core/outcome.ts'
 import { causeOf, TurnStopped } from '../core/turn-stopped.ts'
 import { TurnPlace } from './turn-place.ts'
 
-export interface SessionParts {
+export interface SessionDeps {
   /** Limits how many turns run at once over all sessions. Resolves with the release function; rejects when aborted. */
   admit(message: AcceptedMessage, signal: AbortSignal): Promise<() => void>
   /**
@@ -77,7 +77,7 @@ interface Running extends Queued {
  */
 export class Session {
   readonly key: SessionKey
-  readonly #parts: SessionParts
+  readonly #deps: SessionDeps
   readonly #exclusives = new Mailbox()
   #queue: Queued[] = []
   #tickets = 0
@@ -87,9 +87,9 @@ export class Session {
   #held: Deferred<void> | undefined
   #stopped = false
 
-  constructor(key: SessionKey, parts: SessionParts) {
+  constructor(key: SessionKey, deps: SessionDeps) {
     this.key = key
-    this.#parts = parts
+    this.#deps = deps
   }
 
   get queued(): number {
@@ -172,7 +172,7 @@ export class Session {
     const stopped = this.#running !== undefined && isMeant(this.#running) ? this.#running : undefined
     stopped?.controller.abort(new TurnStopped(by))
     await stopped?.ended.promise
-    await this.#parts.answer(toAnswers(dropped, { kind: 'cancelled', by }))
+    await this.#deps.answer(toAnswers(dropped, { kind: 'cancelled', by }))
     return dropped.length + (stopped === undefined ? 0 : 1)
   }
 
@@ -201,7 +201,7 @@ export class Session {
     } catch (thrown) {
       stopTurn()
       // They were stopped all the same; on a full disk their answers wait, and the failure does not.
-      this.#parts.answerLater(answers)
+      this.#deps.answerLater(answers)
       throw thrown
     } finally {
       stopTurn()
@@ -226,7 +226,7 @@ export class Session {
     this.#loop ??= this.#runAll().finally(() => {
       this.#loop = undefined
       if (this.#queue.length > 0 && !this.#stopped) this.#start()
-      else if (this.#queue.length === 0) this.#parts.onIdle(this.key)
+      else if (this.#queue.length === 0) this.#deps.onIdle(this.key)
     })
   }
 
@@ -270,7 +270,7 @@ export class Session {
     let place: TurnPlace
     try {
       place = await TurnPlace.take(
-        () => this.#parts.admit(running.message, signal),
+        () => this.#deps.admit(running.message, signal),
         () => this.#stopIfWaiting(running),
       )
     } catch {
@@ -280,7 +280,7 @@ export class Session {
     }
     try {
       running.place = place
-      return await this.#parts.work(running.message, tellAnswer, signal, place)
+      return await this.#deps.work(running.message, tellAnswer, signal, place)
     } finally {
       place.release()
     }
@@ -294,7 +294,7 @@ export class Session {
   async #settle(running: Running, content: ReplyContent | undefined): Promise<void> {
     if (running.phase === 'left') return running.settled.promise
     running.phase = 'answering'
-    if (content !== undefined) await this.#parts.answer(toAnswers(messagesOf(running), content))
+    if (content !== undefined) await this.#deps.answer(toAnswers(messagesOf(running), content))
   }
 
   #hold(): void {
@@ -307,7 +307,7 @@ export class Session {
     if (this.#holds > 0) return
     this.#held?.resolve()
     this.#held = undefined
-    if (!this.isBusy) this.#parts.onIdle(this.key)
+    if (!this.isBusy) this.#deps.onIdle(this.key)
   }
 }
 

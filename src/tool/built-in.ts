@@ -13,7 +13,7 @@ import { createMemoryTool } from './memory/memory-tool.ts'
 import { createTimeTool } from './time.ts'
 import type { Tool } from './tool.ts'
 
-export interface BuiltInToolParts {
+export interface BuiltInToolDeps {
   readonly clock: Clock
   readonly ids: Ids
   readonly files: Files
@@ -41,37 +41,37 @@ export interface BuiltInToolParts {
   }
 }
 
-const CREATE: Readonly<Record<string, (parts: BuiltInToolParts) => Tool>> = {
+const CREATE: Readonly<Record<string, (deps: BuiltInToolDeps) => Tool>> = {
   time: createTimeTool,
   calculator: () => createCalculatorTool(),
-  files: (parts) =>
+  files: (deps) =>
     createFilesTool({
-      ...parts,
-      ...(parts.sendFile === undefined ? {} : { send: parts.sendFile }),
-      protectVersionControl: (parts.exec?.allow.length ?? 0) > 0,
+      ...deps,
+      ...(deps.sendFile === undefined ? {} : { send: deps.sendFile }),
+      protectVersionControl: (deps.exec?.allow.length ?? 0) > 0,
     }),
-  fetch: (parts) => createFetchTool({ ...parts, ...parts.fetch }),
-  memory: (parts) => createMemoryTool({ ...parts, directory: parts.memory }),
-  a2a: (parts) => {
-    if (parts.a2a === undefined || Object.keys(parts.a2a.agents).length === 0)
+  fetch: (deps) => createFetchTool({ ...deps, ...deps.fetch }),
+  memory: (deps) => createMemoryTool({ ...deps, directory: deps.memory }),
+  a2a: (deps) => {
+    if (deps.a2a === undefined || Object.keys(deps.a2a.agents).length === 0)
       throw new GatewayError('CONFIG_INVALID', 'the tool "a2a" needs agents to call (a2a.agents)')
-    return createA2aTool({ ...parts, ...parts.a2a })
+    return createA2aTool({ ...deps, ...deps.a2a })
   },
-  exec: (parts) => {
-    if (parts.exec === undefined || parts.exec.allow.length === 0) {
+  exec: (deps) => {
+    if (deps.exec === undefined || deps.exec.allow.length === 0) {
       throw new GatewayError('CONFIG_INVALID', 'the tool "exec" needs a list of allowed commands (agent.exec.allow)')
     }
-    return createExecTool({ ...parts, ...parts.exec })
+    return createExecTool({ ...deps, ...deps.exec })
   },
 }
 
 export const BUILT_IN_TOOLS: readonly string[] = Object.keys(CREATE)
 
 /** The tools `agent.tools` of the configuration names. */
-export function createBuiltInTools(names: readonly string[], parts: BuiltInToolParts): readonly Tool[] {
+export function createBuiltInTools(names: readonly string[], deps: BuiltInToolDeps): readonly Tool[] {
   return [...new Set(names)].map((name) => {
     const create = Object.hasOwn(CREATE, name) ? CREATE[name] : undefined
-    if (create !== undefined) return create(parts)
+    if (create !== undefined) return create(deps)
     throw new GatewayError('CONFIG_INVALID', `there is no tool "${name}"; known are ${BUILT_IN_TOOLS.join(', ')}`, {
       name,
     })

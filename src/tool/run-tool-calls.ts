@@ -1,7 +1,7 @@
 import type { JsonObject } from '../base/json.ts'
 import { matchesGlob } from '../core/glob.ts'
 import { traitsOf, type ToolSpec } from './registry.ts'
-import { type NamedToolCall, runTool, type RunToolParts } from './run-tool.ts'
+import { type NamedToolCall, runTool, type RunToolDeps } from './run-tool.ts'
 import type { ToolResult } from './tool.ts'
 
 export interface FinishedCall {
@@ -12,7 +12,7 @@ export interface FinishedCall {
   readonly durationMs: number
 }
 
-export interface RunToolCallsParts extends RunToolParts {
+export interface RunToolCallsDeps extends RunToolDeps {
   readonly maxConcurrent?: number
   /** Awaited before the call begins. */
   readonly onStart?: (call: NamedToolCall, index: number) => Promise<void> | void
@@ -32,12 +32,12 @@ const MAX_CONCURRENT = 4
  */
 export async function runToolCalls(
   calls: readonly NamedToolCall[],
-  parts: RunToolCallsParts,
+  deps: RunToolCallsDeps,
   signal: AbortSignal,
 ): Promise<readonly FinishedCall[]> {
   const finished: FinishedCall[] = []
-  for (const group of groupCalls(calls, parts)) {
-    finished.push(...(await runGroup(group, parts, signal)))
+  for (const group of groupCalls(calls, deps)) {
+    finished.push(...(await runGroup(group, deps, signal)))
   }
   return finished
 }
@@ -47,11 +47,11 @@ interface IndexedCall {
   readonly index: number
 }
 
-function groupCalls(calls: readonly NamedToolCall[], parts: RunToolCallsParts): IndexedCall[][] {
+function groupCalls(calls: readonly NamedToolCall[], deps: RunToolCallsDeps): IndexedCall[][] {
   const groups: IndexedCall[][] = []
   let lastAllows = false
   for (const [index, call] of calls.entries()) {
-    const allows = isParallel(call, parts)
+    const allows = isParallel(call, deps)
     const open = groups.at(-1)
     if (open !== undefined && allows && lastAllows) open.push({ call, index })
     else groups.push([{ call, index }])
@@ -60,7 +60,7 @@ function groupCalls(calls: readonly NamedToolCall[], parts: RunToolCallsParts): 
   return groups
 }
 
-function isParallel(call: NamedToolCall, { registry }: RunToolCallsParts): boolean {
+function isParallel(call: NamedToolCall, { registry }: RunToolCallsDeps): boolean {
   const found = registry.find(call.name)
   return (
     found !== undefined && found.check(call.arguments) === undefined && traitsOf(found.tool, call.arguments).parallel
@@ -69,7 +69,7 @@ function isParallel(call: NamedToolCall, { registry }: RunToolCallsParts): boole
 
 async function runGroup(
   group: readonly IndexedCall[],
-  parts: RunToolCallsParts,
+  deps: RunToolCallsDeps,
   signal: AbortSignal,
 ): Promise<FinishedCall[]> {
   const results = new Map<number, FinishedCall>()
@@ -79,9 +79,9 @@ async function runGroup(
   const worker = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       try {
-        const finished = await runOne(next, parts, signal)
+        const finished = await runOne(next, deps, signal)
         results.set(next.index, finished)
-        handing = handing.then(() => parts.onResult?.(finished))
+        handing = handing.then(() => deps.onResult?.(finished))
         await handing
       } catch (error) {
         failure ??= { error }
@@ -89,7 +89,7 @@ async function runGroup(
       }
     }
   }
-  const workers = Math.max(1, Math.min(parts.maxConcurrent ?? MAX_CONCURRENT, group.length))
+  const workers = Math.max(1, Math.min(deps.maxConcurrent ?? MAX_CONCURRENT, group.length))
   await Promise.all(Array.from({ length: workers }, worker))
   if (failure !== undefined) throw failure.error
   return group.flatMap(({ index }) => results.get(index) ?? [])
@@ -97,15 +97,15 @@ async function runGroup(
 
 async function runOne(
   { call, index }: IndexedCall,
-  parts: RunToolCallsParts,
+  deps: RunToolCallsDeps,
   signal: AbortSignal,
 ): Promise<FinishedCall> {
   signal.throwIfAborted()
-  await parts.onStart?.(call, index)
-  const startedAt = parts.clock.monotonic()
-  const run = parts.run ?? ((running, stop) => runTool(running, parts, stop))
+  await deps.onStart?.(call, index)
+  const startedAt = deps.clock.monotonic()
+  const run = deps.run ?? ((running, stop) => runTool(running, deps, stop))
   const result = await run(call, signal)
-  return { call, index, result, durationMs: parts.clock.monotonic() - startedAt }
+  return { call, index, result, durationMs: deps.clock.monotonic() - startedAt }
 }
 
 /** The tools as a turn sees them: rooms above take this instead of the functions. */
@@ -114,7 +114,7 @@ export interface ToolRunner {
   run(call: NamedToolCall, signal: AbortSignal): Promise<ToolResult>
   runAll(
     calls: readonly NamedToolCall[],
-    callbacks: Pick<RunToolCallsParts, 'onStart' | 'onResult' | 'run'>,
+    callbacks: Pick<RunToolCallsDeps, 'onStart' | 'onResult' | 'run'>,
     signal: AbortSignal,
   ): Promise<readonly FinishedCall[]>
   /** May this call be made again after a crash without doing something twice? False for tools we do not know. */
@@ -123,24 +123,24 @@ export interface ToolRunner {
   needsApproval(name: string): boolean
 }
 
-export interface ToolRunnerParts extends RunToolParts {
+export interface ToolRunnerDeps extends RunToolDeps {
   readonly maxConcurrent?: number
   /** Patterns with `*` for tools whose calls a person allows one by one. */
   readonly approve?: readonly string[]
 }
 
-export function createToolRunner(parts: ToolRunnerParts): ToolRunner {
+export function createToolRunner(deps: ToolRunnerDeps): ToolRunner {
   return {
-    specs: () => parts.registry.specs(),
-    run: (call, signal) => runTool(call, parts, signal),
-    runAll: (calls, callbacks, signal) => runToolCalls(calls, { ...parts, ...callbacks }, signal),
+    specs: () => deps.registry.specs(),
+    run: (call, signal) => runTool(call, deps, signal),
+    runAll: (calls, callbacks, signal) => runToolCalls(calls, { ...deps, ...callbacks }, signal),
     isRepeatable: (name, callArguments) => {
-      const found = parts.registry.find(name)
+      const found = deps.registry.find(name)
       return found !== undefined && traitsOf(found.tool, callArguments).repeatable
     },
     needsApproval: (name) => {
-      const names = [name, parts.registry.find(name)?.tool.qualifiedName ?? name]
-      return (parts.approve ?? []).some((glob) => names.some((each) => matchesGlob(glob, each)))
+      const names = [name, deps.registry.find(name)?.tool.qualifiedName ?? name]
+      return (deps.approve ?? []).some((glob) => names.some((each) => matchesGlob(glob, each)))
     },
   }
 }

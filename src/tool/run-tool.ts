@@ -13,7 +13,7 @@ export interface NamedToolCall extends ToolCall {
   readonly name: string
 }
 
-export interface RunToolParts {
+export interface RunToolDeps {
   readonly registry: ToolRegistry
   readonly clock: Clock
   readonly log?: Log
@@ -39,15 +39,15 @@ export const TOOL_LIMITS: ToolLimits = {
 }
 
 /** Every way a call can go wrong is a result the model can read; only an abort throws (the signal's reason). */
-export async function runTool(call: NamedToolCall, parts: RunToolParts, signal: AbortSignal): Promise<ToolResult> {
+export async function runTool(call: NamedToolCall, deps: RunToolDeps, signal: AbortSignal): Promise<ToolResult> {
   signal.throwIfAborted()
-  const limits = { ...TOOL_LIMITS, ...parts.limits }
-  const found = parts.registry.find(call.name)
-  if (found === undefined) return unknownTool(call.name, parts.registry)
+  const limits = { ...TOOL_LIMITS, ...deps.limits }
+  const found = deps.registry.find(call.name)
+  if (found === undefined) return unknownTool(call.name, deps.registry)
   const problem = checkArguments(call, found, limits)
   if (problem !== undefined) return errorResult(problem)
   const timeoutMs = found.tool.timeoutMs ?? limits.timeoutMs
-  const result = await runBounded(call, found, { ...parts, limits: { ...limits, timeoutMs } }, signal)
+  const result = await runBounded(call, found, { ...deps, limits: { ...limits, timeoutMs } }, signal)
   return { ...result, content: capOutput(result.content, limits) }
 }
 
@@ -70,11 +70,11 @@ function checkArguments(call: NamedToolCall, found: RegisteredTool, limits: Tool
 async function runBounded(
   call: NamedToolCall,
   { tool }: RegisteredTool,
-  parts: RunToolParts & { readonly limits: ToolLimits },
+  deps: RunToolDeps & { readonly limits: ToolLimits },
   signal: AbortSignal,
 ): Promise<ToolResult> {
-  const { clock, limits } = parts
-  const log = (call.log ?? parts.log ?? silentLog).child({ tool: tool.name })
+  const { clock, limits } = deps
+  const log = (call.log ?? deps.log ?? silentLog).child({ tool: tool.name })
   const stop = new AbortController()
   const stopForTurn = (): void => stop.abort(signal.reason)
   signal.addEventListener('abort', stopForTurn, { once: true })
@@ -100,7 +100,7 @@ async function runBounded(
       return errorResult(`"${tool.name}" did not finish within ${limits.timeoutMs} ms and was stopped.`)
     }
     log.warn('a tool failed', { error: error instanceof Error ? error.name : typeof error })
-    return errorResult(`"${tool.name}" failed: ${safeErrorText(error, parts.secrets)}`)
+    return errorResult(`"${tool.name}" failed: ${safeErrorText(error, deps.secrets)}`)
   } finally {
     timer.cancel()
     signal.removeEventListener('abort', stopForTurn)

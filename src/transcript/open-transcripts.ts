@@ -17,7 +17,7 @@ export interface TranscriptInUse {
   release(): Promise<void>
 }
 
-export interface OpenTranscriptsParts {
+export interface OpenTranscriptsDeps {
   readonly clock: Clock
   readonly log: Log
   readonly limits: Pick<TranscriptLimits, 'cacheIdleMs' | 'cacheBytes' | 'cacheCount'>
@@ -44,7 +44,7 @@ interface Idle {
  * them for each that is closed would cost more than it saves.
  */
 export class OpenTranscripts {
-  readonly #parts: OpenTranscriptsParts
+  readonly #deps: OpenTranscriptsDeps
   readonly #slots = new Map<SessionId, Slot>()
   /** Those nobody uses, idle longest first. All of them are in `#slots`. */
   readonly #idle = new Map<Slot, Idle>()
@@ -52,8 +52,8 @@ export class OpenTranscripts {
   #sweep: Timer | undefined
   #closed = false
 
-  constructor(parts: OpenTranscriptsParts) {
-    this.#parts = parts
+  constructor(deps: OpenTranscriptsDeps) {
+    this.#deps = deps
   }
 
   /** Opens it, or joins those who have. */
@@ -111,7 +111,7 @@ export class OpenTranscripts {
 
   async #open(sessionId: SessionId, failed: OpenTranscript | undefined, signal: AbortSignal): Promise<OpenTranscript> {
     await failed?.transcript.close()
-    return this.#parts.open(sessionId, signal)
+    return this.#deps.open(sessionId, signal)
   }
 
   #drop(slot: Slot): void {
@@ -139,7 +139,7 @@ export class OpenTranscripts {
   #nowIdle(slot: Slot): void {
     this.#noLongerIdle(slot)
     const bytes = slot.opened?.transcript.heldBytes ?? 0
-    this.#idle.set(slot, { since: this.#parts.clock.monotonic(), bytes })
+    this.#idle.set(slot, { since: this.#deps.clock.monotonic(), bytes })
     this.#idleBytes += bytes
   }
 
@@ -150,7 +150,7 @@ export class OpenTranscripts {
 
   /** Nobody's transcripts leave when they are old, or when all of them are too many or too large. */
   async #evict(): Promise<void> {
-    const { clock, limits } = this.#parts
+    const { clock, limits } = this.#deps
     const now = clock.monotonic()
     for (let looks = this.#idle.size; looks > 0; looks--) {
       const [slot, { since }] = this.#idle.entries().next().value ?? [undefined, { since: now }]
@@ -165,7 +165,7 @@ export class OpenTranscripts {
 
   #startSweep(): void {
     if (this.#closed) return
-    const { clock, log, limits } = this.#parts
+    const { clock, log, limits } = this.#deps
     this.#sweep ??= clock.after(limits.cacheIdleMs, () => {
       this.#sweep = undefined
       void this.#evict().catch((error: unknown) => {

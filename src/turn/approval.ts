@@ -4,7 +4,7 @@ import type { Entry } from '../core/entry.ts'
 import type { ToolCallBlock } from '../core/message.ts'
 import type { NamedToolCall } from '../tool/run-tool.ts'
 import type { Round } from './call-model.ts'
-import type { TurnParts } from './parts.ts'
+import type { TurnDeps } from './deps.ts'
 
 /** A call that waits for a person, and how it went; each step is durable before it is told. */
 export const APPROVAL_ENTRY_TYPE = 'clew.approval'
@@ -36,31 +36,31 @@ interface ApprovalRecord {
 export async function askApproval(
   call: NamedToolCall,
   round: Round,
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<Verdict> {
   const id = approvalId(call.id, round)
-  const known = latestRecord((await parts.transcript.context()).entries, id)
+  const known = latestRecord((await deps.transcript.context()).entries, id)
   if (known !== undefined && known.state !== 'asked') return known.state
   const append = async (state: ApprovalRecord['state'], at: number): Promise<void> => {
     const data: ApprovalRecord & JsonObject = { id, state, at, tool: call.name, callId: call.id }
-    await parts.transcript.append([{ type: 'custom', customType: APPROVAL_ENTRY_TYPE, data }])
+    await deps.transcript.append([{ type: 'custom', customType: APPROVAL_ENTRY_TYPE, data }])
   }
-  const askedAt = known?.at ?? parts.clock.now()
+  const askedAt = known?.at ?? deps.clock.now()
   if (known === undefined) await append('asked', askedAt)
-  const expiresAt = askedAt + parts.settings.approveTimeoutMs
+  const expiresAt = askedAt + deps.settings.approveTimeoutMs
   const about = { id, tool: call.name, arguments: call.arguments }
-  const verdict = await parts.approve(
+  const verdict = await deps.approve(
     {
       ...about,
       askedAt,
       expiresAt,
-      store: (decided) => append(decided, parts.clock.now()),
-      show: () => parts.emit({ type: 'approval-requested', round: round.round, callId: call.id, ...about, expiresAt }),
+      store: (decided) => append(decided, deps.clock.now()),
+      show: () => deps.emit({ type: 'approval-requested', round: round.round, callId: call.id, ...about, expiresAt }),
     },
     signal,
   )
-  await parts.emit({ type: 'approval-decided', round: round.round, callId: call.id, id, tool: call.name, verdict })
+  await deps.emit({ type: 'approval-decided', round: round.round, callId: call.id, id, tool: call.name, verdict })
   return verdict
 }
 

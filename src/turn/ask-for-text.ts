@@ -1,7 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import { textOf, type Usage } from '../core/message.ts'
 import type { SummaryPrompt } from '../history/summary-prompt.ts'
-import type { TurnModel, TurnParts } from './parts.ts'
+import type { TurnModel, TurnDeps } from './deps.ts'
 
 /** One question to a model outside the conversation, without tools. What it costs is added to `paid`. */
 export async function askForText(
@@ -9,16 +9,16 @@ export async function askForText(
   prompt: SummaryPrompt,
   maxTokens: number,
   paid: Usage[],
-  parts: Pick<TurnParts, 'spending' | 'clock' | 'forms'>,
+  deps: Pick<TurnDeps, 'spending' | 'clock' | 'forms'>,
   signal: AbortSignal,
 ): Promise<string> {
-  await parts.spending.check()
+  await deps.spending.check()
   const encoded = model.provider.encode({
     model: model.model,
     system: prompt.system,
-    messages: [{ role: 'user', content: prompt.user, timestamp: parts.clock.now() }],
+    messages: [{ role: 'user', content: prompt.user, timestamp: deps.clock.now() }],
     tools: [],
-    plainTurns: parts.forms.formFor(model) !== 'normal',
+    plainTurns: deps.forms.formFor(model) !== 'normal',
     maxOutputTokens: Math.min(maxTokens, model.maxOutputTokens),
     thinkingLevel: 'off',
   })

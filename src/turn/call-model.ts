@@ -13,7 +13,7 @@ import type { ToolSpec } from '../provider/provider.ts'
 import { compact } from './compact.ts'
 import { hookContext } from './hook-context.ts'
 import { learnWindow } from './learn-window.ts'
-import type { RequestForm, TurnModel, TurnParts } from './parts.ts'
+import type { RequestForm, TurnModel, TurnDeps } from './deps.ts'
 import { prepareRequest, type PreparedRequest, type RequestOptions } from './request.ts'
 import { unlessStopped } from './unless-stopped.ts'
 
@@ -70,28 +70,28 @@ const WORTH_ANOTHER: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
  * Asks the model, streams what it says, and appends its answer together with the record of the request. Other models
  * step in as long as nothing of the answer was shown. An answer cut by an abort or an error is appended as such.
  */
-export async function callModel(round: Round, parts: TurnParts, signal: AbortSignal): Promise<AssistantMessage> {
+export async function callModel(round: Round, deps: TurnDeps, signal: AbortSignal): Promise<AssistantMessage> {
   const failures: NamedFailure[] = []
-  for (const [index, model] of parts.models.entries()) {
+  for (const [index, model] of deps.models.entries()) {
     try {
-      return await callOne(model, round, parts, signal)
+      return await callOne(model, round, deps, signal)
     } catch (thrown) {
       if (!(thrown instanceof ModelFailure)) throw thrown
       const { error } = thrown
       failures.push({ model: model.name, failure: thrown })
-      parts.log.warn('the model did not answer', refusalFacts(model, thrown))
-      const next = parts.models[index + 1]
+      deps.log.warn('the model did not answer', refusalFacts(model, thrown))
+      const next = deps.models[index + 1]
       if (next === undefined || thrown.partialText !== '' || !WORTH_ANOTHER.has(error.code)) {
         const { request, partialText, usage } = thrown
         const told = tellAll(failures, thrown)
         const errorMessage = `${told.code}: ${told.message}`
-        await appendCutAnswer(request, { text: partialText, errorMessage, stopReason: 'error', usage }, round, parts)
+        await appendCutAnswer(request, { text: partialText, errorMessage, stopReason: 'error', usage }, round, deps)
         throw new ModelFailure(told, partialText, request, usage)
       }
       if (thrown.usage.totalTokens > 0)
-        await parts.transcript.append([], { changes: parts.spending.record(model, thrown.usage) })
-      await parts.emit({ type: 'model-retry', attempt: index + 1, delayMs: 0, code: error.code, model: next.name })
-      parts.log.warn('another model steps in', { model: next.name, instead: model.name, code: error.code })
+        await deps.transcript.append([], { changes: deps.spending.record(model, thrown.usage) })
+      await deps.emit({ type: 'model-retry', attempt: index + 1, delayMs: 0, code: error.code, model: next.name })
+      deps.log.warn('another model steps in', { model: next.name, instead: model.name, code: error.code })
     }
   }
   throw new GatewayError('MODEL_UNKNOWN', 'no model is configured')
@@ -118,14 +118,9 @@ function tellAll(failures: readonly NamedFailure[], last: ModelFailure): Gateway
 }
 
 /** One model, with what can be done about a refusal of the shape or the size of a request. */
-async function callOne(
-  model: TurnModel,
-  round: Round,
-  parts: TurnParts,
-  signal: AbortSignal,
-): Promise<AssistantMessage> {
+async function callOne(model: TurnModel, round: Round, deps: TurnDeps, signal: AbortSignal): Promise<AssistantMessage> {
   const { tools, systemPrompt, toolChoice } = round
-  let form = parts.forms.formFor(model)
+  let form = deps.forms.formFor(model)
   let options: RequestOptions = inForm(form, {
     tools,
     systemPrompt,
@@ -134,32 +129,32 @@ async function callOne(
   })
   let refusals = 0
   let isRefused = false
-  const prepared = await prepareRequest(parts.windows.applyTo(model), options, parts)
-  let request = await compactWhenDue(prepared, options, round.summaries, parts, signal)
+  const prepared = await prepareRequest(deps.windows.applyTo(model), options, deps)
+  let request = await compactWhenDue(prepared, options, round.summaries, deps, signal)
   for (;;) {
     try {
-      const answer = await send(request, round, parts, signal)
-      learnForm(model, form, isRefused, parts)
+      const answer = await send(request, round, deps, signal)
+      learnForm(model, form, isRefused, deps)
       return answer
     } catch (thrown) {
       if (!(thrown instanceof ModelFailure) || thrown.partialText !== '' || signal.aborted) throw thrown
       const next = thrown.error.code === 'MODEL_REQUEST_INVALID' ? saferForm(options) : undefined
       if (next !== undefined) {
-        parts.log.warn(REFUSED[next], refusalFacts(model, thrown))
+        deps.log.warn(REFUSED[next], refusalFacts(model, thrown))
         form = next
         isRefused = true
         options = inForm(next, options)
-        request = await prepareRequest(request.model, options, parts)
+        request = await prepareRequest(request.model, options, deps)
       } else if (thrown.error.code === 'MODEL_CONTEXT_OVERFLOW') {
-        const smaller = ++refusals > MAX_LENGTH_REFUSALS ? undefined : await makeSmaller(thrown, options, parts)
+        const smaller = ++refusals > MAX_LENGTH_REFUSALS ? undefined : await makeSmaller(thrown, options, deps)
         if (smaller === undefined) {
-          parts.windows.giveUp(model)
+          deps.windows.giveUp(model)
           throw tooLongForGood(thrown)
         }
         options = smaller.options
-        request = await compactWhenDue(smaller.request, options, round.summaries, parts, signal)
+        request = await compactWhenDue(smaller.request, options, round.summaries, deps, signal)
       } else {
-        if (thrown.error.code === 'MODEL_REQUEST_INVALID') parts.forms.forget(model)
+        if (thrown.error.code === 'MODEL_REQUEST_INVALID') deps.forms.forget(model)
         throw thrown
       }
     }
@@ -185,7 +180,7 @@ function inForm(form: RequestForm, options: RequestOptions): RequestOptions {
   return { ...without, projection: 'safest', tools: [] }
 }
 
-function learnForm(model: TurnModel, form: RequestForm, isRefused: boolean, { forms, log }: TurnParts): void {
+function learnForm(model: TurnModel, form: RequestForm, isRefused: boolean, { forms, log }: TurnDeps): void {
   if (form === 'normal') return forms.forget(model)
   if (isRefused && forms.learn(model, form))
     log.info('the model takes no other form of requests; it is asked so for some time', { model: model.name, form })
@@ -200,14 +195,14 @@ async function compactWhenDue(
   request: PreparedRequest,
   options: RequestOptions,
   attempts: SummaryAttempts,
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<PreparedRequest> {
-  const isDue = shouldCompact(request.history.tokens, request.input, parts.settings.compaction)
+  const isDue = shouldCompact(request.history.tokens, request.input, deps.settings.compaction)
   if (!isDue || attempts.failed) return request
-  const { kind } = await compact(request.model, request.input, 'the history exceeds its share', parts, signal)
+  const { kind } = await compact(request.model, request.input, 'the history exceeds its share', deps, signal)
   attempts.failed = kind === 'failed'
-  return kind === 'compacted' ? prepareRequest(parts.windows.applyTo(request.model), options, parts) : request
+  return kind === 'compacted' ? prepareRequest(deps.windows.applyTo(request.model), options, deps) : request
 }
 
 interface Smaller {
@@ -219,14 +214,14 @@ interface Smaller {
 async function makeSmaller(
   { error, request: refused }: ModelFailure,
   before: RequestOptions,
-  parts: TurnParts,
+  deps: TurnDeps,
 ): Promise<Smaller | undefined> {
   const estimate = estimateOf(refused)
   for (let { budget } = refused.input; ;) {
-    const sizes = await learnWindow(error, { model: refused.model, budget, estimate }, parts)
+    const sizes = await learnWindow(error, { model: refused.model, budget, estimate }, deps)
     if (sizes === undefined) return undefined
     const options = { ...before, minCalibration: sizes.calibration }
-    const request = await prepareRequest(parts.windows.applyTo(refused.model), options, parts)
+    const request = await prepareRequest(deps.windows.applyTo(refused.model), options, deps)
     // Half of a window that was far too large changes nothing: the same request would be refused again.
     if (sizes.by !== 'halved' || weightOf(request) < weightOf(refused)) return { request, options }
     budget = { ...budget, contextWindow: sizes.contextWindow }
@@ -253,14 +248,14 @@ function tooLongForGood(failure: ModelFailure): ModelFailure {
 async function send(
   request: PreparedRequest,
   round: Round,
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<AssistantMessage> {
   const { provider, model } = request.model
-  const context = { ...hookContext(parts), model: request.model.name }
-  await parts.spending.check()
+  const context = { ...hookContext(deps), model: request.model.name }
+  await deps.spending.check()
   const { history, setup } = request
-  await parts.hooks.llmInput(
+  await deps.hooks.llmInput(
     {
       provider: provider.name,
       model,
@@ -273,12 +268,12 @@ async function send(
     signal,
   )
   request.times.start()
-  const message = await readAnswer(request, round, parts, signal)
+  const message = await readAnswer(request, round, deps, signal)
   const durationMs = request.times.end()
   const event = { provider: provider.name, model, message, round: round.round, durationMs }
-  await unlessStopped(parts.hooks.llmOutput(event, context, signal), signal)
+  await unlessStopped(deps.hooks.llmOutput(event, context, signal), signal)
   if (isEmpty(message)) throw new ModelFailure(emptyAnswer(message), '', request, message.usage)
-  return appendAnswer({ ...message, timestamp: parts.clock.now() }, request, round, parts)
+  return appendAnswer({ ...message, timestamp: deps.clock.now() }, request, round, deps)
 }
 
 type FinishedAnswer = Omit<AssistantMessage, 'timestamp'>
@@ -287,7 +282,7 @@ type FinishedAnswer = Omit<AssistantMessage, 'timestamp'>
 async function readAnswer(
   request: PreparedRequest,
   round: Round,
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<FinishedAnswer> {
   const { provider } = request.model
@@ -298,14 +293,14 @@ async function readAnswer(
         case 'text-delta':
           request.times.heard()
           shown.append(event.delta)
-          await parts.emit({ type: 'text-delta', round: round.round, delta: event.delta })
+          await deps.emit({ type: 'text-delta', round: round.round, delta: event.delta })
           break
         case 'thinking-delta':
           request.times.heard()
-          await parts.emit({ type: 'thinking-delta', round: round.round, delta: event.delta })
+          await deps.emit({ type: 'thinking-delta', round: round.round, delta: event.delta })
           break
         case 'retry':
-          await parts.emit({ type: 'model-retry', attempt: event.attempt, delayMs: event.delayMs, code: event.code })
+          await deps.emit({ type: 'model-retry', attempt: event.attempt, delayMs: event.delayMs, code: event.code })
           break
         case 'tool-call-start':
           request.times.heard()
@@ -322,13 +317,13 @@ async function readAnswer(
           request,
           { text: shown.toString(), errorMessage: 'stopped', stopReason: 'aborted' },
           round,
-          parts,
+          deps,
         )
       throw signal.reason
     }
     // What a provider of somebody else throws is its failure, not the end of the conversation.
     if (!(thrown instanceof GatewayError))
-      parts.log.error('a provider failed in an unforeseen way', {
+      deps.log.error('a provider failed in an unforeseen way', {
         model: request.model.name,
         reason: thrown instanceof Error ? thrown.name : typeof thrown,
       })
@@ -356,21 +351,21 @@ async function appendAnswer(
   message: AssistantMessage,
   request: PreparedRequest,
   round: Round,
-  parts: TurnParts,
+  deps: TurnDeps,
 ): Promise<AssistantMessage> {
-  const stored = await parts.transcript.append(
+  const stored = await deps.transcript.append(
     [...request.drafts(), { type: 'message', message, stepId: round.run, round: round.round }],
     {
       changes: [
-        ...parts.spending.record(request.model, message.usage),
-        ...parts.windows.confirm(request.model),
-        ...savingsOf(request, message, parts),
+        ...deps.spending.record(request.model, message.usage),
+        ...deps.windows.confirm(request.model),
+        ...savingsOf(request, message, deps),
       ],
     },
   )
   const entry = stored.at(-1)
   if (entry === undefined) throw new GatewayError('INTERNAL', 'the transcript stored nothing')
-  await parts.emit({ type: 'round-end', round: round.round, entryId: entry.id, usage: message.usage })
+  await deps.emit({ type: 'round-end', round: round.round, entryId: entry.id, usage: message.usage })
   // The guard may have taken invalid calls out, or a hook the whole answer: what is stored is what counts.
   if (entry.type === 'message' && entry.message.role === 'assistant') return entry.message
   return { ...message, content: message.content.filter((block) => block.type !== 'toolCall') }
@@ -380,7 +375,7 @@ async function appendAnswer(
 function savingsOf(
   { model, input }: PreparedRequest,
   { usage, timestamp }: AssistantMessage,
-  { savings }: TurnParts,
+  { savings }: TurnDeps,
 ): readonly Change[] {
   const { ttlMs } = input.budget.pruning
   const effect = cleanupEffect(input.entries, usage, { prices: cachePricesOf(model.prices), now: timestamp, ttlMs })
@@ -399,7 +394,7 @@ async function appendCutAnswer(
   request: PreparedRequest,
   { text, errorMessage, stopReason, usage = NO_USAGE }: CutAnswer,
   round: Round,
-  parts: TurnParts,
+  deps: TurnDeps,
 ): Promise<void> {
   const { provider, model } = request.model
   const message: AssistantMessage = {
@@ -411,10 +406,10 @@ async function appendCutAnswer(
     usage,
     stopReason,
     errorMessage,
-    timestamp: parts.clock.now(),
+    timestamp: deps.clock.now(),
   }
-  await parts.transcript.append(
+  await deps.transcript.append(
     [...request.drafts(), { type: 'message', message, stepId: round.run, round: round.round }],
-    usage.totalTokens > 0 ? { changes: parts.spending.record(request.model, usage) } : {},
+    usage.totalTokens > 0 ? { changes: deps.spending.record(request.model, usage) } : {},
   )
 }

@@ -6,7 +6,7 @@ import { textOfEntries } from '../history/recall-rounds.ts'
 import { stepSummaryPrompt } from '../history/summary-prompt.ts'
 import { askForText } from './ask-for-text.ts'
 import { hookContext } from './hook-context.ts'
-import type { TurnParts } from './parts.ts'
+import type { TurnDeps } from './deps.ts'
 
 export interface ChosenCleanup {
   readonly choice: CleanupChoice
@@ -20,37 +20,37 @@ export interface ChosenCleanup {
 export async function chooseForStep(
   step: TranscriptStep,
   outcome: StepOutcome,
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<ChosenCleanup> {
-  const { rules } = parts.settings.cleanup
+  const { rules } = deps.settings.cleanup
   const usual = chooseHidden(step, outcome, rules)
-  const answer = await askHook(step, outcome, usual, parts, signal)
+  const answer = await askHook(step, outcome, usual, deps, signal)
   const strategy = answer.strategy ?? rules.strategy
   const choice =
     answer.hide === undefined
       ? chooseHidden(step, outcome, { ...rules, strategy })
       : soundChoice(step, outcome, answer.hide)
   if (answer.summary !== undefined) return { choice, summary: answer.summary, paid: [] }
-  return summarised(step, choice, strategy, parts, signal)
+  return summarised(step, choice, strategy, deps, signal)
 }
 
 async function askHook(
   step: TranscriptStep,
   outcome: StepOutcome,
   usual: CleanupChoice,
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ) {
-  if (!parts.hooks.has('choose_cleanup')) return {}
+  if (!deps.hooks.has('choose_cleanup')) return {}
   const rounds = hidableRounds(step, outcome).map((round) => ({
     entries: [round.llmResponse.id, ...round.toolCallResults.map(({ id }) => id), ...round.systemFeedback],
     tools: toolCallsOf(round.llmResponse.message).map(({ name }) => name),
     failed: isFailedRound(round),
   }))
-  const { strategy } = parts.settings.cleanup.rules
+  const { strategy } = deps.settings.cleanup.rules
   const event = { stepId: step.id, outcome, strategy, rounds, hide: usual.hidden }
-  return parts.hooks.chooseCleanup(event, hookContext(parts), signal)
+  return deps.hooks.chooseCleanup(event, hookContext(deps), signal)
 }
 
 /** Shorter steps are told in a note with fewer tokens than a summary would have. */
@@ -63,10 +63,10 @@ async function summarised(
   step: TranscriptStep,
   choice: CleanupChoice,
   strategy: CleanupStrategy,
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<ChosenCleanup> {
-  const model = parts.windows.applyTo(parts.models[0])
+  const model = deps.windows.applyTo(deps.models[0])
   const hidden = new Set(choice.hidden)
   const text = textOfEntries(
     step.entries.filter(({ id }) => hidden.has(id)),
@@ -77,10 +77,10 @@ async function summarised(
   const paid: Usage[] = []
   try {
     const prompt = stepSummaryPrompt(step.title ?? '', text)
-    const summary = (await askForText(model, prompt, MAX_SUMMARY_TOKENS, paid, parts, signal)).trim()
+    const summary = (await askForText(model, prompt, MAX_SUMMARY_TOKENS, paid, deps, signal)).trim()
     return summary === '' ? { choice, paid } : { choice, summary, paid }
   } catch (error) {
-    parts.log.warn('a finished step could not be summarised; it gets the usual note', {
+    deps.log.warn('a finished step could not be summarised; it gets the usual note', {
       stepId: step.id,
       reason: error instanceof Error ? error.name : 'unknown',
     })

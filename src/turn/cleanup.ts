@@ -10,7 +10,7 @@ import { chooseForStep } from './choose-cleanup.ts'
 import { countFor } from './count-messages.ts'
 import { hookContext } from './hook-context.ts'
 import { offeredTools } from './own-tools.ts'
-import type { TurnParts } from './parts.ts'
+import type { TurnDeps } from './deps.ts'
 import { historyInput } from './request.ts'
 import { createSetup, latestSetup } from './setup.ts'
 import { unlessStopped } from './unless-stopped.ts'
@@ -22,48 +22,48 @@ import { unlessStopped } from './unless-stopped.ts'
 export async function cleanStep(
   stepId: string,
   outcome: StepOutcome,
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<StepCleanupCompleted | undefined> {
-  const { transcript } = parts
+  const { transcript } = deps
   const { entries } = await transcript.context()
   const step = deriveSteps(entries).find(({ id }) => id === stepId)
   if (step === undefined) return undefined
   // Most steps are a question and an answer: they cost neither a vocabulary nor two prepared histories.
   if (step.rounds.length < 2) return nothingToHide(step, entries)
-  const chosen = await chooseForStep(step, outcome, parts, signal)
+  const chosen = await chooseForStep(step, outcome, deps, signal)
   const plan = planCleanup(entries, {
-    ...(await planningOptions(entries, parts)),
+    ...(await planningOptions(entries, deps)),
     stepId,
     outcome,
     choice: chosen.choice,
     ...(chosen.summary === undefined ? {} : { summary: chosen.summary }),
   })
-  const drafts = draftsOf(plan, stepId, entries, parts)
+  const drafts = draftsOf(plan, stepId, entries, deps)
   // A summary that is not used has been paid for too.
-  const [model] = parts.models
+  const [model] = deps.models
   const changes = [
-    ...(chosen.paid.length === 0 ? [] : parts.spending.record(model, ...chosen.paid)),
-    ...(plan.kind === 'clean' ? parts.spending.recordSaved(model, plan.stats.tokensSaved) : []),
-    ...(plan.kind === 'clean' ? parts.savings.cleaned(changeOf(plan)) : []),
+    ...(chosen.paid.length === 0 ? [] : deps.spending.record(model, ...chosen.paid)),
+    ...(plan.kind === 'clean' ? deps.spending.recordSaved(model, plan.stats.tokensSaved) : []),
+    ...(plan.kind === 'clean' ? deps.savings.cleaned(changeOf(plan)) : []),
   ]
   if (drafts.length > 0 || changes.length > 0) await transcript.append(drafts, { changes })
   if (plan.kind === 'skipped' && plan.reason === 'already cleaned') return undefined
   return toEvent(stepId, plan)
 }
 
-async function planningOptions(entries: readonly Entry[], parts: TurnParts) {
-  const { settings, models } = parts
+async function planningOptions(entries: readonly Entry[], deps: TurnDeps) {
+  const { settings, models } = deps
   const [model] = models
   const setup =
     latestSetup(entries) ??
     createSetup({
       system: settings.systemPrompt,
-      tools: await offeredTools(parts),
+      tools: await offeredTools(deps),
       maxOutputTokens: model.maxOutputTokens,
       thinkingLevel: settings.thinkingLevel,
     })
-  const { entries: _, ...input } = historyInput(model, setup, entries, { projection: 'normal' }, parts)
+  const { entries: _, ...input } = historyInput(model, setup, entries, { projection: 'normal' }, deps)
   const { policy, minTokens, rules } = settings.cleanup
   return {
     input,
@@ -71,7 +71,7 @@ async function planningOptions(entries: readonly Entry[], parts: TurnParts) {
     minTokens,
     rules,
     prices: cachePricesOf(model.prices),
-    count: await countFor(model, parts, entries),
+    count: await countFor(model, deps, entries),
   }
 }
 
@@ -79,7 +79,7 @@ function draftsOf(
   plan: CleanupPlan,
   stepId: string,
   entries: readonly Entry[],
-  { settings }: TurnParts,
+  { settings }: TurnDeps,
 ): readonly EntryDraft[] {
   if (plan.kind === 'clean') return plan.records.flatMap(recordDrafts)
   const waits = plan.reason === 'the cache is warm' || plan.reason === 'below the minimum'
@@ -105,67 +105,62 @@ function recordDrafts(record: CleanupRecord): readonly EntryDraft[] {
 export async function cleanFinishedStep(
   stepId: string,
   outcome: Outcome,
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  if (!parts.settings.cleanup.enabled) return
-  await cleanAndTell(stepId, outcome.kind, parts, signal)
+  if (!deps.settings.cleanup.enabled) return
+  await cleanAndTell(stepId, outcome.kind, deps, signal)
 }
 
 /** Before a turn: what was put off is cleaned as soon as the provider's cache has gone cold anyway. */
-export async function cleanDeferredSteps(parts: TurnParts, signal: AbortSignal): Promise<void> {
-  const { enabled, policy } = parts.settings.cleanup
+export async function cleanDeferredSteps(deps: TurnDeps, signal: AbortSignal): Promise<void> {
+  const { enabled, policy } = deps.settings.cleanup
   if (!enabled || policy !== 'cache-aware') return
-  const { entries } = await parts.transcript.context()
+  const { entries } = await deps.transcript.context()
   const latest = deferredSteps(entries).at(-1)
-  if (latest === undefined || !isCold(entries, parts)) return
+  if (latest === undefined || !isCold(entries, deps)) return
   const step = deriveSteps(entries).find(({ id }) => id === latest)
-  if (step !== undefined) await cleanAndTell(latest, step.outcome ?? 'interrupted', parts, signal)
+  if (step !== undefined) await cleanAndTell(latest, step.outcome ?? 'interrupted', deps, signal)
 }
 
-function isCold(entries: readonly Entry[], { clock, settings }: TurnParts): boolean {
+function isCold(entries: readonly Entry[], { clock, settings }: TurnDeps): boolean {
   const latest = entries.findLast((entry) => entry.type === 'message' && entry.message.role === 'assistant')
   return clock.now() - Date.parse(latest?.timestamp ?? '') > settings.pruning.ttlMs
 }
 
-async function cleanAndTell(
-  stepId: string,
-  outcome: StepOutcome,
-  parts: TurnParts,
-  signal: AbortSignal,
-): Promise<void> {
-  const { log } = parts
+async function cleanAndTell(stepId: string, outcome: StepOutcome, deps: TurnDeps, signal: AbortSignal): Promise<void> {
+  const { log } = deps
   try {
-    const event = await cleanStep(stepId, outcome, parts, signal)
+    const event = await cleanStep(stepId, outcome, deps, signal)
     if (event === undefined) return
     const { type: _, ...facts } = event
-    const about = { ...facts, model: parts.models[0].name }
+    const about = { ...facts, model: deps.models[0].name }
     if (event.cleanedMessages > 0) log.info('context cleanup completed', about)
     else log.debug('nothing was cleaned up', about)
-    await parts.emit(event)
-    await unlessStopped(parts.hooks.stepCleanupCompleted(facts, hookContext(parts), signal), signal)
+    await deps.emit(event)
+    await unlessStopped(deps.hooks.stepCleanupCompleted(facts, hookContext(deps), signal), signal)
   } catch (error) {
     log.error('a cleanup failed; the conversation is not affected', {
       stepId,
-      model: parts.models[0].name,
+      model: deps.models[0].name,
       reason: error instanceof Error ? error.name : 'unknown',
     })
   }
 }
 
 /** `/cleanup`: every finished step that was not cleaned yet, however small the gain: somebody asked for it. */
-export async function cleanEverything(parts: TurnParts, signal: AbortSignal): Promise<readonly StepCleanupCompleted[]> {
-  const { entries } = await parts.transcript.context()
+export async function cleanEverything(deps: TurnDeps, signal: AbortSignal): Promise<readonly StepCleanupCompleted[]> {
+  const { entries } = await deps.transcript.context()
   const events: StepCleanupCompleted[] = []
-  const { settings } = parts
+  const { settings } = deps
   const cleanup = { ...settings.cleanup, policy: 'always', minTokens: 0 } as const
-  const asked: TurnParts = { ...parts, settings: { ...settings, cleanup } }
+  const asked: TurnDeps = { ...deps, settings: { ...settings, cleanup } }
   const answered = new Set(deriveSteps(entries).flatMap((step) => (step.finalResponse === undefined ? [] : [step.id])))
   for (const stepId of uncleanedSteps(entries, cleanup.rules)) {
     const event = await cleanStep(stepId, answered.has(stepId) ? 'completed' : 'interrupted', asked, signal)
     if (event === undefined || event.cleanedMessages === 0) continue
     events.push(event)
-    await parts.emit(event)
+    await deps.emit(event)
   }
   return events
 }

@@ -2,9 +2,9 @@ import type { ClientCall } from '../core/client-turn.ts'
 import type { ToolCallBlock } from '../core/message.ts'
 import type { ToolSpec } from '../provider/provider.ts'
 import { offeredTools } from './own-tools.ts'
-import type { TurnParts } from './parts.ts'
+import type { TurnDeps } from './deps.ts'
 
-type ClientDeps = Pick<TurnParts, 'client'>
+type ClientDeps = Pick<TurnDeps, 'client'>
 
 /** A tool of the client goes before one of ours with the same name: providers refuse two of one name. */
 export function isOfClient({ name }: { readonly name: string }, { client }: ClientDeps): boolean {
@@ -14,16 +14,16 @@ export function isOfClient({ name }: { readonly name: string }, { client }: Clie
 /** Ours, then the client's. Where the client demands a call of its own, nothing else is offered in the first round. */
 export async function toolsOfRound(
   round: number,
-  parts: Pick<TurnParts, 'tools' | 'transcript' | 'client'>,
+  deps: Pick<TurnDeps, 'tools' | 'transcript' | 'client'>,
 ): Promise<readonly ToolSpec[]> {
-  const theirs = parts.client?.tools ?? []
-  if (isForced(round, parts)) return theirs
-  const ours = await offeredTools(parts)
-  return theirs.length === 0 ? ours : [...ours.filter((tool) => !isOfClient(tool, parts)), ...theirs]
+  const theirs = deps.client?.tools ?? []
+  if (isForced(round, deps)) return theirs
+  const ours = await offeredTools(deps)
+  return theirs.length === 0 ? ours : [...ours.filter((tool) => !isOfClient(tool, deps)), ...theirs]
 }
 
 /** Only the first answer is bound to it; otherwise the model could never end. */
-export function choiceOfRound(round: number, deps: ClientDeps): Pick<NonNullable<TurnParts['client']>, 'toolChoice'> {
+export function choiceOfRound(round: number, deps: ClientDeps): Pick<NonNullable<TurnDeps['client']>, 'toolChoice'> {
   const toolChoice = deps.client?.toolChoice
   return toolChoice === undefined || !isForced(round, deps) ? {} : { toolChoice }
 }

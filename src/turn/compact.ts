@@ -14,7 +14,7 @@ import { countFor } from './count-messages.ts'
 import { hookContext } from './hook-context.ts'
 import { joinsOfLatestStep } from './joined.ts'
 import { learnWindow } from './learn-window.ts'
-import type { TurnModel, TurnParts } from './parts.ts'
+import type { TurnModel, TurnDeps } from './deps.ts'
 
 /** Of what the model sees, counted the same way by a compaction and by its undo. */
 type CompactionNumbers = Pick<CompactionUndo, 'tokensBefore' | 'tokensAfter' | 'estimated'>
@@ -31,39 +31,35 @@ export async function compact(
   model: TurnModel,
   input: HistoryInput,
   reason: string,
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<Compaction> {
-  const plan = planCompaction(input, parts.settings.compaction, await countFor(model, parts, input.entries))
+  const plan = planCompaction(input, deps.settings.compaction, await countFor(model, deps, input.entries))
   if (plan === undefined) return { kind: 'nothing' }
   const { tokensBefore } = plan
-  await parts.hooks.beforeCompaction(
-    { tokensBefore, messages: input.entries.length, reason },
-    hookContext(parts),
-    signal,
-  )
+  await deps.hooks.beforeCompaction({ tokensBefore, messages: input.entries.length, reason }, hookContext(deps), signal)
   const paid: Usage[] = []
-  const result = await summarizeInChunks(model, plan, input, paid, parts, signal)
+  const result = await summarizeInChunks(model, plan, input, paid, deps, signal)
   // A summary that is thrown away has been paid for too.
   const changes = [
-    ...(paid.length === 0 ? [] : parts.spending.record(model, ...paid)),
-    ...(result.kind === 'compacted' ? parts.windows.confirm(model) : []),
+    ...(paid.length === 0 ? [] : deps.spending.record(model, ...paid)),
+    ...(result.kind === 'compacted' ? deps.windows.confirm(model) : []),
   ]
   if (result.kind === 'cancelled') {
     const cause = result.cause instanceof GatewayError ? { ...result.cause.facts, code: result.cause.code } : {}
-    parts.log.warn('a compaction was cancelled; the history stays as it is', {
+    deps.log.warn('a compaction was cancelled; the history stays as it is', {
       ...cause,
       model: model.name,
       why: result.reason,
     })
-    await parts.transcript.append([], { changes })
+    await deps.transcript.append([], { changes })
     return { kind: 'failed', reason: result.reason }
   }
-  await parts.transcript.append([result.draft, ...joinsOfLatestStep(input.entries)], { changes })
+  await deps.transcript.append([result.draft, ...joinsOfLatestStep(input.entries)], { changes })
   const { tokensAfter, estimated } = result
-  await parts.emit({ type: 'compaction-end', tokensBefore, tokensAfter, estimated })
+  await deps.emit({ type: 'compaction-end', tokensBefore, tokensAfter, estimated })
   const summary = result.draft.type === 'compaction' ? result.draft.summary : ''
-  await parts.hooks.afterCompaction({ tokensBefore, tokensAfter, summary }, hookContext(parts), signal)
+  await deps.hooks.afterCompaction({ tokensBefore, tokensAfter, summary }, hookContext(deps), signal)
   return { kind: 'compacted', tokensBefore, tokensAfter, estimated }
 }
 
@@ -73,7 +69,7 @@ async function summarizeInChunks(
   plan: CompactionPlan,
   input: HistoryInput,
   paid: Usage[],
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<CompactionResult> {
   let { budget } = input
@@ -82,16 +78,16 @@ async function summarizeInChunks(
     let estimate = 0
     const summarizing = (prompt: SummaryPrompt, stop: AbortSignal): Promise<string> => {
       estimate = estimateTokens(prompt.system) + estimateTokens(prompt.user)
-      return askForText(parts.windows.applyTo(model), prompt, MAX_SUMMARY_TOKENS, paid, parts, stop)
+      return askForText(deps.windows.applyTo(model), prompt, MAX_SUMMARY_TOKENS, paid, deps, stop)
     }
     const result = await runCompaction(chunked, input, summarizing, signal)
     const error = result.kind === 'cancelled' ? result.cause : undefined
     if (!(error instanceof GatewayError) || error.code !== 'MODEL_CONTEXT_OVERFLOW') return result
     if (refusals === MAX_LENGTH_REFUSALS) return result
-    const sizes = await learnWindow(error, { model: parts.windows.applyTo(model), budget, estimate }, parts)
+    const sizes = await learnWindow(error, { model: deps.windows.applyTo(model), budget, estimate }, deps)
     if (sizes === undefined) return result
     budget = { ...budget, contextWindow: sizes.contextWindow, calibration: sizes.calibration }
-    chunked = planCompaction({ ...input, budget }, parts.settings.compaction, plan.count)
+    chunked = planCompaction({ ...input, budget }, deps.settings.compaction, plan.count)
     if (chunked === undefined) return result
   }
 }

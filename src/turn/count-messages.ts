@@ -3,7 +3,7 @@ import { NEVER } from '../base/never.ts'
 import type { Entry } from '../core/entry.ts'
 import type { ModelIdentity } from '../core/history-rules.ts'
 import type { CountMessages } from '../history/view-tokens.ts'
-import type { TurnModel, TurnParts } from './parts.ts'
+import type { TurnModel, TurnDeps } from './deps.ts'
 
 /**
  * The count that people read, for this model: with its own vocabulary where there is one. What these entries say is
@@ -11,7 +11,7 @@ import type { TurnModel, TurnParts } from './parts.ts'
  */
 export async function countFor(
   { provider, model }: Pick<TurnModel, 'provider' | 'model'>,
-  { counter, clock }: Pick<TurnParts, 'counter' | 'clock'>,
+  { counter, clock }: Pick<TurnDeps, 'counter' | 'clock'>,
   entries: readonly Entry[],
 ): Promise<CountMessages> {
   const target: ModelIdentity = { provider: provider.name, api: provider.api, model }

@@ -1,7 +1,7 @@
 import type { GatewayError } from '../core/errors.ts'
 import type { HistoryBudget } from '../history/budget.ts'
 import { sizesAfterRefusal, type LengthRefusal, type SizesAfterRefusal } from '../history/overflow.ts'
-import type { TurnModel, TurnParts } from './parts.ts'
+import type { TurnModel, TurnDeps } from './deps.ts'
 
 /**
  * Takes what a refusal for length says about the model to heart, for every session: the next request is prepared for
@@ -10,18 +10,18 @@ import type { TurnModel, TurnParts } from './parts.ts'
 export async function learnWindow(
   error: GatewayError,
   refused: { readonly model: TurnModel; readonly budget: HistoryBudget; readonly estimate: number },
-  parts: TurnParts,
+  deps: TurnDeps,
 ): Promise<SizesAfterRefusal | undefined> {
   const { model, budget, estimate } = refused
   const largestWindow = model.window.source === 'configuration' ? model.window.tokens : Infinity
   const isWindowTold = model.window.learned === 'told'
   const sizes = sizesAfterRefusal(refusalOf(error), budget, { estimate, isWindowTold, largestWindow })
   if (sizes?.by === 'told') {
-    await parts.transcript.append([], { changes: parts.windows.told(model, sizes.contextWindow) })
+    await deps.transcript.append([], { changes: deps.windows.told(model, sizes.contextWindow) })
   } else if (sizes?.by === 'halved') {
-    parts.windows.tryHalf(model, sizes.contextWindow)
+    deps.windows.tryHalf(model, sizes.contextWindow)
   }
-  parts.log.warn('the provider found the request too long', {
+  deps.log.warn('the provider found the request too long', {
     model: model.name,
     estimate,
     window: budget.contextWindow,

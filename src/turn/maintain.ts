@@ -8,7 +8,7 @@ import { phrasesIn } from '../core/phrases/phrases-in.ts'
 import type { Phrases } from '../core/phrases/phrases.ts'
 import { deriveSteps } from '../history/derive-steps.ts'
 import { latestWords } from '../history/latest-words.ts'
-import type { TurnParts } from './parts.ts'
+import type { TurnDeps } from './deps.ts'
 import { tokensInView } from '../history/view-tokens.ts'
 import { undoLatestCleanup } from './undo-cleanup.ts'
 import { offeredTools } from './own-tools.ts'
@@ -29,47 +29,44 @@ export interface MaintenanceResult {
 export async function runMaintenance(
   { name, rest }: { readonly name: MaintenanceName; readonly rest: string },
   run: RunId,
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<MaintenanceResult> {
-  const phrases = await phrasesOf(parts)
+  const phrases = await phrasesOf(deps)
   switch (name) {
     case 'branch':
-      return { text: await chooseVersion(rest, parts.transcript, phrases) }
+      return { text: await chooseVersion(rest, deps.transcript, phrases) }
     case 'cleanup':
-      return cleanNow(phrases, parts, signal)
+      return cleanNow(phrases, deps, signal)
     case 'restore': {
-      const stepId = await undoLatestCleanup(parts, run)
+      const stepId = await undoLatestCleanup(deps, run)
       return {
-        text: stepId === undefined ? phrases.nothingToRestore() : phrases.restored(await askedIn(stepId, parts)),
+        text: stepId === undefined ? phrases.nothingToRestore() : phrases.restored(await askedIn(stepId, deps)),
       }
     }
     case 'compact':
-      if (rest === 'undo') return { text: await undoCompaction(run, phrases, parts) }
+      if (rest === 'undo') return { text: await undoCompaction(run, phrases, deps) }
       if (rest !== '') return { text: phrases.compactUsage() }
-      return compactNow(phrases, parts, signal)
+      return compactNow(phrases, deps, signal)
   }
 }
 
 /** What the user asked in a step; its id when that is no longer there. */
-async function askedIn(stepId: string, { transcript }: TurnParts): Promise<string> {
+async function askedIn(stepId: string, { transcript }: TurnDeps): Promise<string> {
   return deriveSteps(await transcript.branch()).find(({ id }) => id === stepId)?.title ?? stepId
 }
 
 /** In the language of the conversation. */
-export async function phrasesOf({
-  transcript,
-  settings,
-}: Pick<TurnParts, 'transcript' | 'settings'>): Promise<Phrases> {
+export async function phrasesOf({ transcript, settings }: Pick<TurnDeps, 'transcript' | 'settings'>): Promise<Phrases> {
   const { entries } = await transcript.context()
   return phrasesIn(chooseLanguage(settings.language, latestWords(entries)))
 }
 
-async function cleanNow(phrases: Phrases, parts: TurnParts, signal: AbortSignal): Promise<MaintenanceResult> {
-  const events = await cleanEverything(parts, signal)
+async function cleanNow(phrases: Phrases, deps: TurnDeps, signal: AbortSignal): Promise<MaintenanceResult> {
+  const events = await cleanEverything(deps, signal)
   const [first] = events
   const last = events.at(-1)
-  if (first === undefined || last === undefined) return { text: phrases.nothingToClean(), done: await unchanged(parts) }
+  if (first === undefined || last === undefined) return { text: phrases.nothingToClean(), done: await unchanged(deps) }
   const messages = events.reduce((sum, event) => sum + event.cleanedMessages, 0)
   const steps = events.flatMap((event) => event.steps ?? [event.stepId])
   const figures = figuresOf(first.tokensBefore, last.tokensRemaining, last.estimated)
@@ -79,20 +76,20 @@ async function cleanNow(phrases: Phrases, parts: TurnParts, signal: AbortSignal)
   }
 }
 
-async function compactNow(phrases: Phrases, parts: TurnParts, signal: AbortSignal): Promise<MaintenanceResult> {
-  const [model] = parts.models
+async function compactNow(phrases: Phrases, deps: TurnDeps, signal: AbortSignal): Promise<MaintenanceResult> {
+  const [model] = deps.models
   const { input } = await prepareRequest(
     model,
-    { tools: await offeredTools(parts), systemPrompt: parts.settings.systemPrompt, projection: 'normal' },
-    parts,
+    { tools: await offeredTools(deps), systemPrompt: deps.settings.systemPrompt, projection: 'normal' },
+    deps,
   )
-  const result = await compact(model, input, 'asked for', parts, signal)
+  const result = await compact(model, input, 'asked for', deps, signal)
   switch (result.kind) {
     case 'nothing':
-      return { text: phrases.tooShort(), done: await unchanged(parts) }
+      return { text: phrases.tooShort(), done: await unchanged(deps) }
     case 'failed': {
       const { reason } = result
-      const done = { ...(await unchanged(parts)), compaction: { outcome: 'failed', reason } }
+      const done = { ...(await unchanged(deps)), compaction: { outcome: 'failed', reason } }
       return { text: phrases.notSummarised(reason), done }
     }
     case 'compacted': {
@@ -109,16 +106,16 @@ function figuresOf(tokensBefore: number, tokensAfter: number, estimated: boolean
   return { tokensBefore, tokensAfter, saved: tokensBefore - tokensAfter, estimated }
 }
 
-async function unchanged(parts: TurnParts): Promise<JsonObject> {
-  const { entries } = await parts.transcript.context()
-  const { count, estimated } = tokensInView(entries, await countFor(parts.models[0], parts, entries))
+async function unchanged(deps: TurnDeps): Promise<JsonObject> {
+  const { entries } = await deps.transcript.context()
+  const { count, estimated } = tokensInView(entries, await countFor(deps.models[0], deps, entries))
   return figuresOf(count, count, estimated)
 }
 
-async function undoCompaction(run: RunId, phrases: Phrases, parts: TurnParts): Promise<string> {
+async function undoCompaction(run: RunId, phrases: Phrases, deps: TurnDeps): Promise<string> {
   const undone = await undoLatestCompaction(
-    parts.transcript,
-    await countFor(parts.models[0], parts, await parts.transcript.branch()),
+    deps.transcript,
+    await countFor(deps.models[0], deps, await deps.transcript.branch()),
     run,
   )
   return undone === undefined ? phrases.noSummary() : phrases.summaryTakenBack(undone.tokensBefore, undone.tokensAfter)

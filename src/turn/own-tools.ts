@@ -3,11 +3,11 @@ import { hasHiddenRounds, recallRounds } from '../history/recall-rounds.ts'
 import type { ToolSpec } from '../provider/provider.ts'
 import type { NamedToolCall } from '../tool/run-tool.ts'
 import type { ToolResult } from '../tool/tool.ts'
-import type { TurnParts } from './parts.ts'
+import type { TurnDeps } from './deps.ts'
 import { READ_RESULT } from './read-result.ts'
 import type { OwnTools } from './run-tools.ts'
 
-type OwnToolDeps = Pick<TurnParts, 'transcript' | 'settings'>
+type OwnToolDeps = Pick<TurnDeps, 'transcript' | 'settings'>
 
 /** A tool that belongs to the turn because it reads the turn's transcript. */
 export interface OwnTool {
@@ -57,7 +57,7 @@ const OWN_NAMES: ReadonlySet<string> = new Set(OWN_SPECS.map(({ name }) => name)
 export async function offeredTools({
   tools,
   transcript,
-}: Pick<TurnParts, 'tools' | 'transcript'>): Promise<readonly ToolSpec[]> {
+}: Pick<TurnDeps, 'tools' | 'transcript'>): Promise<readonly ToolSpec[]> {
   const configured = tools.specs().filter(({ name }) => !OWN_NAMES.has(name))
   if (configured.length > 0) return [...configured, ...OWN_SPECS]
   return hasHiddenRounds((await transcript.context()).entries) ? OWN_SPECS : []

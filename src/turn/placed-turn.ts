@@ -1,7 +1,7 @@
 import type { EntryDraft } from '../core/entry.ts'
 import type { EntryId, RunId } from '../core/ids.ts'
 import type { Transcript } from '../transcript/store.ts'
-import type { PlacedTurn } from './parts.ts'
+import type { PlacedTurn } from './deps.ts'
 
 /** Whether it names an entry; otherwise the turn goes on wherever the conversation ends. */
 export function hasPlace(place: PlacedTurn): place is PlacedTurn & { readonly at: EntryId | null } {

@@ -8,7 +8,7 @@ import { prepareHistory, type HistoryInput, type PreparedHistory } from '../hist
 import { createRequestRecord, factsOf, REQUEST_ENTRY_TYPE, storedForm } from '../history/request-record.ts'
 import type { EncodedRequest, ToolSpec } from '../provider/provider.ts'
 import type { Transcript } from '../transcript/store.ts'
-import type { TurnModel, TurnParts } from './parts.ts'
+import type { TurnModel, TurnDeps } from './deps.ts'
 import { modelRequest } from './rebuild-request.ts'
 import { RequestTimes } from './request-times.ts'
 import { createSetup, setupDrafts, type ClientSetup, type Setup } from './setup.ts'
@@ -42,26 +42,26 @@ export interface RequestOptions {
 export async function prepareRequest(
   model: TurnModel,
   given: RequestOptions,
-  parts: TurnParts,
+  deps: TurnDeps,
 ): Promise<PreparedRequest> {
-  const { transcript, settings } = parts
-  const options = withToolsThatFit(model, given, parts)
+  const { transcript, settings } = deps
+  const options = withToolsThatFit(model, given, deps)
   const setup = createSetup({
     system: options.systemPrompt,
     tools: options.tools,
-    maxOutputTokens: Math.min(model.maxOutputTokens, parts.client?.sampling?.maxOutputTokens ?? Infinity),
+    maxOutputTokens: Math.min(model.maxOutputTokens, deps.client?.sampling?.maxOutputTokens ?? Infinity),
     thinkingLevel: settings.thinkingLevel,
-    ...clientSetup(options, parts),
+    ...clientSetup(options, deps),
   })
   const { entries } = await transcript.context()
-  const input = historyInput(model, setup, entries, options, parts)
+  const input = historyInput(model, setup, entries, options, deps)
   const history = loopWork('history', () => prepareHistory(input))
   if (history.decisions.length > 0) {
     await transcript.append([{ type: 'custom', customType: VIEW_ENTRY_TYPE, data: stickyEntryData(history.decisions) }])
   }
   const { projection } = options
   const encoded = model.provider.encode(
-    modelRequest(setup, { model: model.model, messages: history.messages, projection, sessionId: parts.sessionId }),
+    modelRequest(setup, { model: model.model, messages: history.messages, projection, sessionId: deps.sessionId }),
   )
   const n = (await latestRequestNumber(entries, transcript)) + 1
   const { learned } = model.window
@@ -72,7 +72,7 @@ export async function prepareRequest(
     body: encoded.body,
     ...(learned === undefined ? {} : { windowLearned: learned }),
   })
-  const times = new RequestTimes(parts.clock)
+  const times = new RequestTimes(deps.clock)
   return {
     model,
     setup,
@@ -93,7 +93,7 @@ export async function prepareRequest(
 
 function clientSetup(
   { toolChoice }: RequestOptions,
-  { client }: Pick<TurnParts, 'client'>,
+  { client }: Pick<TurnDeps, 'client'>,
 ): { readonly client?: ClientSetup } {
   if (client === undefined) return {}
   const { sampling, system } = client
@@ -107,7 +107,7 @@ function clientSetup(
 }
 
 /** Tools that leave no room for a conversation would have every request refused: the model answers without them. */
-function withToolsThatFit(model: TurnModel, options: RequestOptions, { log }: Pick<TurnParts, 'log'>): RequestOptions {
+function withToolsThatFit(model: TurnModel, options: RequestOptions, { log }: Pick<TurnDeps, 'log'>): RequestOptions {
   const tokens = estimateTokens(options.systemPrompt) + estimateTokens(JSON.stringify(options.tools))
   const room = model.contextWindow - reservedFor(model) - MIN_HISTORY_TOKENS
   if (options.tools.length === 0 || tokens <= room) return options
@@ -139,7 +139,7 @@ export function historyInput(
   setup: Setup,
   entries: readonly Entry[],
   { projection, minCalibration = 0 }: Pick<RequestOptions, 'projection' | 'minCalibration'>,
-  { settings, clock }: Pick<TurnParts, 'settings' | 'clock'>,
+  { settings, clock }: Pick<TurnDeps, 'settings' | 'clock'>,
 ): HistoryInput {
   const target = {
     provider: model.provider.name,

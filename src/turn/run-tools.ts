@@ -5,7 +5,7 @@ import type { NamedToolCall } from '../tool/run-tool.ts'
 import { askApproval, isUndecided } from './approval.ts'
 import type { Round } from './call-model.ts'
 import { hookContext } from './hook-context.ts'
-import type { TurnParts } from './parts.ts'
+import type { TurnDeps } from './deps.ts'
 import { unlessStopped } from './unless-stopped.ts'
 
 /** Tools of the turn itself, which need its transcript; looked up before the configured ones. */
@@ -19,17 +19,17 @@ export async function runTools(
   calls: readonly ToolCallBlock[],
   round: Round,
   own: OwnTools,
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const begun = new Set<number>()
   const stored = new Set<number>()
   try {
-    await runAll(calls, { begun, stored }, round, own, parts, signal)
+    await runAll(calls, { begun, stored }, round, own, deps, signal)
   } catch (thrown) {
     if (signal.aborted && causeOf(signal) !== 'shutdown') {
       for (const [index, call] of calls.entries())
-        if (!stored.has(index)) await appendResult(call, stoppedResult(begun.has(index)), round, parts)
+        if (!stored.has(index)) await appendResult(call, stoppedResult(begun.has(index)), round, deps)
     }
     throw thrown
   }
@@ -56,10 +56,10 @@ async function runAll(
   { begun, stored }: Progress,
   round: Round,
   own: OwnTools,
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const { session, sessionId, account, owner, log, tools, emit } = parts
+  const { session, sessionId, account, owner, log, tools, emit } = deps
   const about = { session, sessionId, account, owner, log }
   const named: readonly NamedToolCall[] = calls.map((call) => ({
     id: call.id,
@@ -83,14 +83,14 @@ async function runAll(
         })
       },
       onResult: async ({ call, index, result, durationMs }) => {
-        await appendResult(call, result, round, parts, durationMs)
+        await appendResult(call, result, round, deps, durationMs)
         stored.add(index)
-        await tellEnd(call, { failed: result.isError, durationMs }, round, parts)
+        await tellEnd(call, { failed: result.isError, durationMs }, round, deps)
       },
       run: (call, stop) => {
         const broken = written.get(call)
         return broken === undefined
-          ? runHooked(call, round, own, { ...parts, onBegin: () => begun.add(named.indexOf(call)) }, stop)
+          ? runHooked(call, round, own, { ...deps, onBegin: () => begun.add(named.indexOf(call)) }, stop)
           : Promise.resolve(brokenArguments(broken))
       },
     },
@@ -108,24 +108,24 @@ async function runHooked(
   call: NamedToolCall,
   round: Round,
   own: OwnTools,
-  parts: TurnParts & { onBegin(): void },
+  deps: TurnDeps & { onBegin(): void },
   signal: AbortSignal,
 ): Promise<ToolResult> {
-  const context = hookContext(parts)
+  const context = hookContext(deps)
   const about = { toolName: call.name, toolCallId: call.id }
-  const decision = await parts.hooks.beforeToolCall({ ...about, arguments: call.arguments }, context, signal)
+  const decision = await deps.hooks.beforeToolCall({ ...about, arguments: call.arguments }, context, signal)
   if (decision.kind === 'block') return failed(decision.reason, 'blocked')
   const allowed = { ...call, arguments: decision.arguments }
-  if (needsApproval(call, own, parts)) {
-    const verdict = await askApproval(allowed, round, parts, signal)
+  if (needsApproval(call, own, deps)) {
+    const verdict = await askApproval(allowed, round, deps, signal)
     if (verdict !== 'approved') return failed(REFUSALS[verdict], 'notApproved')
   }
-  parts.onBegin()
-  const startedAt = parts.clock.monotonic()
-  const result = await (own.get(call.name)?.(allowed) ?? parts.tools.run(allowed, signal))
-  const durationMs = parts.clock.monotonic() - startedAt
+  deps.onBegin()
+  const startedAt = deps.clock.monotonic()
+  const result = await (own.get(call.name)?.(allowed) ?? deps.tools.run(allowed, signal))
+  const durationMs = deps.clock.monotonic() - startedAt
   const event = { ...about, arguments: allowed.arguments, content: result.content, isError: result.isError, durationMs }
-  await unlessStopped(parts.hooks.afterToolCall(event, context, signal), signal)
+  await unlessStopped(deps.hooks.afterToolCall(event, context, signal), signal)
   return result
 }
 
@@ -136,7 +136,7 @@ const REFUSALS = {
 } as const
 
 /** Own tools only read what the conversation holds already. */
-function needsApproval({ name }: { readonly name: string }, own: OwnTools, { tools }: TurnParts): boolean {
+function needsApproval({ name }: { readonly name: string }, own: OwnTools, { tools }: TurnDeps): boolean {
   return !own.has(name) && tools.needsApproval(name)
 }
 
@@ -148,30 +148,30 @@ export async function closeInterruptedCalls(
   calls: readonly ToolCallBlock[],
   round: Round,
   own: OwnTools,
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const { entries } = await parts.transcript.context()
+  const { entries } = await deps.transcript.context()
   // One that waited for its approval has not begun.
   const isRepeatable = (call: ToolCallBlock): boolean =>
     own.has(call.name) ||
-    parts.tools.isRepeatable(call.name, call.arguments) ||
-    (needsApproval(call, own, parts) && isUndecided(call, round, entries))
+    deps.tools.isRepeatable(call.name, call.arguments) ||
+    (needsApproval(call, own, deps) && isUndecided(call, round, entries))
   for (const call of calls.filter((each) => !isRepeatable(each))) {
     const text =
       'The program was restarted while this call was running. It may or may not have taken effect: check before repeating it.'
-    await appendResult(call, failed(text, 'interrupted'), round, parts)
+    await appendResult(call, failed(text, 'interrupted'), round, deps)
     // Whoever watched it begin learns that it is over; how long it ran is not known.
-    await tellEnd(call, { failed: true, durationMs: 0 }, round, parts)
+    await tellEnd(call, { failed: true, durationMs: 0 }, round, deps)
   }
-  await runTools(calls.filter(isRepeatable), round, own, parts, signal)
+  await runTools(calls.filter(isRepeatable), round, own, deps, signal)
 }
 
 function tellEnd(
   call: { readonly id: string; readonly name: string },
   end: { readonly failed: boolean; readonly durationMs: number },
   { round }: Round,
-  { emit }: TurnParts,
+  { emit }: TurnDeps,
 ): Promise<void> {
   return emit({ type: 'tool-end', round, callId: call.id, tool: call.name, ...end })
 }
@@ -180,7 +180,7 @@ async function appendResult(
   call: { readonly id: string; readonly name: string },
   result: ToolResult,
   round: Round,
-  parts: TurnParts,
+  deps: TurnDeps,
   durationMs?: number,
 ): Promise<void> {
   const message: ToolResultMessage = {
@@ -189,9 +189,9 @@ async function appendResult(
     toolName: call.name,
     content: result.content,
     isError: result.isError,
-    timestamp: parts.clock.now(),
+    timestamp: deps.clock.now(),
     ...(result.details === undefined ? {} : { details: result.details }),
     ...(durationMs === undefined ? {} : { durationMs }),
   }
-  await parts.transcript.append([{ type: 'message', message, stepId: round.run, round: round.round }])
+  await deps.transcript.append([{ type: 'message', message, stepId: round.run, round: round.round }])
 }

@@ -24,8 +24,8 @@ export interface ClientSetup {
   readonly toolChoice?: 'required' | { readonly name: string }
 }
 
-export function createSetup(parts: Omit<Setup, 'hash'>): Setup {
-  const { system, tools, maxOutputTokens, thinkingLevel, client } = parts
+export function createSetup(setup: Omit<Setup, 'hash'>): Setup {
+  const { system, tools, maxOutputTokens, thinkingLevel, client } = setup
   const more = client === undefined ? [] : [client]
   const hash = createHash('sha256')
     .update(JSON.stringify([system, tools, maxOutputTokens, thinkingLevel, ...more]))

@@ -14,7 +14,7 @@ import { cleanDeferredSteps, cleanFinishedStep } from './cleanup.ts'
 import { hookContext } from './hook-context.ts'
 import { endsAt, hasPlace, placedDrafts } from './placed-turn.ts'
 import { joinedDraft, stepJoinedBy } from './joined.ts'
-import type { Instruction, TurnModel, TurnParts } from './parts.ts'
+import type { Instruction, TurnModel, TurnDeps } from './deps.ts'
 import { createOwnTools } from './own-tools.ts'
 import { choiceOfRound, clientCalls, isOfClient, toolsOfRound } from './client-tools.ts'
 import { closeInterruptedCalls, runTools, type OwnTools } from './run-tools.ts'
@@ -34,67 +34,67 @@ import { earlierBlock, workspaceBlock } from './workspace-prompt.ts'
  * One user message, answered: instruction, then rounds of model and tools until an answer without calls. Everything is
  * read from and written to the transcript, so a turn that a crash interrupted goes on where the transcript ends.
  */
-export async function runTurn(instruction: Instruction, parts: TurnParts, signal: AbortSignal): Promise<Outcome> {
-  const prepared = await askBeforeStart(instruction, parts, signal)
-  await parts.emit({ type: 'turn-start', model: prepared.parts.models[0].name })
-  await cleanDeferredSteps(prepared.parts, signal)
+export async function runTurn(instruction: Instruction, deps: TurnDeps, signal: AbortSignal): Promise<Outcome> {
+  const prepared = await askBeforeStart(instruction, deps, signal)
+  await deps.emit({ type: 'turn-start', model: prepared.deps.models[0].name })
+  await cleanDeferredSteps(prepared.deps, signal)
   const outcome = await runRounds(prepared, signal)
-  parts.onSettled(outcome)
-  if (outcome.kind !== 'interrupted') await finishStep(instruction, outcome, prepared.parts, signal)
-  await parts.emit({ type: 'turn-end', outcome })
+  deps.onSettled(outcome)
+  if (outcome.kind !== 'interrupted') await finishStep(instruction, outcome, prepared.deps, signal)
+  await deps.emit({ type: 'turn-end', outcome })
   return outcome
 }
 
 /** An instruction after the hooks had their say. */
 interface PreparedTurn {
   readonly instruction: Instruction
-  readonly parts: TurnParts
+  readonly deps: TurnDeps
   readonly systemPrompt: string
 }
 
-async function askBeforeStart(instruction: Instruction, parts: TurnParts, signal: AbortSignal): Promise<PreparedTurn> {
-  const systemPrompt = await systemPromptOf(parts)
-  if (!parts.hooks.has('before_agent_start')) return { instruction, parts, systemPrompt }
-  const { messages } = await parts.transcript.context()
+async function askBeforeStart(instruction: Instruction, deps: TurnDeps, signal: AbortSignal): Promise<PreparedTurn> {
+  const systemPrompt = await systemPromptOf(deps)
+  if (!deps.hooks.has('before_agent_start')) return { instruction, deps, systemPrompt }
+  const { messages } = await deps.transcript.context()
   const event = { prompt: textOf(instruction.content), messages }
-  const answer = await parts.hooks.beforeAgentStart(event, hookContext(parts), signal)
+  const answer = await deps.hooks.beforeAgentStart(event, hookContext(deps), signal)
   const { prependContext } = answer
   return {
     instruction: prependContext === undefined ? instruction : { ...instruction, prependContext },
-    parts: answer.model === undefined ? parts : withModels(chosenFirst(answer.model, parts), parts),
+    deps: answer.model === undefined ? deps : withModels(chosenFirst(answer.model, deps), deps),
     systemPrompt: answer.systemPrompt ?? systemPrompt,
   }
 }
 
 /** The configured prompt and the workspace's files, which stay what they were when the session began. */
-async function systemPromptOf({ settings, transcript, workspaceText, client }: TurnParts): Promise<string> {
+async function systemPromptOf({ settings, transcript, workspaceText, client }: TurnDeps): Promise<string> {
   if (client?.system !== undefined) return client.system
   const { entries } = await transcript.context()
   const block = earlierBlock(entries) ?? workspaceBlock(await workspaceText())
   return block === '' ? settings.systemPrompt : `${settings.systemPrompt}\n\n${block}`
 }
 
-function withModels(models: TurnParts['models'], parts: TurnParts): TurnParts {
-  return { ...parts, models, log: parts.log.child({ model: models[0].name }) }
+function withModels(models: TurnDeps['models'], deps: TurnDeps): TurnDeps {
+  return { ...deps, models, log: deps.log.child({ model: models[0].name }) }
 }
 
 /** A model a hook names and nobody knows must not cost the user the answer. */
-function chosenFirst(name: string, parts: TurnParts): readonly [TurnModel, ...TurnModel[]] {
+function chosenFirst(name: string, deps: TurnDeps): readonly [TurnModel, ...TurnModel[]] {
   try {
-    return [parts.resolveModel(name), ...parts.models.filter((model) => model.name !== name)]
+    return [deps.resolveModel(name), ...deps.models.filter((model) => model.name !== name)]
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    parts.log.warn('a hook chose a model that does not exist', { code: error.code })
-    return parts.models
+    deps.log.warn('a hook chose a model that does not exist', { code: error.code })
+    return deps.models
   }
 }
 
-async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, signal: AbortSignal): Promise<Outcome> {
-  const { maxRounds } = parts.settings
-  const own = createOwnTools(parts)
-  let state = await beginStep(instruction, parts)
+async function runRounds({ instruction, deps, systemPrompt }: PreparedTurn, signal: AbortSignal): Promise<Outcome> {
+  const { maxRounds } = deps.settings
+  const own = createOwnTools(deps)
+  let state = await beginStep(instruction, deps)
   const spentBefore = isResumed(state)
-    ? stepSpent((await parts.transcript.context()).entries, instruction.run)
+    ? stepSpent((await deps.transcript.context()).entries, instruction.run)
     : NOTHING_SPENT
   let text = ''
   const summaries = { failed: false }
@@ -103,20 +103,20 @@ async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, sig
       const round: Round = {
         run: instruction.run,
         round: state.round,
-        tools: await toolsOfRound(state.round, parts),
+        tools: await toolsOfRound(state.round, deps),
         systemPrompt,
         summaries,
-        ...choiceOfRound(state.round, parts),
+        ...choiceOfRound(state.round, deps),
       }
       if (state.kind === 'handed-over') break
       if (state.kind === 'open-calls') {
         const { calls } = state
-        const ours = calls.filter((call) => !isOfClient(call, parts))
-        if (ours.length > 0) await closeInterruptedCalls(ours, round, own, parts, signal)
+        const ours = calls.filter((call) => !isOfClient(call, deps))
+        if (ours.length > 0) await closeInterruptedCalls(ours, round, own, deps, signal)
         state =
           ours.length === calls.length
             ? { kind: 'next-round', round: state.round + 1 }
-            : await handedOver(calls, round, parts)
+            : await handedOver(calls, round, deps)
         continue
       }
       if (state.round >= maxRounds)
@@ -124,18 +124,18 @@ async function runRounds({ instruction, parts, systemPrompt }: PreparedTurn, sig
           kind: 'round-limit',
           rounds: maxRounds,
           text: roundLimitText(text, maxRounds),
-          ...(await answeredBy(instruction.run, spentBefore, parts)),
+          ...(await answeredBy(instruction.run, spentBefore, deps)),
         }
       signal.throwIfAborted()
-      await appendSteering(parts, instruction, signal)
-      const answer = await callModel(round, parts, signal)
+      await appendSteering(deps, instruction, signal)
+      const answer = await callModel(round, deps, signal)
       text = textOf(answer.content)
-      state = await afterAnswer(answer, round, own, parts, signal)
+      state = await afterAnswer(answer, round, own, deps, signal)
     }
     return {
       kind: 'completed',
       text: state.text,
-      ...(await answeredBy(instruction.run, spentBefore, parts)),
+      ...(await answeredBy(instruction.run, spentBefore, deps)),
       ...(state.kind === 'handed-over' ? { calls: state.calls } : {}),
       ...(state.kind === 'answered' && state.isCut === true ? { isCut: true } : {}),
     }
@@ -149,7 +149,7 @@ function isResumed(state: Working): boolean {
 }
 
 /** The model that gave the step's last answer, and what the step cost: before a restart, as stored, and since. */
-async function answeredBy(run: RunId, before: Spent, { transcript, spending }: TurnParts): Promise<AnsweredBy> {
+async function answeredBy(run: RunId, before: Spent, { transcript, spending }: TurnDeps): Promise<AnsweredBy> {
   const { entries } = await transcript.context()
   const model = modelOfStep(entries, run)
   const usage = toTurnUsage(addSpent(before, spending.ofTurn()))
@@ -168,42 +168,38 @@ interface HandedOver {
 }
 
 /** The text is read from the transcript: after a restart only the calls are known. */
-async function handedOver(
-  calls: readonly ToolCallBlock[],
-  { run, round }: Round,
-  parts: TurnParts,
-): Promise<HandedOver> {
-  const { entries } = await parts.transcript.context()
+async function handedOver(calls: readonly ToolCallBlock[], { run, round }: Round, deps: TurnDeps): Promise<HandedOver> {
+  const { entries } = await deps.transcript.context()
   const answer = entries.findLast(
     (entry) => entry.type === 'message' && entry.stepId === run && entry.message.role === 'assistant',
   )
   const text = answer?.type === 'message' && answer.message.role === 'assistant' ? textOf(answer.message.content) : ''
-  return { kind: 'handed-over', round, text, calls: clientCalls(calls, parts) }
+  return { kind: 'handed-over', round, text, calls: clientCalls(calls, deps) }
 }
 
 async function afterAnswer(
   answer: AssistantMessage,
   round: Round,
   own: OwnTools,
-  parts: TurnParts,
+  deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<Working> {
   const calls = toolCallsOf(answer)
   if (calls.length === 0) return answeredWith(answer, round.round)
-  const ours = calls.filter((call) => !isOfClient(call, parts))
-  const log = parts.log.child({ model: `${answer.provider}/${answer.model}` })
-  if (ours.length > 0) await runTools(ours, round, own, { ...parts, log }, signal)
+  const ours = calls.filter((call) => !isOfClient(call, deps))
+  const log = deps.log.child({ model: `${answer.provider}/${answer.model}` })
+  if (ours.length > 0) await runTools(ours, round, own, { ...deps, log }, signal)
   if (ours.length === calls.length) return { kind: 'next-round', round: round.round + 1 }
   return {
     kind: 'handed-over',
     round: round.round,
     text: textOf(answer.content),
-    calls: clientCalls(calls, parts),
+    calls: clientCalls(calls, deps),
   }
 }
 
-async function beginStep(instruction: Instruction, parts: TurnParts): Promise<Working> {
-  const { entries } = await parts.transcript.context()
+async function beginStep(instruction: Instruction, deps: TurnDeps): Promise<Working> {
+  const { entries } = await deps.transcript.context()
   const state = stepState(entries, instruction.run)
   if (state.kind !== 'new') return state
   const joined = stepJoinedBy(entries, instruction.run)
@@ -211,49 +207,49 @@ async function beginStep(instruction: Instruction, parts: TurnParts): Promise<Wo
     const other = stepState(entries, joined)
     return other.kind === 'answered' ? other : { kind: 'next-round', round: 0 }
   }
-  await appendInstruction(instruction, parts)
+  await appendInstruction(instruction, deps)
   return { kind: 'next-round', round: 0 }
 }
 
 /** At its place: a branch where the client's history parts from the transcript, with what only the client had. */
-async function appendInstruction(instruction: Instruction, parts: TurnParts): Promise<void> {
-  const { transcript } = parts
+async function appendInstruction(instruction: Instruction, deps: TurnDeps): Promise<void> {
+  const { transcript } = deps
   const { place } = instruction
-  const question = place?.asks === false ? [] : [userDraft(instruction, instruction, parts)]
+  const question = place?.asks === false ? [] : [userDraft(instruction, instruction, deps)]
   if (place === undefined) return void (await transcript.append(question))
   if (hasPlace(place) && !(await endsAt(place.at, transcript))) await transcript.branchTo(place.at)
   const drafts = [...placedDrafts(place, instruction.run), ...question]
   if (drafts.length > 0) await transcript.append(drafts)
 }
 
-async function appendSteering(parts: TurnParts, instruction: Instruction, signal: AbortSignal): Promise<void> {
-  const taken = await parts.takeSteering(signal)
+async function appendSteering(deps: TurnDeps, instruction: Instruction, signal: AbortSignal): Promise<void> {
+  const taken = await deps.takeSteering(signal)
   if (taken.length === 0) return
-  const { entries } = await parts.transcript.context()
+  const { entries } = await deps.transcript.context()
   // After a crash they are taken from the queue once more; what they said is in the transcript already.
   const joined = taken.filter(({ run }) => stepJoinedBy(entries, run) === undefined)
   if (joined.length > 0)
-    await parts.transcript.append(
-      joined.flatMap((message) => [userDraft(message, instruction, parts), joinedDraft(message.run, instruction.run)]),
+    await deps.transcript.append(
+      joined.flatMap((message) => [userDraft(message, instruction, deps), joinedDraft(message.run, instruction.run)]),
     )
 }
 
-function userDraft(message: Instruction, step: Instruction, parts: TurnParts): EntryDraft {
+function userDraft(message: Instruction, step: Instruction, deps: TurnDeps): EntryDraft {
   return {
     type: 'message',
     message: {
       role: 'user',
       content: message.content,
       ...(message.prependContext === undefined ? {} : { prependContext: message.prependContext }),
-      timestamp: parts.clock.now(),
-      provenance: provenanceOf(message, parts),
+      timestamp: deps.clock.now(),
+      provenance: provenanceOf(message, deps),
       ...(message.place?.digest === undefined ? {} : { sent: message.place.digest }),
     },
     stepId: step.run,
   }
 }
 
-function provenanceOf({ channel }: Instruction, { session }: TurnParts): Provenance {
+function provenanceOf({ channel }: Instruction, { session }: TurnDeps): Provenance {
   const source = channel === undefined ? {} : { sourceChannel: channel }
   return { kind: 'external_user', ...source, sourceSessionKey: session }
 }
@@ -262,20 +258,20 @@ function provenanceOf({ channel }: Instruction, { session }: TurnParts): Provena
 const LAST_WORDS_MS = 2_000
 
 /** Cleanup comes before the step is announced as done. A conversation that is about to be reset is not tidied first. */
-async function finishStep({ run }: Instruction, outcome: Outcome, parts: TurnParts, turn: AbortSignal): Promise<void> {
+async function finishStep({ run }: Instruction, outcome: Outcome, deps: TurnDeps, turn: AbortSignal): Promise<void> {
   const isLeaving = outcome.kind === 'cancelled' && (outcome.by === 'reset' || outcome.by === 'delete')
   if (isLeaving) return
-  const patience = limitedPatience(turn, parts.clock)
+  const patience = limitedPatience(turn, deps.clock)
   try {
     const isHandedOver = outcome.kind === 'completed' && outcome.calls !== undefined
-    if (outcome.kind !== 'completed' || isHandedOver) await parts.transcript.append([stepEndDraft(run, outcome.kind)])
+    if (outcome.kind !== 'completed' || isHandedOver) await deps.transcript.append([stepEndDraft(run, outcome.kind)])
     // Its calls wait for the client's results: hiding them would leave those without a call.
-    if (!isHandedOver) await cleanFinishedStep(run, outcome, parts, patience.signal)
-    const { entries } = await parts.transcript.context()
+    if (!isHandedOver) await cleanFinishedStep(run, outcome, deps, patience.signal)
+    const { entries } = await deps.transcript.context()
     const facts = { stepId: run, rounds: stepRounds(entries, run), ...titleAndTimes(entries, run) }
-    await parts.emit({ type: 'step-completed', ...facts })
+    await deps.emit({ type: 'step-completed', ...facts })
     const event = { ...facts, outcome }
-    await unlessStopped(parts.hooks.stepCompleted(event, hookContext(parts), patience.signal), patience.signal)
+    await unlessStopped(deps.hooks.stepCompleted(event, hookContext(deps), patience.signal), patience.signal)
   } finally {
     patience.end()
   }

@@ -8,9 +8,9 @@ import {
   RESTORE_ENTRY_TYPE,
   type ActiveCleanup,
 } from '../history/cleanup-records.ts'
-import type { TurnParts } from './parts.ts'
+import type { TurnDeps } from './deps.ts'
 
-type UndoDeps = Pick<TurnParts, 'transcript' | 'savings'>
+type UndoDeps = Pick<TurnDeps, 'transcript' | 'savings'>
 
 /**
  * Brings the latest hidden rounds back into view; undefined when nothing is hidden. A command that a restart runs again

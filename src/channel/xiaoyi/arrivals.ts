@@ -5,7 +5,7 @@ import type { Content } from './media.ts'
 import { Remembered } from './remembered.ts'
 import type { XiaoyiLimits } from './settings.ts'
 
-export interface ArrivalsParts {
+export interface ArrivalsDeps {
   readonly clock: Clock
   readonly limits: XiaoyiLimits
   readContent(parts: readonly Part[], signal: AbortSignal): Promise<Content>
@@ -31,22 +31,22 @@ interface Underway extends Arrival {
  * same time; they are accepted in the order they arrived within their session. A cancel or clear ends them.
  */
 export class Arrivals {
-  readonly #parts: ArrivalsParts
+  readonly #deps: ArrivalsDeps
   readonly #recent: Remembered<true>
   readonly #underway = new Set<Underway>()
   readonly #last = new Map<string, Promise<void>>()
 
-  constructor(parts: ArrivalsParts) {
-    this.#parts = parts
-    const { maxRemembered, rememberMs } = parts.limits
-    this.#recent = new Remembered(maxRemembered, { clock: parts.clock, maxMs: rememberMs })
+  constructor(deps: ArrivalsDeps) {
+    this.#deps = deps
+    const { maxRemembered, rememberMs } = deps.limits
+    this.#recent = new Remembered(maxRemembered, { clock: deps.clock, maxMs: rememberMs })
   }
 
   /** `duplicate`: the same message, by ids and content, came before (over the other link, as a rule). */
   take(arrival: Arrival): 'taken' | 'duplicate' | 'full' {
     const fingerprint = fingerprintOf(arrival)
     if (this.#recent.has(fingerprint)) return 'duplicate'
-    if (this.#underway.size >= this.#parts.limits.maxArrivals) return 'full'
+    if (this.#underway.size >= this.#deps.limits.maxArrivals) return 'full'
     this.#recent.set(fingerprint, true)
     const controller = new AbortController()
     const before = this.#last.get(arrival.sessionId) ?? Promise.resolve()
@@ -76,14 +76,14 @@ export class Arrivals {
     before: Promise<void>,
     signal: AbortSignal,
   ): Promise<'accepted' | 'refused' | 'aborted'> {
-    const reading = this.#parts.readContent(arrival.request.parts, signal).catch(() => undefined)
+    const reading = this.#deps.readContent(arrival.request.parts, signal).catch(() => undefined)
     const content = await reading
     await before
     if (content === undefined || signal.aborted) {
-      this.#parts.onAborted(arrival)
+      this.#deps.onAborted(arrival)
       return 'aborted'
     }
-    return this.#parts.accept(arrival, content)
+    return this.#deps.accept(arrival, content)
   }
 }
 

@@ -35,7 +35,7 @@ import type { XiaoyiState } from './state.ts'
 import type { Task } from './task.ts'
 import { Tasks, toReplyTo } from './tasks.ts'
 
-export interface XiaoyiChannelParts {
+export interface XiaoyiChannelDeps {
   readonly settings: XiaoyiSettings
   readonly clock: Clock
   readonly ids: Ids
@@ -78,7 +78,7 @@ const MALFORMED_LOG_EVERY = 1_000
 /** Huawei XiaoYi phones, over the service's WebSocket dialect of A2A. */
 export class XiaoyiChannel implements Channel {
   readonly name = XIAOYI
-  readonly #parts: XiaoyiChannelParts
+  readonly #deps: XiaoyiChannelDeps
   readonly #settings: XiaoyiSettings
   readonly #pins: Pins
   readonly #links: Links
@@ -96,33 +96,33 @@ export class XiaoyiChannel implements Channel {
   readonly #telling = new Set<Promise<void>>()
   #peerError: string | undefined
 
-  static async open(parts: XiaoyiChannelParts): Promise<XiaoyiChannel> {
-    await adoptStateFile(`${parts.home}/xiaoyi.json`, parts.state, parts)
-    return new XiaoyiChannel(parts)
+  static async open(deps: XiaoyiChannelDeps): Promise<XiaoyiChannel> {
+    await adoptStateFile(`${deps.home}/xiaoyi.json`, deps.state, deps)
+    return new XiaoyiChannel(deps)
   }
 
-  private constructor(parts: XiaoyiChannelParts) {
-    const { settings, clock, log, ids, state } = parts
-    this.#parts = parts
+  private constructor(deps: XiaoyiChannelDeps) {
+    const { settings, clock, log, ids, state } = deps
+    this.#deps = deps
     this.#settings = settings
     this.#pins = new Pins({ state, log, clock })
-    this.#late = new LateAnswers(parts)
+    this.#late = new LateAnswers(deps)
     this.#names = new SessionNames({
       state,
       maxRemembered: settings.limits.maxRemembered,
-      keyFor: (route) => parts.keyFor(route),
+      keyFor: (route) => deps.keyFor(route),
       onLearnt: (saving) => this.#watchSaving(saving),
     })
     this.#history = new LinkHistory(clock)
     this.#links = new Links(
-      { ...parts, checkFingerprint: (link, seen, validity) => this.#pins.check(link.url, seen, validity) },
+      { ...deps, checkFingerprint: (link, seen, validity) => this.#pins.check(link.url, seen, validity) },
       {
         onText: (link, text) => this.#read(link, text),
         onUndecodable: (link) => this.#countMalformed(link, 'FRAME_MALFORMED'),
         onRoutes: () => this.#routesChanged(),
         onChanged: (link, change) => {
           const row = this.#history.add(link.index, change)
-          parts.onLink?.(row)
+          deps.onLink?.(row)
         },
       },
     )
@@ -258,7 +258,7 @@ export class XiaoyiChannel implements Channel {
         return this.#reject(link, request)
       case 'peer-error':
         this.#peerError = request.code
-        return this.#parts.log.warn('the XiaoYi service reported an error', { code: request.code, link: link.index })
+        return this.#deps.log.warn('the XiaoYi service reported an error', { code: request.code, link: link.index })
       case 'foreign':
         this.#foreign++
         return
@@ -293,11 +293,11 @@ export class XiaoyiChannel implements Channel {
     try {
       const message = this.#inbound(arrival, text, content)
       const { run, duplicate } = await this.#startedIntake().accept(message)
-      if (!duplicate) this.#openTask({ run, replyTo: message.replyTo, acceptedAt: this.#parts.clock.now() })
+      if (!duplicate) this.#openTask({ run, replyTo: message.replyTo, acceptedAt: this.#deps.clock.now() })
       return 'accepted'
     } catch (error) {
       const { code } = toGatewayError(error)
-      this.#parts.log.warn('a XiaoYi message was not accepted', { code, link: arrival.link, taskId: request.taskId })
+      this.#deps.log.warn('a XiaoYi message was not accepted', { code, link: arrival.link, taskId: request.taskId })
       this.#endUnaccepted(arrival, code)
       return 'refused'
     }
@@ -363,7 +363,7 @@ export class XiaoyiChannel implements Channel {
 
   #finalText(address: ReplyAddress, text: string, error?: WireError): string {
     return encodeArtifact(this.#settings.agentId, address, {
-      artifactId: this.#parts.ids.uuid(),
+      artifactId: this.#deps.ids.uuid(),
       append: false,
       lastChunk: true,
       final: true,
@@ -374,14 +374,14 @@ export class XiaoyiChannel implements Channel {
 
   #cleared(cleared: Cleared): void {
     this.#names.unbind(cleared.sessionId)
-    this.#tell(this.#parts.onClear?.(cleared))
+    this.#tell(this.#deps.onClear?.(cleared))
   }
 
   #receivedData(request: { readonly id: string; readonly sessionId: string }, parts: MessageRequest['parts']): void {
     const data = dataOf(parts)
     if (data.length === 0) return
     const { key } = this.#names.resolve(request.sessionId)
-    this.#tell(this.#parts.onData?.({ key, id: request.id, data }))
+    this.#tell(this.#deps.onData?.({ key, id: request.id, data }))
   }
 
   /** `close` waits for those who are told. */
@@ -397,7 +397,7 @@ export class XiaoyiChannel implements Channel {
   }
 
   #media() {
-    const { files, home, ids, log, http, clock, fetchMedia = createMediaFetch(http, clock) } = this.#parts
+    const { files, home, ids, log, http, clock, fetchMedia = createMediaFetch(http, clock) } = this.#deps
     const { media: settings, language } = this.#settings
     return { files, directory: `${home}/media`, ids, log, fetchMedia, settings, language }
   }
@@ -410,12 +410,12 @@ export class XiaoyiChannel implements Channel {
   #countMalformed(link: Link, code: string): void {
     // A peer that sends nothing but garbage must not fill the log as well.
     if (this.#malformed++ % MALFORMED_LOG_EVERY !== 0) return
-    this.#parts.log.warn('XiaoYi frames could not be read', { link: link.index, code, count: this.#malformed })
+    this.#deps.log.warn('XiaoYi frames could not be read', { link: link.index, code, count: this.#malformed })
   }
 
   #watchSaving(saving: Promise<void>): void {
     saving.catch((error: unknown) => {
-      this.#parts.log.error('the XiaoYi state could not be saved', { code: toGatewayError(error).code })
+      this.#deps.log.error('the XiaoYi state could not be saved', { code: toGatewayError(error).code })
     })
   }
 }

@@ -13,7 +13,7 @@ import type { Tasks } from './tasks.ts'
 export type ClearRequest = Extract<XiaoyiRequest, { kind: 'clear' }>
 export type CancelRequest = Extract<XiaoyiRequest, { kind: 'cancel' }>
 
-export interface ControlsParts {
+export interface ControlsDeps {
   readonly clock: Clock
   readonly log: Log
   readonly settings: XiaoyiSettings
@@ -36,13 +36,13 @@ interface Outcome {
  * the answer to its command.
  */
 export class Controls {
-  readonly #parts: ControlsParts
+  readonly #deps: ControlsDeps
   readonly #answers: Remembered<Promise<string>>
 
-  constructor(parts: ControlsParts) {
-    this.#parts = parts
-    const { maxRemembered, rememberMs } = parts.settings.limits
-    this.#answers = new Remembered(maxRemembered, { clock: parts.clock, maxMs: rememberMs })
+  constructor(deps: ControlsDeps) {
+    this.#deps = deps
+    const { maxRemembered, rememberMs } = deps.settings.limits
+    this.#answers = new Remembered(maxRemembered, { clock: deps.clock, maxMs: rememberMs })
   }
 
   /** The frame to answer with. A repeated request is carried out once and answered every time; one that failed again. */
@@ -60,30 +60,30 @@ export class Controls {
   }
 
   async #clear(request: ClearRequest): Promise<Outcome> {
-    const { settings, tasks } = this.#parts
-    const { sessionId, key } = this.#parts.resolve(request.sessionId)
+    const { settings, tasks } = this.#deps
+    const { sessionId, key } = this.#deps.resolve(request.sessionId)
     const done = await this.#quietly(tasks.ofSession(sessionId), async () => {
       await this.#endArrivals(sessionId)
-      await this.#parts.control({ type: 'reset', key })
+      await this.#deps.control({ type: 'reset', key })
     })
-    this.#parts.log.info('[CLEAR] a XiaoYi conversation was cleared', { session: key, id: request.id, done })
-    if (done) this.#parts.onCleared(request, sessionId, key)
+    this.#deps.log.info('[CLEAR] a XiaoYi conversation was cleared', { session: key, id: request.id, done })
+    if (done) this.#deps.onCleared(request, sessionId, key)
     return { done, frame: encodeCleared(settings.agentId, request, done ? 'cleared' : 'failed') }
   }
 
   async #cancel(request: CancelRequest): Promise<Outcome> {
-    const { settings } = this.#parts
-    const { sessionId, key } = this.#parts.resolve(request.sessionId)
+    const { settings } = this.#deps
+    const { sessionId, key } = this.#deps.resolve(request.sessionId)
     const target = this.#targetOf(request, sessionId)
     const done = await this.#quietly(this.#tasksOf(sessionId, target), async () => {
       await this.#endArrivals(sessionId, target)
       const everything: ControlCommand = { type: 'cancel', key }
       // Looked up only now: a message that was being stored has become a task meanwhile.
       const named = this.#tasksOf(sessionId, target).map(({ run }): ControlCommand => ({ type: 'cancel', key, run }))
-      for (const command of target === undefined ? [everything] : named) await this.#parts.control(command)
+      for (const command of target === undefined ? [everything] : named) await this.#deps.control(command)
     })
     const facts = { session: key, id: request.id, task: target, done }
-    this.#parts.log.info('[CANCEL] a XiaoYi conversation was told to stop', facts)
+    this.#deps.log.info('[CANCEL] a XiaoYi conversation was told to stop', facts)
     const answered = { ...request, taskId: request.taskId ?? request.id }
     return { done, frame: encodeCanceled(settings.agentId, answered, done ? 'canceled' : 'failed') }
   }
@@ -95,12 +95,12 @@ export class Controls {
   }
 
   #tasksOf(sessionId: string, taskId: string | undefined): readonly Task[] {
-    const tasks = this.#parts.tasks.ofSession(sessionId)
+    const tasks = this.#deps.tasks.ofSession(sessionId)
     return taskId === undefined ? tasks : tasks.filter((task) => task.address.taskId === taskId)
   }
 
   async #endArrivals(sessionId: string, taskId?: string): Promise<void> {
-    await this.#parts.arrivals.abort(
+    await this.#deps.arrivals.abort(
       (arrival) => arrival.sessionId === sessionId && (taskId === undefined || arrival.request.taskId === taskId),
     )
   }
@@ -115,7 +115,7 @@ export class Controls {
       const { code } = toGatewayError(error)
       // A conversation nobody has begun is as empty as one that was cleared.
       if (code === 'SESSION_NOT_FOUND') return true
-      this.#parts.log.error('a XiaoYi control request failed', { code })
+      this.#deps.log.error('a XiaoYi control request failed', { code })
       return false
     } finally {
       for (const task of tasks) task.unmute()

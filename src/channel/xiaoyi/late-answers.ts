@@ -14,7 +14,7 @@ import type { XiaoyiState } from './state.ts'
 import type { Task } from './task.ts'
 import type { Tasks } from './tasks.ts'
 
-export interface LateAnswersParts {
+export interface LateAnswersDeps {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -25,19 +25,19 @@ export interface LateAnswersParts {
 
 /** Tasks that end on the phone before their answer is there; the answer then goes out as a notification, if at all. */
 export class LateAnswers {
-  readonly #parts: LateAnswersParts
+  readonly #deps: LateAnswersDeps
 
-  constructor(parts: LateAnswersParts) {
-    this.#parts = parts
+  constructor(deps: LateAnswersDeps) {
+    this.#deps = deps
   }
 
   /** Whether the phone has already been told that this run's answer will not come here. */
   isLate(run: RunId): boolean {
-    return this.#parts.state.get('closedRuns', run) !== undefined
+    return this.#deps.state.get('closedRuns', run) !== undefined
   }
 
   async closeEarly(task: Task, why: 'limit' | 'restarting', tasks: Tasks): Promise<void> {
-    const { state, settings } = this.#parts
+    const { state, settings } = this.#deps
     const sentence: TextName = settings.push === undefined ? why : `${why}Push`
     // Durable first: after a crash in between the phone waits a little longer, instead of getting two endings.
     await this.#saved(state.set('closedRuns', task.run, task.address.sessionId))
@@ -48,7 +48,7 @@ export class LateAnswers {
   }
 
   async deliver({ run, content }: Reply, signal: AbortSignal): Promise<DeliveryFate> {
-    const { state, settings, log } = this.#parts
+    const { state, settings, log } = this.#deps
     const sessionId = state.get('closedRuns', run) ?? ''
     const canPush = settings.push !== undefined && state.get('pushIds', sessionId) !== undefined
     if (!canPush) log.warn('a late XiaoYi answer stays in the transcript: no push', { run })
@@ -65,7 +65,7 @@ export class LateAnswers {
   }
 
   async push(message: Omit<PushMessage, 'pushId'>, signal: AbortSignal): Promise<void> {
-    const { state, settings } = this.#parts
+    const { state, settings } = this.#deps
     const { push } = settings
     const pushId = state.get('pushIds', message.sessionId)
     if (push === undefined || pushId === undefined) {
@@ -73,12 +73,12 @@ export class LateAnswers {
         configured: push !== undefined,
       })
     }
-    await sendPush({ ...message, pushId }, { ...this.#parts, settings: push }, signal)
+    await sendPush({ ...message, pushId }, { ...this.#deps, settings: push }, signal)
   }
 
   async #saved(saving: Promise<void>): Promise<void> {
     await saving.catch((error: unknown) => {
-      this.#parts.log.error('the XiaoYi state could not be saved', { code: toGatewayError(error).code })
+      this.#deps.log.error('the XiaoYi state could not be saved', { code: toGatewayError(error).code })
     })
   }
 }

@@ -16,7 +16,7 @@ import { TimerSlot } from './timer-slot.ts'
 
 export type LinkState = 'stopped' | 'connecting' | 'open' | 'waiting' | 'resting' | 'refused'
 
-export interface LinkParts {
+export interface LinkDeps {
   readonly clock: Clock
   readonly ids: Ids
   readonly dialer: SocketDialer
@@ -59,7 +59,7 @@ const JITTER = 0.2
 export class Link {
   readonly index: number
   readonly url: string
-  readonly #parts: LinkParts
+  readonly #deps: LinkDeps
   readonly #events: LinkEvents
   readonly #retry: TimerSlot
   readonly #stable: TimerSlot
@@ -79,16 +79,16 @@ export class Link {
   #minDelayMs = 0
   #lastError: string | undefined
 
-  constructor(index: number, parts: LinkParts, events: LinkEvents) {
+  constructor(index: number, deps: LinkDeps, events: LinkEvents) {
     this.index = index
-    this.url = serverOf(parts.settings, index).url
-    this.#parts = parts
+    this.url = serverOf(deps.settings, index).url
+    this.#deps = deps
     this.#events = events
-    this.#changedAt = parts.clock.monotonic()
-    this.#retry = new TimerSlot(parts.clock)
-    this.#stable = new TimerSlot(parts.clock)
-    this.#pulse = new Pulse(parts.clock, parts.settings, {
-      heartbeat: () => this.#write(encodeHeartbeat(parts.settings.agentId, parts.clock.now())),
+    this.#changedAt = deps.clock.monotonic()
+    this.#retry = new TimerSlot(deps.clock)
+    this.#stable = new TimerSlot(deps.clock)
+    this.#pulse = new Pulse(deps.clock, deps.settings, {
+      heartbeat: () => this.#write(encodeHeartbeat(deps.settings.agentId, deps.clock.now())),
       ping: () => this.#socket?.ping(),
       dead: (reason) => this.#dead(reason),
     })
@@ -118,7 +118,7 @@ export class Link {
 
   /** True when too much is unsent for previews to make sense. */
   get isCongested(): boolean {
-    return (this.#socket?.bufferedBytes ?? 0) > this.#parts.settings.limits.maxBufferedBytes
+    return (this.#socket?.bufferedBytes ?? 0) > this.#deps.settings.limits.maxBufferedBytes
   }
 
   start(): void {
@@ -151,7 +151,7 @@ export class Link {
   rest(): void {
     this.#lastError = 'closed by the service again and again: another instance may be connected with this agent id'
     this.#leave('resting')
-    this.#retry.set(this.#parts.settings.backoff.slowMs, () => this.#connect())
+    this.#retry.set(this.#deps.settings.backoff.slowMs, () => this.#connect())
     this.#noteChange('resting', this.#lastError)
   }
 
@@ -194,7 +194,7 @@ export class Link {
   }
 
   status(): JsonObject {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const { lastSeenAt } = this.#pulse
     const nextTryInMs = this.#retry.remainingMs
     return {
@@ -210,7 +210,7 @@ export class Link {
   }
 
   #connect(): void {
-    const { dialer, settings, clock, log } = this.#parts
+    const { dialer, settings, clock, log } = this.#deps
     const epoch = ++this.#epoch
     const dialing = new AbortController()
     this.#retry.cancel()
@@ -226,7 +226,7 @@ export class Link {
   }
 
   #dialOptions(): DialOptions {
-    const { settings } = this.#parts
+    const { settings } = this.#deps
     const { tls, servername } = serverOf(settings, this.index)
     const base = { maxFrameBytes: settings.limits.maxFrameBytes, timeoutMs: settings.dialTimeoutMs }
     if (tls === 'plain') return base
@@ -236,7 +236,7 @@ export class Link {
         verify: tls === 'verify',
         ...(servername === undefined ? {} : { servername }),
         ...(tls === 'pin'
-          ? { checkFingerprint: (seen, validity) => this.#parts.checkFingerprint(this, seen, validity) }
+          ? { checkFingerprint: (seen, validity) => this.#deps.checkFingerprint(this, seen, validity) }
           : {}),
       },
     }
@@ -247,7 +247,7 @@ export class Link {
     this.#dialing = undefined
     this.#socket = socket
     this.#state = 'open'
-    this.#openedAt = this.#parts.clock.monotonic()
+    this.#openedAt = this.#deps.clock.monotonic()
     this.#changedAt = this.#openedAt
     const ended = deferred()
     this.#ended = ended.promise
@@ -261,10 +261,10 @@ export class Link {
         this.#current(epoch, () => this.#closed(code))
       },
     })
-    this.#write(encodeInit(this.#parts.settings.agentId))
+    this.#write(encodeInit(this.#deps.settings.agentId))
     this.#pulse.start()
-    this.#stable.set(this.#parts.settings.backoff.stableMs, () => this.#proveStable())
-    this.#parts.log.info('XiaoYi link is open', { link: this.index, url: withoutQuery(this.url) })
+    this.#stable.set(this.#deps.settings.backoff.stableMs, () => this.#proveStable())
+    this.#deps.log.info('XiaoYi link is open', { link: this.index, url: withoutQuery(this.url) })
     this.#noteChange('open')
     this.#events.onOpen(this)
   }
@@ -286,7 +286,7 @@ export class Link {
   }
 
   #closed(code: number): void {
-    const now = this.#parts.clock.monotonic()
+    const now = this.#deps.clock.monotonic()
     const evicted = code === 1000 && now - this.#openedAt < SHORT_LIFE_MS
     // Had the service read an end before it closed, its pong would have come first. It ignores what follows the end of
     // a task, so an end sent twice costs nothing, and one that is lost leaves a phone waiting.
@@ -309,7 +309,7 @@ export class Link {
   #down(reason: string, lost: readonly string[]): void {
     this.#forgetSocket()
     this.#lastError = reason
-    this.#parts.log.warn('XiaoYi link is down', { link: this.index, url: withoutQuery(this.url), reason })
+    this.#deps.log.warn('XiaoYi link is down', { link: this.index, url: withoutQuery(this.url), reason })
     this.#waitForRetry()
     this.#noteChange('down', reason)
     this.#events.onDown(this, lost)
@@ -318,14 +318,14 @@ export class Link {
   #failed(error: unknown, epoch: number): void {
     if (epoch !== this.#epoch) return
     this.#dialing = undefined
-    this.#lastError = describeDialError(error, this.url, this.#parts.clock.now())
+    this.#lastError = describeDialError(error, this.url, this.#deps.clock.now())
     const refused = isRefusal(error)
-    this.#parts.log.warn('XiaoYi link could not connect', { link: this.index, reason: this.#lastError })
+    this.#deps.log.warn('XiaoYi link could not connect', { link: this.index, reason: this.#lastError })
     this.#events.onFailed?.(this)
     if (refused) {
       this.#attempts++
       this.#state = 'refused'
-      this.#retry.set(this.#parts.settings.backoff.slowMs, () => this.#connect())
+      this.#retry.set(this.#deps.settings.backoff.slowMs, () => this.#connect())
     } else {
       this.#waitForRetry()
       // It may be a captive portal's, gone in a minute; nothing signed is sent before it was checked.
@@ -344,19 +344,19 @@ export class Link {
   }
 
   #waitForRetry(): void {
-    const { backoff } = this.#parts.settings
+    const { backoff } = this.#deps.settings
     const doubling = { firstMs: backoff.firstMs, maxMs: backoff.maxMs, jitter: JITTER }
     const delayMs =
       this.#attempts >= backoff.attempts
         ? this.#spread(backoff.slowMs)
-        : backoffDelay(this.#attempts, doubling, this.#parts.ids)
+        : backoffDelay(this.#attempts, doubling, this.#deps.ids)
     this.#attempts++
     this.#state = 'waiting'
     this.#retry.set(Math.max(delayMs, this.#minDelayMs), () => this.#connect())
   }
 
   #spread(delayMs: number): number {
-    return backoffDelay(0, { firstMs: delayMs, maxMs: delayMs, jitter: JITTER }, this.#parts.ids)
+    return backoffDelay(0, { firstMs: delayMs, maxMs: delayMs, jitter: JITTER }, this.#deps.ids)
   }
 
   #leave(state: 'stopped' | 'resting'): void {
@@ -372,7 +372,7 @@ export class Link {
   #closePolitely(socket: Socket): void {
     const ended = this.#socketEnded
     if (!socket.isOpen) return ended()
-    const grace = this.#parts.clock.after(CLOSE_GRACE_MS, () => {
+    const grace = this.#deps.clock.after(CLOSE_GRACE_MS, () => {
       socket.terminate()
       ended()
     })
@@ -384,7 +384,7 @@ export class Link {
     this.#dialing?.abort(new GatewayError('XIAOYI_LINK_DOWN', 'the link was stopped'))
     this.#dialing = undefined
     this.#socket = undefined
-    this.#changedAt = this.#parts.clock.monotonic()
+    this.#changedAt = this.#deps.clock.monotonic()
     this.#retry.cancel()
     this.#stable.cancel()
     this.#pulse.stop()

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import type { JsonObject } from '../../base/json.ts'
-import type { LinkChange, LinkParts } from './link.ts'
+import type { LinkChange, LinkDeps } from './link.ts'
 import { Link } from './link.ts'
 import type { XiaoyiSettings } from './settings.ts'
 import { TimerSlot } from './timer-slot.ts'
@@ -38,12 +38,12 @@ export class Links {
   #dropped = 0
   #running = false
 
-  constructor(parts: LinkParts, events: LinksEvents) {
-    this.#settings = parts.settings
-    this.#clock = parts.clock
+  constructor(deps: LinkDeps, events: LinksEvents) {
+    this.#settings = deps.settings
+    this.#clock = deps.clock
     this.#events = events
-    this.#reroute = new TimerSlot(parts.clock)
-    this.#standby = new TimerSlot(parts.clock)
+    this.#reroute = new TimerSlot(deps.clock)
+    this.#standby = new TimerSlot(deps.clock)
     const linkEvents = {
       onText: (link: Link, text: string) => events.onText(link, text),
       onUndecodable: (link: Link) => events.onUndecodable(link),
@@ -59,8 +59,8 @@ export class Links {
       onFlapping: (link: Link) => this.#calmDown(link),
       onChanged: (link: Link, change: LinkChange) => events.onChanged?.(link, change),
     }
-    const used = parts.settings.links === 'primary-only' ? 1 : parts.settings.servers.length
-    this.#links = Array.from({ length: used }, (_, index) => new Link(index, parts, linkEvents))
+    const used = deps.settings.links === 'primary-only' ? 1 : deps.settings.servers.length
+    this.#links = Array.from({ length: used }, (_, index) => new Link(index, deps, linkEvents))
   }
 
   get anyOpen(): boolean {

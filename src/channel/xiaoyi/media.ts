@@ -19,7 +19,7 @@ export type FetchMedia = (
   signal: AbortSignal,
 ) => Promise<{ readonly bytes: Uint8Array; readonly mimeType?: string }>
 
-export interface MediaParts {
+export interface MediaDeps {
   readonly files: Files
   /** `<home>/media`. */
   readonly directory: string
@@ -40,7 +40,7 @@ export interface Content {
 type FilePart = Extract<Part, { kind: 'file' }>
 
 /** Downloads and stores the files of a message; rejects only when aborted. */
-export async function readContent(parts: readonly Part[], media: MediaParts, signal: AbortSignal): Promise<Content> {
+export async function readContent(parts: readonly Part[], media: MediaDeps, signal: AbortSignal): Promise<Content> {
   const said = parts.flatMap((part) => (part.kind === 'text' && part.text.trim() !== '' ? [part.text] : []))
   const data = dataOf(parts)
   const text = [...said, ...(said.length === 0 || data.length === 0 ? [] : [shownData(data, media)])].join('\n')
@@ -74,7 +74,7 @@ export function dataOf(parts: readonly Part[]): readonly JsonObject[] {
 }
 
 /** Marked, so that the model can tell it from what the person said. */
-function shownData(data: readonly JsonObject[], { settings, language }: MediaParts): string {
+function shownData(data: readonly JsonObject[], { settings, language }: MediaDeps): string {
   const json = data.map((one) => JSON.stringify(one)).join('\n')
   const shown = json.slice(0, settings.maxDataChars).replace(/[\ud800-\udbff]$/, '')
   const cut = shown.length < json.length ? `\n[${phoneText('truncated', language)}]` : ''
@@ -87,7 +87,7 @@ function whyNot(error: unknown): JsonObject {
   return { reason: errnoOf(error) ?? 'unknown' }
 }
 
-async function storeFile(file: FilePart, media: MediaParts, signal: AbortSignal): Promise<Attachment> {
+async function storeFile(file: FilePart, media: MediaDeps, signal: AbortSignal): Promise<Attachment> {
   const { bytes, mimeType: served } = await bytesOf(file, media, signal)
   const name = safeName(file.name)
   const mimeType = mimeTypeOf(bytes, [file.mimeType, served ?? ''], name)
@@ -108,7 +108,7 @@ async function storeFile(file: FilePart, media: MediaParts, signal: AbortSignal)
 
 async function bytesOf(
   file: FilePart,
-  media: MediaParts,
+  media: MediaDeps,
   signal: AbortSignal,
 ): Promise<{ readonly bytes: Uint8Array; readonly mimeType?: string }> {
   const { maxBytes, timeoutMs, allowHosts } = media.settings
@@ -128,7 +128,7 @@ async function bytesOf(
   }
 }
 
-function extractedText(bytes: Uint8Array, mimeType: string, media: MediaParts): { text?: string } {
+function extractedText(bytes: Uint8Array, mimeType: string, media: MediaDeps): { text?: string } {
   if (!isTextType(mimeType)) return {}
   const text = toText(bytes, media.settings.maxTextBytes)
   if (text === undefined) return {}

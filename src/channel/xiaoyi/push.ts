@@ -7,7 +7,7 @@ import { GatewayError } from '../../core/errors.ts'
 import type { PushConfig } from './settings.ts'
 import { pushHeaders } from './sign.ts'
 
-export interface PushParts {
+export interface PushDeps {
   readonly http: HttpClient
   readonly clock: Clock
   readonly ids: Ids
@@ -26,15 +26,15 @@ const MAX_TITLE_CHARS = 57
 const MAX_ANSWER_BYTES = 64 * 1024
 
 /** Sends a notification through the service's webhook; throws `XIAOYI_PUSH_FAILED` unless the service says it took it. */
-export async function sendPush(message: PushMessage, parts: PushParts, signal: AbortSignal): Promise<void> {
-  const { http, clock, ids, settings } = parts
+export async function sendPush(message: PushMessage, deps: PushDeps, signal: AbortSignal): Promise<void> {
+  const { http, clock, ids, settings } = deps
   const response = await http
     .request(
       {
         method: 'POST',
         url: settings.url,
         headers: pushHeaders(settings, ids.uuid(), clock.now()),
-        body: JSON.stringify(pushBody(message, parts)),
+        body: JSON.stringify(pushBody(message, deps)),
         connectTimeoutMs: settings.timeoutMs,
         firstByteTimeoutMs: settings.timeoutMs,
         idleTimeoutMs: settings.timeoutMs,
@@ -49,7 +49,7 @@ export async function sendPush(message: PushMessage, parts: PushParts, signal: A
   if (code !== '0') throw new GatewayError('XIAOYI_PUSH_FAILED', 'the push service refused the notification', { code })
 }
 
-function pushBody(message: PushMessage, { ids, settings }: PushParts): object {
+function pushBody(message: PushMessage, { ids, settings }: PushDeps): object {
   const text = cut(message.text, settings.maxChars)
   return {
     jsonrpc: '2.0',

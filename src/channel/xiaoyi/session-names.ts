@@ -2,7 +2,7 @@ import type { RouteFields } from '../../core/inbound.ts'
 import { Remembered } from './remembered.ts'
 import type { XiaoyiState } from './state.ts'
 
-export interface SessionNamesParts {
+export interface SessionNamesDeps {
   readonly state: XiaoyiState
   readonly maxRemembered: number
   keyFor(route: RouteFields): string
@@ -18,17 +18,17 @@ export interface Told {
 
 /** Which conversation an id means, over which link it spoke last, and where its person can be notified. */
 export class SessionNames {
-  readonly #parts: SessionNamesParts
+  readonly #deps: SessionNamesDeps
   readonly #links: Remembered<number>
 
-  constructor(parts: SessionNamesParts) {
-    this.#parts = parts
-    this.#links = new Remembered(parts.maxRemembered)
+  constructor(deps: SessionNamesDeps) {
+    this.#deps = deps
+    this.#links = new Remembered(deps.maxRemembered)
   }
 
   /** Every frame binds its session to its link; some also tell another name of it, or where to push. */
   learn({ sessionId, topSessionId }: Told, link: number, pushId?: string): void {
-    const { state, onLearnt } = this.#parts
+    const { state, onLearnt } = this.#deps
     this.#links.set(sessionId, link)
     if (topSessionId !== undefined && topSessionId !== sessionId)
       onLearnt(state.set('aliases', topSessionId, sessionId))
@@ -46,8 +46,8 @@ export class SessionNames {
 
   /** Commands may name the id of this launch of the app instead of the conversation. */
   resolve(named: string): { readonly sessionId: string; readonly key: string } {
-    const sessionId = this.#parts.state.get('aliases', named) ?? named
-    return { sessionId, key: this.#parts.keyFor(routeOf(sessionId)) }
+    const sessionId = this.#deps.state.get('aliases', named) ?? named
+    return { sessionId, key: this.#deps.keyFor(routeOf(sessionId)) }
   }
 }
 

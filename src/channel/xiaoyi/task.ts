@@ -13,7 +13,7 @@ import { questionText } from './question.ts'
 import type { XiaoyiSettings } from './settings.ts'
 import { TimerSlot } from './timer-slot.ts'
 
-export interface TaskParts {
+export interface TaskDeps {
   readonly clock: Clock
   readonly ids: Ids
   readonly settings: XiaoyiSettings
@@ -36,7 +36,7 @@ type Phase = 'open' | 'closing' | 'closed'
 export class Task {
   readonly run: RunId
   readonly address: ReplyAddress
-  readonly #parts: TaskParts
+  readonly #deps: TaskDeps
   readonly #preview: Preview
   readonly #keepAlive: TimerSlot
   readonly #pieces: TimerSlot
@@ -50,15 +50,15 @@ export class Task {
   #link: number
   #finishing: Promise<DeliveryFate> | undefined
 
-  constructor(run: RunId, address: ReplyAddress, link: number, parts: TaskParts) {
+  constructor(run: RunId, address: ReplyAddress, link: number, deps: TaskDeps) {
     this.run = run
     this.address = address
     this.#link = link
-    this.#parts = parts
-    this.#preview = new Preview(parts.settings)
-    this.#keepAlive = new TimerSlot(parts.clock)
-    this.#pieces = new TimerSlot(parts.clock)
-    this.#limit = new TimerSlot(parts.clock)
+    this.#deps = deps
+    this.#preview = new Preview(deps.settings)
+    this.#keepAlive = new TimerSlot(deps.clock)
+    this.#pieces = new TimerSlot(deps.clock)
+    this.#limit = new TimerSlot(deps.clock)
   }
 
   get link(): number {
@@ -81,10 +81,10 @@ export class Task {
 
   /** The acknowledgement. Only after the message is durable. The phone's patience is counted from `acceptedAt`. */
   acknowledge(acceptedAt: number): void {
-    const { clock, settings } = this.#parts
+    const { clock, settings } = this.#deps
     // The stamp is durable and may be from an earlier start; a wall clock that was set back must not prolong the limit.
     const leftMs = Math.min(settings.taskLimitMs, Math.max(0, acceptedAt + settings.taskLimitMs - clock.now()))
-    this.#limit.set(leftMs, () => this.#parts.onLimit(this))
+    this.#limit.set(leftMs, () => this.#deps.onLimit(this))
     this.#sayWorking()
   }
 
@@ -97,7 +97,7 @@ export class Task {
     if (this.#phase !== 'open') return
     this.#started = true
     if (event.type === 'approval-requested' || event.type === 'approval-decided') return this.#ask(event)
-    const { reasoning, streamMode } = this.#parts.settings
+    const { reasoning, streamMode } = this.#deps.settings
     if (event.type === 'text-delta' && streamMode !== 'final-only') this.#preview.addText(event.round, event.delta)
     else if (event.type === 'thinking-delta' && reasoning) this.#preview.addReasoning(event.delta)
     else return
@@ -106,8 +106,7 @@ export class Task {
 
   /** The phone is told that its user is asked, and goes on hearing so until there is an answer. */
   #ask(event: Extract<TurnEvent, { readonly type: `approval-${string}` }>): void {
-    this.#question =
-      event.type === 'approval-requested' ? questionText(event, this.#parts.settings.language) : undefined
+    this.#question = event.type === 'approval-requested' ? questionText(event, this.#deps.settings.language) : undefined
     this.#sayWorking()
   }
 
@@ -130,8 +129,8 @@ export class Task {
     this.#pieces.set(this.#untilNextBeat(), () => this.flush())
     if (link.isCongested) return
     for (const piece of this.#preview.take(`${link.index}:${link.epoch}`)) {
-      const artifactId = this.#parts.ids.uuid()
-      link.writeSoon(encodeArtifact(this.#parts.settings.agentId, this.address, { artifactId, final: false, ...piece }))
+      const artifactId = this.#deps.ids.uuid()
+      link.writeSoon(encodeArtifact(this.#deps.settings.agentId, this.address, { artifactId, final: false, ...piece }))
     }
     this.#keepAliveLater()
   }
@@ -173,7 +172,7 @@ export class Task {
   }
 
   #terminalFrame(content: ReplyContent): string {
-    const { agentId, language } = this.#parts.settings
+    const { agentId, language } = this.#deps.settings
     switch (content.kind) {
       case 'complete':
         return this.#textFrame(content.text)
@@ -189,8 +188,8 @@ export class Task {
   }
 
   #textFrame(text: string, error?: ReturnType<typeof toWireError>): string {
-    return encodeArtifact(this.#parts.settings.agentId, this.address, {
-      artifactId: this.#parts.ids.uuid(),
+    return encodeArtifact(this.#deps.settings.agentId, this.address, {
+      artifactId: this.#deps.ids.uuid(),
       // An empty text that replaces would wipe what the phone shows.
       append: text === '',
       lastChunk: true,
@@ -202,7 +201,7 @@ export class Task {
 
   #sayWorking(): void {
     if (this.#phase !== 'open') return
-    const { agentId, keepAliveText } = this.#parts.settings
+    const { agentId, keepAliveText } = this.#deps.settings
     const state = this.#question === undefined ? 'working' : 'input-required'
     const said = this.#question ?? keepAliveText
     const text = said === undefined ? {} : { text: said }
@@ -214,18 +213,18 @@ export class Task {
 
   /** The pieces of all tasks go out on one beat, and so together. */
   #untilNextBeat(): number {
-    const { pieceMs } = this.#parts.settings
+    const { pieceMs } = this.#deps.settings
     if (pieceMs < BEAT_MS) return pieceMs
-    const now = this.#parts.clock.monotonic()
+    const now = this.#deps.clock.monotonic()
     return Math.ceil((now + pieceMs) / BEAT_MS) * BEAT_MS - now
   }
 
   #keepAliveLater(): void {
-    this.#keepAlive.set(this.#parts.settings.keepAliveMs, () => this.#sayWorking())
+    this.#keepAlive.set(this.#deps.settings.keepAliveMs, () => this.#sayWorking())
   }
 
   #route(): Link | undefined {
-    return this.#parts.route(this.#link, this.address.sessionId)
+    return this.#deps.route(this.#link, this.address.sessionId)
   }
 
   #stopTimers(): void {

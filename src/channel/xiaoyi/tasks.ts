@@ -2,7 +2,7 @@ import type { JsonObject } from '../../base/json.ts'
 import type { RunId } from '../../core/ids.ts'
 import type { ReplyAddress } from './frames.ts'
 import { Remembered } from './remembered.ts'
-import type { TaskParts } from './task.ts'
+import type { TaskDeps } from './task.ts'
 import { Task } from './task.ts'
 
 /** What travels with a message as its opaque `replyTo`. */
@@ -11,19 +11,19 @@ export interface ReplyTo extends ReplyAddress {
   readonly link: string
 }
 
-export interface TasksParts extends TaskParts {
+export interface TasksDeps extends TaskDeps {
   indexOf(url: string): number | undefined
 }
 
 /** The tasks a phone is waiting for, found by run, by session or by their own id. */
 export class Tasks {
-  readonly #parts: TasksParts
+  readonly #deps: TasksDeps
   readonly #byRun = new Map<RunId, Task>()
   readonly #ended: Remembered<true>
 
-  constructor(parts: TasksParts) {
-    this.#parts = parts
-    this.#ended = new Remembered(parts.settings.limits.maxRemembered)
+  constructor(deps: TasksDeps) {
+    this.#deps = deps
+    this.#ended = new Remembered(deps.settings.limits.maxRemembered)
   }
 
   get size(): number {
@@ -56,7 +56,7 @@ export class Tasks {
     if (known !== undefined) return known
     const to = fromReplyTo(replyTo)
     if (this.#ended.has(run) || to === undefined) return undefined
-    const task = new Task(run, to, this.#parts.indexOf(to.link) ?? 0, this.#parts)
+    const task = new Task(run, to, this.#deps.indexOf(to.link) ?? 0, this.#deps)
     this.#byRun.set(run, task)
     return task
   }

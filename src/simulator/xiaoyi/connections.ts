@@ -14,7 +14,7 @@ export interface ServiceConnection {
   silent: boolean
 }
 
-export interface ConnectionsParts {
+export interface ConnectionsDeps {
   readonly agentId: string
   readonly clock: Clock
   readonly switches: Switches
@@ -23,15 +23,15 @@ export interface ConnectionsParts {
 
 /** Keeps the rules of connecting: init first, one connection per agent, frames handed to the phone. */
 export class Connections {
-  readonly #parts: ConnectionsParts
+  readonly #deps: ConnectionsDeps
   readonly #open = new Set<ServiceConnection>()
   readonly #timers = new Set<Timer>()
   /** How often each close code was sent or received. */
   readonly closes: { readonly endpoint: number; readonly code: number; readonly at: number }[] = []
   #opened = 0
 
-  constructor(parts: ConnectionsParts) {
-    this.#parts = parts
+  constructor(deps: ConnectionsDeps) {
+    this.#deps = deps
   }
 
   /** How many connections were ever opened. */
@@ -49,7 +49,7 @@ export class Connections {
   }
 
   add(endpoint: number, socket: Socket): void {
-    const { clock, switches } = this.#parts
+    const { clock, switches } = this.#deps
     this.#opened++
     const connection: ServiceConnection = {
       endpoint,
@@ -59,7 +59,7 @@ export class Connections {
       heartbeats: 0,
       silent: false,
     }
-    this.#parts.phone.events.onAgent?.(`link ${endpoint}: an agent connected`)
+    this.#deps.phone.events.onAgent?.(`link ${endpoint}: an agent connected`)
     this.#evictOthers(connection)
     this.#open.add(connection)
     const deadline = this.after(switches.initDeadlineMs, () => {
@@ -72,7 +72,7 @@ export class Connections {
         deadline.cancel()
         this.#open.delete(connection)
         this.closes.push({ endpoint, code, at: clock.now() })
-        this.#parts.phone.events.onAgent?.(`link ${endpoint}: the agent is gone (${code})`)
+        this.#deps.phone.events.onAgent?.(`link ${endpoint}: the agent is gone (${code})`)
       },
     })
   }
@@ -104,7 +104,7 @@ export class Connections {
   }
 
   after(delayMs: number, action: () => void): Timer {
-    const timer = this.#parts.clock.after(delayMs, () => {
+    const timer = this.#deps.clock.after(delayMs, () => {
       this.#timers.delete(timer)
       action()
     })
@@ -124,7 +124,7 @@ export class Connections {
   }
 
   #evictOthers(newcomer: ServiceConnection): void {
-    const { evictionScope } = this.#parts.switches
+    const { evictionScope } = this.#deps.switches
     if (evictionScope === 'none') return
     const rivals = evictionScope === 'global' ? this.open() : this.open(newcomer.endpoint)
     for (const { socket } of rivals) socket.close(1000, 'another connection of this agent')
@@ -132,7 +132,7 @@ export class Connections {
 
   #received(connection: ServiceConnection, text: string): void {
     if (connection.silent) return
-    const { phone } = this.#parts
+    const { phone } = this.#deps
     const frame = parseJson(text)
     if (!isRecord(frame)) return phone.violate('not-json', 'a frame is no JSON object')
     if (frame['msgType'] === 'clawd_bot_init') return this.#init(connection, frame)
@@ -145,8 +145,8 @@ export class Connections {
   }
 
   #init(connection: ServiceConnection, frame: Record<string, unknown>): void {
-    if (frame['agentId'] !== this.#parts.agentId) {
-      this.#parts.phone.violate('wrong-agent', 'clawd_bot_init names another agent')
+    if (frame['agentId'] !== this.#deps.agentId) {
+      this.#deps.phone.violate('wrong-agent', 'clawd_bot_init names another agent')
       return
     }
     connection.initialised = true
@@ -154,11 +154,11 @@ export class Connections {
 
   #heartbeat(connection: ServiceConnection): void {
     connection.heartbeats++
-    if (this.#parts.switches.echoHeartbeats) this.send(connection, JSON.stringify({ msgType: 'heartbeat' }))
+    if (this.#deps.switches.echoHeartbeats) this.send(connection, JSON.stringify({ msgType: 'heartbeat' }))
   }
 
   #delayOf(text: string): number {
-    const { responseDelayMs, slowLongBodies } = this.#parts.switches
+    const { responseDelayMs, slowLongBodies } = this.#deps.switches
     const slow = slowLongBodies !== undefined && text.length >= slowLongBodies.minChars ? slowLongBodies.delayMs : 0
     return responseDelayMs + slow
   }

@@ -38,7 +38,7 @@ export class ExportHistory implements JournalTopic {
   }
 }
 
-export interface SessionsFileParts {
+export interface SessionsFileDeps {
   readonly files: Files
   readonly clock: Clock
   readonly log: Log
@@ -54,7 +54,7 @@ export interface SessionsFileParts {
  * before each export; what cannot be is kept aside.
  */
 export class SessionsFile {
-  readonly #parts: SessionsFileParts
+  readonly #deps: SessionsFileDeps
   /** Text of a row by the row itself: rows are replaced, never changed, so only new ones are serialised again. */
   readonly #texts = new WeakMap<SessionRecord, string>()
   #exportedRevision = -1
@@ -67,8 +67,8 @@ export class SessionsFile {
   #exporting: Promise<void> | undefined
   #isClosed = false
 
-  constructor(parts: SessionsFileParts) {
-    this.#parts = parts
+  constructor(deps: SessionsFileDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -76,7 +76,7 @@ export class SessionsFile {
    * file with rows that were not adopted is kept aside before ours takes its place.
    */
   async adopt(): Promise<{ readonly adopted: number; readonly quarantined?: string }> {
-    const { files, path, directory, history, journal } = this.#parts
+    const { files, path, directory, history, journal } = this.#deps
     const bytes = await readIfThere(files, path)
     this.#seen = stampOf(await files.stat(path))
     if (bytes === undefined || history.isOurs(sha256(bytes))) return { adopted: 0 }
@@ -100,7 +100,7 @@ export class SessionsFile {
   /** Call after every change; the file follows within two seconds. */
   changed(): void {
     if (this.#isClosed) return
-    this.#timer ??= this.#parts.clock.after(EXPORT_DELAY_MS, () => {
+    this.#timer ??= this.#deps.clock.after(EXPORT_DELAY_MS, () => {
       this.#timer = undefined
       void this.#export().catch((error: unknown) => this.#logFailure(error))
     })
@@ -117,13 +117,13 @@ export class SessionsFile {
   #export(): Promise<void> {
     this.#exporting ??= this.#write().finally(() => {
       this.#exporting = undefined
-      if (this.#exportedRevision !== this.#parts.directory.revision && this.#timer === undefined) this.changed()
+      if (this.#exportedRevision !== this.#deps.directory.revision && this.#timer === undefined) this.changed()
     })
     return this.#exporting
   }
 
   async #write(): Promise<void> {
-    const { files, path, directory, journal } = this.#parts
+    const { files, path, directory, journal } = this.#deps
     if (this.#exportedRevision === directory.revision) return
     await this.#adoptChanges()
     const revision = directory.revision
@@ -140,7 +140,7 @@ export class SessionsFile {
 
   /** Another program may have written the file since we did. */
   async #adoptChanges(): Promise<void> {
-    const { files, path, log } = this.#parts
+    const { files, path, log } = this.#deps
     const stat = await files.stat(path)
     if (stat === undefined || stampOf(stat) === this.#seen) return
     const { adopted } = await this.adopt()
@@ -148,7 +148,7 @@ export class SessionsFile {
   }
 
   async #keepAside(bytes: Uint8Array, rows: number): Promise<void> {
-    const { files, path, clock, log } = this.#parts
+    const { files, path, clock, log } = this.#deps
     if (this.#asides++ >= MAX_ASIDES)
       return log.warn('rows that another program wrote into sessions.json are older than ours and were dropped', {
         rows,
@@ -164,7 +164,7 @@ export class SessionsFile {
   /** In slices, between which everybody else gets a turn: with 100 000 sessions the file has tens of megabytes. */
   async #writeSlices(temporary: string): Promise<string> {
     const hash = createHash('sha256')
-    const handle = await createTemporary(this.#parts.files, temporary)
+    const handle = await createTemporary(this.#deps.files, temporary)
     try {
       for (const slice of this.#slices()) {
         const bytes = Buffer.from(slice)
@@ -180,7 +180,7 @@ export class SessionsFile {
 
   /** All rows as they are at the call, whatever changes while they are written. */
   *#slices(): Iterable<string> {
-    const rows = [...this.#parts.directory.rows()]
+    const rows = [...this.#deps.directory.rows()]
     let slice = rows.length === 0 ? '{' : '{\n'
     for (const [index, [key, record]] of rows.entries()) {
       slice += `  ${JSON.stringify(key)}: ${this.#textOf(record)}${index === rows.length - 1 ? '\n' : ',\n'}`
@@ -201,7 +201,7 @@ export class SessionsFile {
   }
 
   async #quarantine(bytes: Uint8Array): Promise<string> {
-    const { files, path, clock, log } = this.#parts
+    const { files, path, clock, log } = this.#deps
     const aside = `${path}.corrupt-${clock.now()}`
     await writeAtomically(files, aside, bytes, { temporary: `${aside}.tmp` })
     log.error('sessions.json is damaged; the original was kept aside and every readable row taken over', { aside })
@@ -210,7 +210,7 @@ export class SessionsFile {
 
   #logFailure(error: unknown): void {
     const cause = error instanceof Error && errnoOf(error) === undefined ? error.cause : error
-    this.#parts.log.error('sessions.json could not be written; the sessions themselves are safe in the journal', {
+    this.#deps.log.error('sessions.json could not be written; the sessions themselves are safe in the journal', {
       reason: error instanceof Error ? error.name : 'unknown',
       errno: errnoOf(cause),
     })

@@ -78,12 +78,12 @@ export function createFilesTool(options: FilesToolOptions): Tool {
 }
 
 class FileActions {
-  readonly #parts: FilesToolOptions & { readonly limits: FileLimits }
+  readonly #deps: FilesToolOptions & { readonly limits: FileLimits }
   readonly #arguments: JsonObject
   readonly #owner: string | undefined
 
-  constructor(parts: FilesToolOptions & { readonly limits: FileLimits }, call: ToolCall) {
-    this.#parts = parts
+  constructor(deps: FilesToolOptions & { readonly limits: FileLimits }, call: ToolCall) {
+    this.#deps = deps
     this.#arguments = call.arguments
     this.#owner = call.owner
   }
@@ -120,12 +120,12 @@ class FileActions {
 
   async #read(at: WorkspacePath): Promise<ToolResult> {
     const text = await this.#content(at)
-    return textResult(sliceLines(text, this.#number('offset') ?? 1, this.#number('limit'), this.#parts.limits))
+    return textResult(sliceLines(text, this.#number('offset') ?? 1, this.#number('limit'), this.#deps.limits))
   }
 
   async #list(at: WorkspacePath): Promise<ToolResult> {
-    const wanted = Math.min(this.#number('limit') ?? Number.POSITIVE_INFINITY, this.#parts.limits.maxListed)
-    return textResult(await listFolder(this.#parts.files, at, wanted))
+    const wanted = Math.min(this.#number('limit') ?? Number.POSITIVE_INFINITY, this.#deps.limits.maxListed)
+    return textResult(await listFolder(this.#deps.files, at, wanted))
   }
 
   async #append(at: WorkspacePath): Promise<ToolResult> {
@@ -134,7 +134,7 @@ class FileActions {
   }
 
   async #store(at: WorkspacePath, text: string, verb: string): Promise<ToolResult> {
-    await writeTextFile(this.#parts, at, text, this.#parts.limits)
+    await writeTextFile(this.#deps, at, text, this.#deps.limits)
     return textResult(`${verb} ${at.name} (${Buffer.byteLength(text)} bytes).`, { filesWritten: [at.name] })
   }
 
@@ -146,7 +146,7 @@ class FileActions {
     if (from.name === '.' || to.name === '.') throw new PathRefused('the workspace itself cannot be moved')
     if (to.stat !== undefined) throw new PathRefused(`"${to.name}" exists already`)
     if (`${to.path}/`.startsWith(`${from.path}/`)) throw new PathRefused('a folder cannot be moved into itself')
-    const { files } = this.#parts
+    const { files } = this.#deps
     await makeDurableDirectory(files, directoryOf(to.path))
     await files.rename(from.path, to.path)
     // The new name first: between the two a power cut leaves both, never none.
@@ -158,7 +158,7 @@ class FileActions {
   async #delete(at: WorkspacePath): Promise<ToolResult> {
     if (at.stat === undefined) return textResult(`${at.name} does not exist.`)
     if (at.isLinked) throw linkRefused(at)
-    const { files } = this.#parts
+    const { files } = this.#deps
     if (at.name === '.') throw new PathRefused('the workspace itself cannot be deleted')
     if (at.stat.kind === 'directory') {
       if ((await files.list(at.path)).length > 0) throw new PathRefused(`the folder "${at.name}" is not empty`)
@@ -170,7 +170,7 @@ class FileActions {
 
   /** The copy is made now: what happens to the file afterwards does not change what was sent. */
   async #send(at: WorkspacePath): Promise<ToolResult> {
-    const { send } = this.#parts
+    const { send } = this.#deps
     if (send === undefined || this.#owner === undefined) throw new PathRefused('files cannot be sent from here')
     if (at.stat === undefined) throw new PathRefused(`"${at.name}" does not exist`)
     if (at.stat.kind !== 'file') throw new PathRefused(`"${at.name}" is not a file`)
@@ -179,15 +179,15 @@ class FileActions {
   }
 
   #refuseProtected(at: WorkspacePath): void {
-    if (this.#parts.protectVersionControl === true) refuseVersionControl(at)
+    if (this.#deps.protectVersionControl === true) refuseVersionControl(at)
   }
 
   #content(at: WorkspacePath): Promise<string> {
-    return readTextFile(this.#parts.files, at, this.#parts.limits)
+    return readTextFile(this.#deps.files, at, this.#deps.limits)
   }
 
   #resolve(argument: 'path' | 'to'): Promise<WorkspacePath> {
-    return resolveInWorkspace(this.#parts.files, this.#parts.workspace, this.#text(argument))
+    return resolveInWorkspace(this.#deps.files, this.#deps.workspace, this.#text(argument))
   }
 
   #text(argument: 'path' | 'to' | 'text' | 'find'): string {

@@ -32,7 +32,7 @@ export async function readTextFile(files: Files, at: WorkspacePath, limits: File
 
 /** New content or the old one, never a mixture; folders on the way are created. */
 export async function writeTextFile(
-  parts: { readonly files: Files; readonly ids: Ids },
+  deps: { readonly files: Files; readonly ids: Ids },
   at: WorkspacePath,
   text: string,
   limits: FileLimits,
@@ -42,7 +42,7 @@ export async function writeTextFile(
   if (bytes > limits.maxFileBytes) {
     throw new PathRefused(`the text has ${bytes} bytes; a file may have ${limits.maxFileBytes}`)
   }
-  const { files, ids } = parts
+  const { files, ids } = deps
   const directory = directoryOf(at.path)
   await makeDurableDirectory(files, directory)
   if ((await files.realPath(directory)) !== directory) throw new PathRefused(`"${at.name}" changed while it was opened`)

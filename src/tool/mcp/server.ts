@@ -15,7 +15,7 @@ import { toToolResult } from './to-result.ts'
 import { type OfferedTools, type SkippedTool, toTools } from './to-tools.ts'
 import { within } from './within.ts'
 
-export interface McpServerParts extends McpPorts {
+export interface McpServerDeps extends McpPorts {
   readonly ids: Ids
   readonly log: Log
 }
@@ -47,7 +47,7 @@ const MAX_UNANSWERED = 3
 export class McpServer {
   readonly name: string
   readonly #config: McpServerConfig
-  readonly #parts: McpServerParts
+  readonly #deps: McpServerDeps
   readonly #stop = new AbortController()
   readonly #running: Promise<void>
   #state: McpServerStatus['state'] = 'starting'
@@ -62,10 +62,10 @@ export class McpServer {
   #refreshing: Promise<void> | undefined
   #refreshAgain = false
 
-  constructor(name: string, config: McpServerConfig, parts: McpServerParts) {
+  constructor(name: string, config: McpServerConfig, deps: McpServerDeps) {
     this.name = name
     this.#config = config
-    this.#parts = parts
+    this.#deps = deps
     this.#running = this.#run()
   }
 
@@ -97,7 +97,7 @@ export class McpServer {
   }
 
   async #run(): Promise<void> {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     while (!this.#stop.signal.aborted) {
       const startedAt = clock.monotonic()
       await this.#serve()
@@ -118,8 +118,8 @@ export class McpServer {
     const startTimeoutMs = this.#config.start_timeout_ms ?? MCP_DEFAULTS.startTimeoutMs
     let connecting: Promise<McpConnection> | undefined
     try {
-      const connection = await within(this.#parts.clock, startTimeoutMs, this.#stop.signal, (signal) => {
-        connecting = connectMcp(this.#config, this.#parts, () => this.#refresh(), signal)
+      const connection = await within(this.#deps.clock, startTimeoutMs, this.#stop.signal, (signal) => {
+        connecting = connectMcp(this.#config, this.#deps, () => this.#refresh(), signal)
         return connecting
       })
       this.#connection = connection
@@ -143,7 +143,7 @@ export class McpServer {
     }
     if (!this.#stop.signal.aborted) {
       const reason = this.#problem ?? 'unknown'
-      this.#parts.log.warn('an MCP server is not available', {
+      this.#deps.log.warn('an MCP server is not available', {
         server: this.name,
         failures: this.#failures + 1,
         reason,
@@ -161,13 +161,13 @@ export class McpServer {
   async #pause(): Promise<void> {
     this.#state = 'waiting'
     this.#wake = new AbortController()
-    const delayMs = backoffDelay(this.#failures - 1, RESTART, this.#parts.ids)
-    await sleep(this.#parts.clock, delayMs, this.#wake.signal).catch(() => undefined)
+    const delayMs = backoffDelay(this.#failures - 1, RESTART, this.#deps.ids)
+    await sleep(this.#deps.clock, delayMs, this.#wake.signal).catch(() => undefined)
   }
 
   async #list(connection: McpConnection, timeoutMs: number): Promise<void> {
     const maxTools = this.#config.max_tools ?? MCP_DEFAULTS.maxTools
-    const definitions = await within(this.#parts.clock, timeoutMs, this.#stop.signal, (signal) =>
+    const definitions = await within(this.#deps.clock, timeoutMs, this.#stop.signal, (signal) =>
       connection.listTools(maxTools, signal),
     )
     const call =
@@ -175,7 +175,7 @@ export class McpServer {
       ({ arguments: given }, signal) =>
         this.#call(tool, given, signal)
     this.#offered = await runSlices(toTools(this.name, this.#config, definitions, call), 'mcp', () =>
-      sleep(this.#parts.clock, 0, this.#stop.signal),
+      sleep(this.#deps.clock, 0, this.#stop.signal),
     )
     this.#reportSkipped()
   }
@@ -184,7 +184,7 @@ export class McpServer {
     const { skipped } = this.#offered
     if (skipped.length === 0) return
     const named = skipped.slice(0, 10).map(({ tool, problem }) => `${tool}: ${problem}`)
-    this.#parts.log.warn('some tools of an MCP server are not offered', {
+    this.#deps.log.warn('some tools of an MCP server are not offered', {
       server: this.name,
       skipped: skipped.length,
       reasons: named,
@@ -206,9 +206,9 @@ export class McpServer {
       if (connection === undefined) return
       try {
         await this.#list(connection, this.#config.timeout_ms ?? MCP_DEFAULTS.timeoutMs)
-        await sleep(this.#parts.clock, MCP_DEFAULTS.firstRestartMs, this.#stop.signal)
+        await sleep(this.#deps.clock, MCP_DEFAULTS.firstRestartMs, this.#stop.signal)
       } catch {
-        this.#parts.log.warn('the tools of an MCP server could not be listed again', { server: this.name })
+        this.#deps.log.warn('the tools of an MCP server could not be listed again', { server: this.name })
       }
     }
   }
@@ -218,7 +218,7 @@ export class McpServer {
     if (connection === undefined) return errorResult(`The server "${this.name}" is not available${this.#because()}.`)
     const timeoutMs = this.#config.timeout_ms ?? MCP_DEFAULTS.timeoutMs
     try {
-      const answer = await within(this.#parts.clock, timeoutMs, signal, (stop) =>
+      const answer = await within(this.#deps.clock, timeoutMs, signal, (stop) =>
         connection.callTool(tool, callArguments, stop),
       )
       this.#unanswered = 0
@@ -253,7 +253,7 @@ export class McpServer {
     const attempt = this.#attempt.promise
     this.#wake.abort()
     const startTimeoutMs = this.#config.start_timeout_ms ?? MCP_DEFAULTS.startTimeoutMs
-    await within(this.#parts.clock, startTimeoutMs * 2, signal, () => attempt).catch(() => {
+    await within(this.#deps.clock, startTimeoutMs * 2, signal, () => attempt).catch(() => {
       signal.throwIfAborted()
     })
     return this.#connection

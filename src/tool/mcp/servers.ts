@@ -1,7 +1,7 @@
 import { type Log, silentLog } from '../../base/log.ts'
 import type { ToolSource } from '../registry.ts'
 import type { McpServerConfig } from './config.ts'
-import { McpServer, type McpServerParts, type McpServerStatus } from './server.ts'
+import { McpServer, type McpServerDeps, type McpServerStatus } from './server.ts'
 
 export interface McpServers {
   /** For `createToolRegistry(tools, [servers.tools])`. */
@@ -16,10 +16,10 @@ export interface McpServers {
 /** Starts all servers side by side and returns at once: a server that is slow or broken holds up nobody. */
 export function openMcpServers(
   configs: Readonly<Record<string, McpServerConfig>>,
-  parts: Omit<McpServerParts, 'log'> & { readonly log?: Log },
+  deps: Omit<McpServerDeps, 'log'> & { readonly log?: Log },
 ): McpServers {
-  const log = parts.log ?? silentLog
-  const servers = Object.entries(configs).map(([name, config]) => new McpServer(name, config, { ...parts, log }))
+  const log = deps.log ?? silentLog
+  const servers = Object.entries(configs).map(([name, config]) => new McpServer(name, config, { ...deps, log }))
   return {
     tools: () => servers.flatMap((server) => server.tools()),
     status: () => servers.map((server) => server.status()),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { RememberedForms } from '../../../src/session/accepted-forms.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
-import type { TurnModel } from '../../../src/turn/parts.ts'
+import type { TurnModel } from '../../../src/turn/deps.ts'
 
 const model = (name: string): TurnModel => ({ name }) as TurnModel
 const GEMMA = model('local/gemma-2')

@@ -5,7 +5,7 @@ import { createMemoryStorage } from '../../../src/storage/memory/memory-storage.
 import type { Storage } from '../../../src/storage/storage.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
-import type { TurnModel } from '../../../src/turn/parts.ts'
+import type { TurnModel } from '../../../src/turn/deps.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { createToolRegistry } from '../../../src/tool/registry.ts'
 import { textResult } from '../../../src/tool/results.ts'
-import { runTool, type RunToolParts } from '../../../src/tool/run-tool.ts'
+import { runTool, type RunToolDeps } from '../../../src/tool/run-tool.ts'
 import type { Tool } from '../../../src/tool/tool.ts'
 import { aCall, aTool, never, resultText } from '../../support/tool-call.ts'
 
-function partsWith(tool: Tool, more: Partial<RunToolParts> = {}): RunToolParts & { clock: ManualClock } {
-  return { registry: createToolRegistry([tool]), clock: new ManualClock(), ...more } as RunToolParts & {
+function partsWith(tool: Tool, more: Partial<RunToolDeps> = {}): RunToolDeps & { clock: ManualClock } {
+  return { registry: createToolRegistry([tool]), clock: new ManualClock(), ...more } as RunToolDeps & {
     clock: ManualClock
   }
 }
@@ -22,7 +22,7 @@ const strict = {
 describe('running one tool', () => {
   it('gives the tool only arguments its schema allows, and tells the model otherwise', async () => {
     let ran = 0
-    const parts = partsWith(
+    const deps = partsWith(
       aTool({
         name: 'weather',
         parameters: strict,
@@ -32,16 +32,16 @@ describe('running one tool', () => {
         },
       }),
     )
-    const bad = await runTool(aCall('weather', { days: 0, unit: 'K', town: 'x' }), parts, never)
+    const bad = await runTool(aCall('weather', { days: 0, unit: 'K', town: 'x' }), deps, never)
     expect(bad.isError).toBe(true)
     expect(resultText(bad)).toBe(
       'The arguments are not valid: is missing "city"; has an unknown argument "town"; "days" must be >= 1; ' +
         '"unit" must be one of ["C","F"]. Known arguments: city, days, unit.',
     )
     expect(ran).toBe(0)
-    const good = await runTool(aCall('weather', { city: 'Delft' }), parts, never)
+    const good = await runTool(aCall('weather', { city: 'Delft' }), deps, never)
     expect(good).toEqual(textResult('sunny'))
-    expect(parts.clock.pending).toBe(0)
+    expect(deps.clock.pending).toBe(0)
   })
 
   it('answers a call of an unknown tool with the names of the known ones', async () => {
@@ -51,8 +51,8 @@ describe('running one tool', () => {
   })
 
   it('refuses arguments that are too long before looking at them', async () => {
-    const parts = partsWith(aTool({ name: 'a' }), { limits: { maxArgumentChars: 100 } })
-    const result = await runTool(aCall('a', { text: 'x'.repeat(200) }), parts, never)
+    const deps = partsWith(aTool({ name: 'a' }), { limits: { maxArgumentChars: 100 } })
+    const result = await runTool(aCall('a', { text: 'x'.repeat(200) }), deps, never)
     expect(resultText(result)).toBe('The arguments have 211 characters; at most 100 are accepted.')
   })
 
@@ -91,34 +91,34 @@ describe('running one tool', () => {
           })
         }),
     })
-    const parts = partsWith(tool)
-    const running = runTool(aCall('slow'), parts, never)
-    await parts.clock.advance(1_000)
+    const deps = partsWith(tool)
+    const running = runTool(aCall('slow'), deps, never)
+    await deps.clock.advance(1_000)
     const result = await running
     expect(stopped).toBe(true)
     expect(result.isError).toBe(true)
     expect(resultText(result)).toContain('did not finish within 1000 ms')
-    expect(parts.clock.pending).toBe(0)
+    expect(deps.clock.pending).toBe(0)
   })
 
   it('goes on without a tool that ignores its signal', async () => {
-    const parts = partsWith(aTool({ name: 'deaf', run: () => new Promise(() => undefined) }))
-    const running = runTool(aCall('deaf'), parts, never)
-    await parts.clock.advance(60_000 + 2_000)
+    const deps = partsWith(aTool({ name: 'deaf', run: () => new Promise(() => undefined) }))
+    const running = runTool(aCall('deaf'), deps, never)
+    await deps.clock.advance(60_000 + 2_000)
     expect(resultText(await running)).toContain('what it had begun may have had effects')
-    expect(parts.clock.pending).toBe(0)
+    expect(deps.clock.pending).toBe(0)
   })
 
   it('keeps the result of a tool that ends within the grace time', async () => {
-    const parts = partsWith(
+    const deps = partsWith(
       aTool({
         name: 'late',
         run: (_, signal) =>
           new Promise((resolve) => signal.addEventListener('abort', () => resolve(textResult('just made it')))),
       }),
     )
-    const running = runTool(aCall('late'), parts, never)
-    await parts.clock.advance(60_000)
+    const running = runTool(aCall('late'), deps, never)
+    await deps.clock.advance(60_000)
     expect(await running).toEqual(textResult('just made it'))
   })
 
@@ -148,8 +148,8 @@ describe('running one tool', () => {
     const text = '😀'.repeat(300_000)
     const tool = aTool({ name: 'floods', run: async () => textResult(text) })
     expect(resultText(await runTool(aCall('floods'), partsWith(tool), never))).toBe(text)
-    const parts = partsWith(tool, { limits: { maxChars: 1_001 } })
-    const shown = resultText(await runTool(aCall('floods'), parts, never))
+    const deps = partsWith(tool, { limits: { maxChars: 1_001 } })
+    const shown = resultText(await runTool(aCall('floods'), deps, never))
     expect(shown.length).toBeLessThanOrEqual(1_001)
     expect(shown).toMatch(/^(?:😀)+\n\[… \d+ characters left out …\]\n(?:😀)+$/u)
   })
@@ -163,8 +163,8 @@ describe('running one tool', () => {
         isError: false,
       }),
     })
-    const parts = partsWith(tool, { limits: { maxChars: 5_000, maxImages: 1 } })
-    const { content } = await runTool(aCall('many'), parts, never)
+    const deps = partsWith(tool, { limits: { maxChars: 5_000, maxImages: 1 } })
+    const { content } = await runTool(aCall('many'), deps, never)
     const texts = content.flatMap((block) => (block.type === 'text' ? [block.text] : []))
     expect(content.filter((block) => block.type === 'image')).toHaveLength(1)
     expect(texts.join('').length).toBeLessThanOrEqual(5_000)

@@ -140,7 +140,7 @@ export interface SavingsAccount {
   measured(effect: CleanupEffect): readonly Change[]
 }
 
-export interface TurnParts {
+export interface TurnDeps {
   readonly session: SessionKey
   readonly sessionId: SessionId
   /** The message that is answered. */
