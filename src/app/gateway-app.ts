@@ -9,29 +9,26 @@ import type { HttpChannel } from '../channel/http/channel.ts'
 import type { OpenAiChannel } from '../channel/openai/channel.ts'
 import type { WebhookChannel } from '../channel/webhook/channel.ts'
 import type { Config } from '../config/config.ts'
-import { GatewayError } from '../core/errors.ts'
 import type { Environment } from '../config/environment.ts'
-import type { SessionKey } from '../core/ids.ts'
 import { languageOfLocale, type Language } from '../core/language.ts'
 import { LogLines } from '../dashboard/log-lines.ts'
 import type { PhoneControls } from '../dashboard/phone-routes.ts'
 import { Delivery } from '../gateway/delivery.ts'
-import { Gateway, type GatewayWatch } from '../gateway/gateway.ts'
+import { Channels, type GatewayWatch } from '../gateway/channels.ts'
+import { Gateway } from '../gateway/gateway.ts'
 import { createGatewayApi } from '../gateway/gateway-api.ts'
-import { createGatewayMetrics } from '../gateway/gateway-metrics.ts'
+import { createGatewayMetrics, type GatewayMetrics } from '../gateway/gateway-metrics.ts'
 import type { GatewayApi } from '../gateway/http.ts'
 import { KnownChats } from '../gateway/known-chats.ts'
-import { createSessionCommands } from '../gateway/session-commands.ts'
 import type { HookSource } from '../hook/register.ts'
 import { MediaExpiry } from '../media/expiry.ts'
 import { DEFAULT_ACCEPTED_FORMS, RememberedForms } from '../session/accepted-forms.ts'
 import { SessionRetention } from '../session/retention.ts'
 import { Approvals } from '../session/approvals.ts'
-import { settingsOf } from '../session/chosen-settings.ts'
-import { converse } from '../session/converse.ts'
+import { AgentTurns } from '../session/converse.ts'
+import { createSessionCommands } from '../session/session-commands.ts'
+import { Sessions } from '../session/sessions.ts'
 import type { TurnLimits } from '../session/turn-slots.ts'
-import type { TurnModel } from '../turn/deps.ts'
-import { recordPoisoned } from '../session/poisoned.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { loadConfig } from '../config/load.ts'
 import { createA2aChannel } from './a2a-channel.ts'
@@ -65,6 +62,7 @@ export interface GatewayApp {
   readonly home: HomeStorage
   readonly agent: Agent
   readonly gateway: Gateway
+  readonly sessions: Sessions
   readonly webhook: WebhookChannel
   readonly http: HttpChannel
   readonly openai: OpenAiChannel
@@ -112,10 +110,16 @@ export async function openGatewayApp(
   const links = new FileLinks({ clock: platform.clock, key: platform.ids.hex(64), validMs: first.limits.file_link_ms })
   const webhook = createWebhookChannel(platform, first, { files: messageFiles, links })
   const http = createHttpChannel(platform, first, { files: messageFiles, links })
-  const channels = new Map<string, Channel>([
-    [webhook.name, webhook],
-    [http.name, http],
-  ])
+  const gatewayWatch: GatewayWatch = {
+    accepted: (message) => {
+      chats.accepted(message)
+      dashboard?.watch.accepted(message)
+    },
+    observe: (event, message) => dashboard?.watch.observe(event, message),
+    answered: (reply) => dashboard?.watch.answered(reply),
+    changed: (key) => dashboard?.watch.changed(key),
+  }
+  const channels = new Channels(gatewayWatch)
   const openNext = (config: Config, toolbox?: AgentOptions['toolbox']): Promise<Agent> =>
     openAgent(platform, { config, paths, locale, hooks, plugins, toolbox })
   const agent = new LiveAgent(await openNext(first))
@@ -136,37 +140,51 @@ export async function openGatewayApp(
     onHomeLost: watch.homeLost,
   })
   const { storage } = home
-  const delivery = new Delivery({
-    log: platform.log,
-    storage,
-    send: async (reply) => {
-      dashboard?.watch.answered(reply)
-      return (await channels.get(reply.channel)?.deliver(reply)) ?? 'waiting'
-    },
-  })
+  const delivery = new Delivery({ log: platform.log, storage, channels })
   const chats = new KnownChats(storage)
   const openai = createOpenAiChannel(platform, { config: first, agent, files: messageFiles, finder: chats })
-  channels.set(openai.name, openai)
   const a2a = createA2aChannel(platform, first, { files: messageFiles, links, configs: home.a2aPush })
-  channels.set(a2a.name, a2a)
+  for (const channel of [webhook, http, openai, a2a]) channels.add(channel)
   const approvals = new Approvals(platform.clock)
-  const gateway = createGateway(platform, {
+  const gatewayMetrics = createGatewayMetrics(
+    metrics,
+    {
+      channels: ['webhook', 'http', 'openai', 'a2a', 'xiaoyi', ...channelsOf(plugins).map(({ name }) => name)],
+      providers: () => agent.providers.names(),
+    },
+    {
+      sessions: () => storage.sessions.count(),
+      activity: () => sessions.activity(),
+      providerLoad: () => sessions.providerLoad(),
+      replies: () => storage.outbox.counts(),
+      netTokensSaved: async () => (await storage.usage.savedInAll()).netTokensSaved,
+    },
+  )
+  const sessions = createSessions(platform, {
     live,
     approvals,
     agent,
     home,
     delivery,
-    metrics,
+    metrics: gatewayMetrics,
     locale,
-    ownChannels: channelsOf(plugins).map(({ name }) => name),
-    watch: {
-      accepted: (message) => {
-        chats.accepted(message)
-        dashboard?.watch.accepted(message)
-      },
-      observe: (event, message) => dashboard?.watch.observe(event, message),
-      changed: (key) => dashboard?.watch.changed(key),
+  })
+  const gateway = new Gateway({
+    ...platform,
+    storage,
+    channels,
+    sessions,
+    delivery,
+    approvals,
+    route: { agent: first.agent_id, scope: first.session_scope, preserveCase: first.preserve_case },
+    limits: {
+      queuedPerSession: first.limits.queued_per_session,
+      queuedTotal: first.limits.queued_total,
+      list: first.limits.list,
+      sessions: first.limits.sessions,
     },
+    metrics: gatewayMetrics,
+    watch: gatewayWatch,
   })
   const media = createMediaExpiry(platform, { config: first, paths, home })
   const retention = createRetention(platform, { config: first, storage, gateway, metrics })
@@ -177,6 +195,7 @@ export async function openGatewayApp(
     home,
     agent,
     gateway,
+    sessions,
     channels,
   })
   const simulates = phone === undefined ? {} : { simulatesXiaoyi: true }
@@ -192,6 +211,7 @@ export async function openGatewayApp(
     providers: agent.providers,
     agent,
     gateway,
+    sessions,
     approvals,
     maxList: first.limits.list,
     clock: platform.clock,
@@ -210,7 +230,7 @@ export async function openGatewayApp(
     logs,
     env,
     ...(phone === undefined ? {} : { phone }),
-    status: async () => ({ activity: { ...gateway.activity() }, replies: await storage.outbox.counts() }),
+    status: async () => ({ activity: { ...sessions.activity() }, replies: await storage.outbox.counts() }),
   })
   dashboard = pages
   return {
@@ -223,6 +243,7 @@ export async function openGatewayApp(
     home,
     agent,
     gateway,
+    sessions,
     webhook,
     http,
     openai,
@@ -235,8 +256,8 @@ export async function openGatewayApp(
     dashboard: pages,
     async open(more) {
       await chats.load()
-      for (const channel of [...more, ...channelsOf(plugins)]) addChannel(channels, channel)
-      await gateway.open([...channels.values()])
+      for (const channel of [...more, ...channelsOf(plugins)]) channels.add(channel)
+      await gateway.open()
       media.start()
       retention?.start()
     },
@@ -251,95 +272,52 @@ export async function openGatewayApp(
   }
 }
 
-function addChannel(channels: Map<string, Channel>, channel: Channel): void {
-  if (channels.has(channel.name))
-    throw new GatewayError('PLUGIN_INVALID', `two channels are called "${channel.name}"`, { channel: channel.name })
-  channels.set(channel.name, channel)
-}
-
-interface GatewayDeps {
+interface SessionsWiring {
   readonly live: LiveConfig
   readonly agent: LiveAgent
   readonly home: HomeStorage
   readonly delivery: Delivery
   readonly approvals: Approvals
-  readonly metrics: Metrics
+  readonly metrics: GatewayMetrics
   readonly locale: Language
-  /** Names of channels that plugins bring. */
-  readonly ownChannels: readonly string[]
-  readonly watch: GatewayWatch
 }
 
-function createGateway(
+function createSessions(
   { clock, ids, log }: Platform,
-  { live, agent, home, delivery, approvals, metrics, locale, ownChannels, watch }: GatewayDeps,
-): Gateway {
-  const config = live.current
+  { live, agent, home, delivery, approvals, metrics, locale }: SessionsWiring,
+): Sessions {
+  const { limits } = live.current
   const { storage, control, windows } = home
-  const forms = new RememberedForms(clock, { ...DEFAULT_ACCEPTED_FORMS, models: config.limits.remembered_windows })
-  const firstModel = async (key: SessionKey): Promise<TurnModel> => agent.modelsFor(await settingsOf(storage, key))[0]
-  const gatewayMetrics = createGatewayMetrics(
-    metrics,
-    {
-      channels: ['webhook', 'http', 'openai', 'a2a', 'xiaoyi', ...ownChannels],
-      providers: () => agent.providers.names(),
-    },
-    {
-      sessions: () => storage.sessions.count(),
-      activity: () => gateway.activity(),
-      providerLoad: () => gateway.providerLoad(),
-      replies: () => storage.outbox.counts(),
-      netTokensSaved: async () => (await storage.usage.savedInAll()).netTokensSaved,
-    },
-  )
-  const gateway: Gateway = new Gateway({
+  return new Sessions({
     clock,
     ids,
     log,
     storage,
-    delivery,
+    outlet: delivery,
     control,
-    route: { agent: config.agent_id, scope: config.session_scope, preserveCase: config.preserve_case },
-    limits: {
-      queuedPerSession: config.limits.queued_per_session,
-      queuedTotal: config.limits.queued_total,
-      turns: turnLimits(config.limits),
-      list: config.limits.list,
-      sessions: config.limits.sessions,
-      messageAttempts: config.limits.message_attempts,
-    },
+    limits: { turns: turnLimits(limits), messageAttempts: limits.message_attempts },
     queueMode: () => live.current.queue.mode,
-    metrics: gatewayMetrics,
-    converse: (message, context) =>
-      agent.use((current) =>
-        converse(message, context, {
-          clock,
-          log,
-          storage,
-          agent: current,
-          windows,
-          forms,
-          spending: live.current.budget,
-          onSpent: (model, spent) => gatewayMetrics.spent(model, spent),
-          approvals,
-        }),
-      ),
-    providerOf: async (key) => (await firstModel(key)).provider.name,
-    modelOf: async (key) => (await firstModel(key)).name,
-    recordPoisoned: (message, reason) => recordPoisoned(message, reason, { clock, storage }),
+    metrics,
+    turns: new AgentTurns({
+      clock,
+      log,
+      storage,
+      agent,
+      windows,
+      forms: new RememberedForms(clock, { ...DEFAULT_ACCEPTED_FORMS, models: limits.remembered_windows }),
+      spending: () => live.current.budget,
+      onSpent: (model, spent) => metrics.spent(model, spent),
+      approvals,
+    }),
     commands: createSessionCommands({
       storage,
       providers: agent.providers,
       approvals,
       modelsFor: (record) => agent.modelsFor(record),
-      gateway: () => gateway,
       queueMode: () => live.current.queue.mode,
       language: () => ({ setting: live.current.language, locale }),
     }),
-    watch,
-    onAvailable: (channel, account) => approvals.remind(channel, account),
   })
-  return gateway
 }
 
 /** Enough for one provider alone, and some left over when it hangs. */

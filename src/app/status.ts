@@ -1,8 +1,9 @@
 import type { Clock } from '../base/clock.ts'
 import type { JsonObject } from '../base/json.ts'
-import type { Channel } from '../channel/channel.ts'
 import type { Config } from '../config/config.ts'
+import type { Channels } from '../gateway/channels.ts'
 import type { Gateway } from '../gateway/gateway.ts'
+import type { Sessions } from '../session/sessions.ts'
 import type { ProviderLoad } from '../session/turn-slots.ts'
 import type { Agent } from './agent.ts'
 import type { HomePaths } from './home.ts'
@@ -17,13 +18,14 @@ export interface StatusDeps {
   readonly home: HomeStorage
   readonly agent: Agent
   readonly gateway: Gateway
-  readonly channels: ReadonlyMap<string, Channel>
+  readonly sessions: Sessions
+  readonly channels: Channels
 }
 
 /** What `clew status` and `GET /api/status` show; the time since the call counts as uptime. */
 export function createStatus(deps: StatusDeps): () => Promise<JsonObject> {
-  const { clock, paths, home, agent, gateway, channels } = deps
-  const { sessions, outbox } = home.storage
+  const { clock, paths, home, agent, gateway, sessions, channels } = deps
+  const { sessions: rows, outbox } = home.storage
   const startedAt = clock.monotonic()
   return async () => {
     const config = deps.config()
@@ -35,8 +37,8 @@ export function createStatus(deps: StatusDeps): () => Promise<JsonObject> {
       model: config.model.join(', '),
       queueMode: config.queue.mode,
       language: config.language,
-      sessions: await sessions.count(),
-      activity: { ...gateway.activity() },
+      sessions: await rows.count(),
+      activity: { ...sessions.activity() },
       replies: await outbox.counts(),
       poisoned: (await outbox.failedWith('MESSAGE_POISONED')).map(({ message, deaths = 0 }) => ({
         run: message.run,
@@ -44,8 +46,8 @@ export function createStatus(deps: StatusDeps): () => Promise<JsonObject> {
         deaths,
       })),
       storage: { ...home.losses },
-      channels: Object.fromEntries([...channels].map(([name, channel]) => [name, channel.status()])),
-      providers: providerStatus(agent, gateway),
+      channels: Object.fromEntries(channels.all().map((channel) => [channel.name, channel.status()])),
+      providers: providerStatus(agent, sessions),
       learnedWindows: home.windows.list().map((learned) => ({ ...learned })),
       mcp: { servers: mcpStatus(agent.toolbox.mcp) },
     }
@@ -55,8 +57,8 @@ export function createStatus(deps: StatusDeps): () => Promise<JsonObject> {
 const IDLE: ProviderLoad = { running: 0, waiting: 0, slowestMs: 0 }
 
 /** Which provider is slow or failing: what runs and waits there, how long the oldest turn takes, what failed last. */
-function providerStatus(agent: Agent, gateway: Gateway): JsonObject {
-  const load = gateway.providerLoad()
+function providerStatus(agent: Agent, sessions: Sessions): JsonObject {
+  const load = sessions.providerLoad()
   const health = agent.providers.health()
   return Object.fromEntries(
     [...agent.providers.names()].map((name) => {

@@ -1,27 +1,22 @@
 import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/ids.ts'
+import type { Sessions } from '../session/sessions.ts'
 
 export interface QueueLimits {
   readonly queuedPerSession: number
   readonly queuedTotal: number
 }
 
-/** How much waits already, without what is only being made durable. */
-export interface Waiting {
-  inSession(key: SessionKey): number
-  inAll(): number
-}
-
 /** Whether there is still a place in the queues; a message being made durable holds one. */
 export class Admission {
   readonly #limits: QueueLimits
-  readonly #waiting: Waiting
+  readonly #sessions: Pick<Sessions, 'activity' | 'activityOf'>
   readonly #entering = new Map<SessionKey, number>()
   #enteringTotal = 0
 
-  constructor(limits: QueueLimits, waiting: Waiting) {
+  constructor(limits: QueueLimits, sessions: Pick<Sessions, 'activity' | 'activityOf'>) {
     this.#limits = limits
-    this.#waiting = waiting
+    this.#sessions = sessions
   }
 
   /** Throws `QUEUE_FULL`. Gives back what ends the hold: from then on the message is in its queue, or nowhere. */
@@ -39,14 +34,14 @@ export class Admission {
 
   #check(key: SessionKey): void {
     const { queuedPerSession, queuedTotal } = this.#limits
-    const queued = this.#waiting.inSession(key) + (this.#entering.get(key) ?? 0)
+    const queued = this.#sessions.activityOf(key).queued + (this.#entering.get(key) ?? 0)
     if (queued >= queuedPerSession) {
       throw new GatewayError('QUEUE_FULL', `this session already has ${queued} messages waiting`, {
         queued,
         limit: queuedPerSession,
       })
     }
-    const total = this.#waiting.inAll() + this.#enteringTotal
+    const total = this.#sessions.activity().queued + this.#enteringTotal
     if (total >= queuedTotal) {
       throw new GatewayError('QUEUE_FULL', `the gateway already has ${total} messages waiting`, {
         queued: total,

@@ -1,22 +1,14 @@
 import type { Log } from '../base/log.ts'
 import type { RunId } from '../core/ids.ts'
-import { isEphemeralAccount, type DeliveryFate, type Reply, type ReplyContent } from '../core/inbound.ts'
-import type { ReplyState } from '../core/change.ts'
-import type { Committed, StoredMessage } from '../storage/storage.ts'
+import { isEphemeralAccount, type Reply, type ReplyContent } from '../core/inbound.ts'
+import type { Committed, Storage, StoredMessage } from '../storage/storage.ts'
+import type { Channels } from './channels.ts'
 import type { Destination } from './delivery.ts'
 
 export interface AttemptsDeps {
   readonly log: Log
-  find(run: RunId): Promise<StoredMessage | undefined>
-  /** The channel's `deliver`. */
-  send(reply: Reply): Promise<DeliveryFate>
-  /** Makes the state of a run durable. */
-  record(run: RunId, state: ReplyState): Promise<void>
-  /** From `waiting` to `unknown`; false when another one, maybe on another node, makes the first attempt. */
-  take(run: RunId): Promise<boolean>
-  nextSeq(channel: string, account: string): Promise<number>
-  /** A client that cannot come back was not there. */
-  onUnreachable(channel: string, account: string): Promise<void>
+  readonly storage: Pick<Storage, 'inbox' | 'outbox' | 'transact'>
+  readonly channels: Channels
 }
 
 interface Attempt {
@@ -79,7 +71,7 @@ export class Attempts {
 
   /** For another account that sent the same message: now, or when there is an answer. */
   async copy(run: RunId, to: Destination): Promise<void> {
-    const known = await this.#deps.find(run)
+    const known = await this.#deps.storage.inbox.find(run)
     if (known === undefined) return
     if (known.state !== 'open') return this.#sendCopy(known, to)
     const others = (this.#copies.get(run) ?? []).filter(({ account }) => account !== to.account)
@@ -92,11 +84,13 @@ export class Attempts {
   }
 
   async #offer(run: RunId, requested = false): Promise<void> {
-    const known = await this.#deps.find(run)
+    const known = await this.#deps.storage.inbox.find(run)
     if (known === undefined || this.#firstPending.has(run)) return
     const wasSent = known.state !== 'waiting'
     if (wasSent) return this.#send(run, { redelivered: true, requested })
-    const marked = this.#deps.take(run).then((isOurs) => (isOurs ? this.#deps.find(run) : undefined))
+    const marked = this.#deps.storage.outbox
+      .take(run)
+      .then((isOurs) => (isOurs ? this.#deps.storage.inbox.find(run) : undefined))
     const { written } = await this.#sendFirst(run, marked)
     await written
   }
@@ -133,32 +127,32 @@ export class Attempts {
   }
 
   async #tryOnceMore(run: RunId): Promise<void> {
-    const known = await this.#deps.find(run)
+    const known = await this.#deps.storage.inbox.find(run)
     if (known === undefined || known.state === 'open' || known.state === 'delivered') return
     await this.#offer(run)
   }
 
   async #attempt(run: RunId, { redelivered, requested }: Attempt, stored?: StoredMessage): Promise<void> {
-    const known = stored ?? (await this.#deps.find(run))
+    const known = stored ?? (await this.#deps.storage.inbox.find(run))
     if (known?.content === undefined) return
-    const fate = await this.#deps.send({
+    const fate = await this.#deps.channels.deliver({
       redelivered,
       ...replyOf(known, known.content),
       ...(requested === true ? { requested } : {}),
     })
     if (fate === 'waiting' && isEphemeralAccount(known.message.account))
-      await this.#deps.onUnreachable(known.message.channel, known.message.account)
+      await this.#deps.storage.outbox.abandon(known.message.channel, known.message.account)
     // "Waiting" means that nothing was ever sent; an earlier attempt, or another one right now, may have been.
     if (fate === 'unknown' || (fate === 'waiting' && (redelivered || (this.#sending.get(run) ?? 0) > 1))) return
-    await this.#deps.record(run, fate)
+    await this.#deps.storage.transact([{ kind: 'delivery', run, state: fate }])
   }
 
   /** Not kept in the outbox: whoever misses it sends the message once more. */
   #sendCopy(known: StoredMessage, to: Destination): void {
     if (known.content === undefined) return
     const reply = { ...replyOf(known, known.content), ...to, redelivered: true }
-    const sending = this.#deps.nextSeq(reply.channel, reply.account).then(async (seq) => {
-      await this.#deps.send({ ...reply, seq })
+    const sending = this.#deps.storage.outbox.nextSeq(reply.channel, reply.account).then(async (seq) => {
+      await this.#deps.channels.deliver({ ...reply, seq })
     })
     void this.#own(sending, reply.run)
   }

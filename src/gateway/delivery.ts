@@ -2,16 +2,17 @@ import type { JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import type { Change, Owner } from '../core/change.ts'
 import type { RunId } from '../core/ids.ts'
-import type { DeliveryFate, Reply } from '../core/inbound.ts'
-import type { Answer } from '../session/session.ts'
+import type { SessionEvent } from '../core/event.ts'
+import type { AcceptedMessage } from '../core/inbound.ts'
+import type { Answer, Outlet } from '../session/outlet.ts'
 import type { Storage } from '../storage/storage.ts'
 import { Attempts } from './attempts.ts'
+import type { Channels } from './channels.ts'
 
 export interface DeliveryDeps {
   readonly log: Log
   readonly storage: Storage
-  /** The channel's `deliver`. */
-  send(reply: Reply): Promise<DeliveryFate>
+  readonly channels: Channels
 }
 
 export interface Destination {
@@ -19,24 +20,20 @@ export interface Destination {
   readonly replyTo: JsonObject
 }
 
-/** Answers on their way from the outbox to their channels. */
-export class Delivery {
+/** What sessions have to say, on its way to their channels: events at once, answers through the outbox. */
+export class Delivery implements Outlet {
   readonly #storage: Storage
+  readonly #channels: Channels
   readonly #attempts: Attempts
 
-  constructor({ log, storage, send }: DeliveryDeps) {
-    this.#storage = storage
-    this.#attempts = new Attempts({
-      log,
-      find: (run) => storage.inbox.find(run),
-      send,
-      record: async (run, state) => {
-        await storage.transact([{ kind: 'delivery', run, state }])
-      },
-      take: (run) => storage.outbox.take(run),
-      nextSeq: (channel, account) => storage.outbox.nextSeq(channel, account),
-      onUnreachable: (channel, account) => storage.outbox.abandon(channel, account),
-    })
+  constructor(deps: DeliveryDeps) {
+    this.#storage = deps.storage
+    this.#channels = deps.channels
+    this.#attempts = new Attempts(deps)
+  }
+
+  show(event: SessionEvent, message: AcceptedMessage): void {
+    this.#channels.observe(event, message)
   }
 
   /**

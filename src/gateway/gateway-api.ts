@@ -27,6 +27,7 @@ import { undoCleanup, undoLatestCleanup } from '../turn/undo-cleanup.ts'
 import { describeRequest } from './describe-request.ts'
 import { describeSteps } from './describe-steps.ts'
 import type { Gateway } from './gateway.ts'
+import type { Sessions } from '../session/sessions.ts'
 import type { GatewayApi, ListQuery } from './http.ts'
 
 export interface ApiDeps {
@@ -35,6 +36,7 @@ export interface ApiDeps {
   readonly providers: Providers
   readonly agent: Pick<AgentDeps, 'modelsFor' | 'counter'>
   readonly gateway: Gateway
+  readonly sessions: Sessions
   readonly approvals: Approvals
   /** Rows of one list. */
   readonly maxList: number
@@ -50,8 +52,8 @@ const STUCK_AFTER_MS = 30_000
 
 /** The JSON API, for the HTTP side and for commands that work on a stopped gateway's files. */
 export function createGatewayApi(deps: ApiDeps): GatewayApi {
-  const { storage, control, providers, gateway, approvals, maxList, status, tools, channel } = deps
-  const { sessions, transcripts } = storage
+  const { storage, control, providers, gateway, sessions, approvals, maxList, status, tools, channel } = deps
+  const { sessions: index, transcripts } = storage
   const findRow = async (key: string, caller: Caller | undefined): Promise<SessionRow> => {
     await gateway.bringBack(key)
     return findSession(storage, { key, sessionId: key }, caller)
@@ -63,7 +65,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
   }
   return {
     isOpen: () => gateway.isOpen && storage.isReachable !== false,
-    isStuck: () => gateway.activity().longestWaitMs > STUCK_AFTER_MS,
+    isStuck: () => sessions.activity().longestWaitMs > STUCK_AFTER_MS,
     status,
     cluster: async () => {
       const cluster = await storage.cluster?.()
@@ -81,24 +83,24 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
       const limit = Math.min(query.limit ?? 50, maxList)
       if (query.archived === true && isArchiveCursor(query.cursor)) return listArchive(storage, query, limit, caller)
       const { prefix, cursor } = query
-      const page = await sessions.list({
+      const page = await index.list({
         limit,
         ...(prefix === undefined ? {} : { prefix }),
         ...(cursor === undefined ? {} : { cursor }),
         ...(caller && { caller }),
-        ...filterOf(query, gateway),
+        ...filterOf(query, sessions),
       })
       const { total, nextCursor } = page
       const rows =
         query.archived === true
           ? page.sessions.flatMap((row) => archivedRows(row))
           : await Promise.all(page.sessions.map((row) => listRow(row, deps)))
-      const hasMore = query.archived === true && (await sessions.hasArchived())
+      const hasMore = query.archived === true && (await index.hasArchived())
       const next = nextCursor ?? (hasMore ? ARCHIVE_CURSOR : undefined)
       return { sessions: rows, count: rows.length, total, ...(next === undefined ? {} : { nextCursor: next }) }
     },
     async row(key) {
-      const record = await sessions.get(key)
+      const record = await index.get(key)
       return record === undefined ? undefined : listRow({ key, record }, deps)
     },
     async show(key, query, caller) {
@@ -114,7 +116,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
         const messages = branch.filter((entry): entry is MessageEntry => entry.type === 'message')
         return {
           session: { ...rowOf(row.key, row.record), ...(await costOf(storage, row.record.sessionId)) },
-          activity: gateway.sessionActivity(row.key),
+          activity: { ...sessions.activityOf(row.key) },
           requests: branch.filter((entry) => factsOf(entry) !== undefined).length,
           usage: await usageOf(storage, row.record.sessionId),
           cleanup: { ...(await storage.usage.savedBy(row.record.sessionId)) },
@@ -155,7 +157,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
     async usage({ from, to, by, bucket }) {
       const rows = await storage.usage.report({ from, to, by, bucket })
       const nameOf = async (group: string): Promise<string> =>
-        by === 'session' ? ((await sessions.byId(group))?.key ?? group) : group
+        by === 'session' ? ((await index.byId(group))?.key ?? group) : group
       return {
         usage: await Promise.all(rows.map(async (row) => ({ ...row, group: await nameOf(row.group) }))),
         pricesDate: providers.pricesDate,
@@ -198,7 +200,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
       if (wasArchived && !isNamed) return keepRestored(storage, row)
       if (cleanup !== undefined) return restoreCleanup(storage, row, cleanup)
       if (archive === undefined) return restoreView(deps, row, compaction)
-      await gateway.exclusively(row.key, () => control.restoreArchive(row.key, archive as SessionId))
+      await sessions.exclusively(row.key, 'reset', () => control.restoreArchive(row.key, archive as SessionId))
       return { success: true, key: row.key, message: `${row.key} goes on with ${archive}` }
     },
   }
@@ -257,11 +259,11 @@ async function keepRestored(storage: Storage, { key }: SessionRow): Promise<Json
 }
 
 /** A row of the list: the record, and what runs. No transcript is opened for it. */
-async function listRow({ key, record }: SessionRow, { gateway, agent, storage }: ApiDeps): Promise<JsonObject> {
-  const { queued } = gateway.sessionActivity(key)
+async function listRow({ key, record }: SessionRow, { sessions, agent, storage }: ApiDeps): Promise<JsonObject> {
+  const { queued } = sessions.activityOf(key)
   return {
     ...rowOf(key, record),
-    state: stateOf(gateway, key),
+    state: stateOf(sessions, key),
     queued,
     ...(record.modelOverride === undefined ? {} : { model: agent.modelsFor(record)[0].name }),
     ...(await costOf(storage, record.sessionId)),
@@ -309,23 +311,23 @@ function isMatch(key: SessionKey, record: SessionRecord, { channel, q, prefix }:
 }
 
 /** What a page of the list is asked for besides its place. */
-function filterOf({ state, channel, q, archived }: ListQuery, gateway: Gateway): Omit<SessionQuery, 'limit'> {
+function filterOf({ state, channel, q, archived }: ListQuery, sessions: Sessions): Omit<SessionQuery, 'limit'> {
   return {
     ...(channel === undefined ? {} : { channel }),
     ...(q === undefined ? {} : { search: q }),
     ...(archived === true ? { archived: true as const } : {}),
-    ...(state === undefined ? {} : keysIn(state, gateway)),
+    ...(state === undefined ? {} : keysIn(state, sessions)),
   }
 }
 
-function keysIn(state: string, gateway: Gateway): Pick<SessionQuery, 'only' | 'without'> {
-  const busy = gateway.busySessions()
+function keysIn(state: string, sessions: Sessions): Pick<SessionQuery, 'only' | 'without'> {
+  const busy = sessions.keys()
   if (state === 'idle') return { without: new Set(busy) }
-  return { only: new Set(busy.filter((key) => stateOf(gateway, key) === state)) }
+  return { only: new Set(busy.filter((key) => stateOf(sessions, key) === state)) }
 }
 
-function stateOf(gateway: Gateway, key: SessionKey): string {
-  const { running, queued } = gateway.sessionActivity(key)
+function stateOf(sessions: Sessions, key: SessionKey): string {
+  const { running, queued } = sessions.activityOf(key)
   return running !== null ? 'running' : queued > 0 ? 'queued' : 'idle'
 }
 

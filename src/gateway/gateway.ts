@@ -1,30 +1,25 @@
 import type { Clock } from '../base/clock.ts'
 import type { Ids } from '../base/ids.ts'
 import type { JsonObject } from '../base/json.ts'
-import type { Log } from '../base/log.ts'
-import type { Acceptance, Channel, ControlResult, Intake, KnownRun } from '../channel/channel.ts'
+import type { Acceptance, ControlResult, Intake, KnownRun } from '../channel/channel.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { SessionEvent } from '../core/event.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, Caller, ControlCommand, InboundMessage } from '../core/inbound.ts'
-import type { SessionControl } from '../session/control.ts'
+import type { Approvals } from '../session/approvals.ts'
 import { findSession } from '../session/find-session.ts'
 import { canonicalKey, type RouteSettings } from '../session/route.ts'
+import type { Sessions } from '../session/sessions.ts'
 import type { Notice, Storage, StoredMessage } from '../storage/storage.ts'
-import type { TurnLimits } from '../session/turn-slots.ts'
 import { Admission, type QueueLimits } from './admission.ts'
 import { ArrivalOrder } from './arrival-order.ts'
 import { replyOf } from './attempts.ts'
+import type { Channels, GatewayWatch } from './channels.ts'
 import { withoutSuffix } from './claims.ts'
-import type { CommandDeps } from './command-answers.ts'
-import { Conversations, type ConversationsDeps, type QueueMode } from './conversations.ts'
 import type { Delivery, Destination } from './delivery.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
 import { InboxIntake, type Stored } from './intake.ts'
-import { Resumption, type ResumptionLimits } from './resumption.ts'
 
-export interface GatewayLimits extends QueueLimits, ResumptionLimits {
-  readonly turns: TurnLimits
+export interface GatewayLimits extends QueueLimits {
   /** Rows of one list. */
   readonly list: number
   /** Conversations there may be. */
@@ -34,43 +29,25 @@ export interface GatewayLimits extends QueueLimits, ResumptionLimits {
 export interface GatewayDeps {
   readonly clock: Clock
   readonly ids: Ids
-  readonly log: Log
   readonly storage: Storage
+  readonly channels: Channels
+  readonly sessions: Sessions
   readonly delivery: Delivery
-  readonly control: SessionControl
+  /** Reminds of questions that wait when an account can be reached again. */
+  readonly approvals: Pick<Approvals, 'remind'>
   readonly route: RouteSettings
   readonly limits: GatewayLimits
-  queueMode(): QueueMode
-  readonly metrics: GatewayMetrics
-  readonly converse: ConversationsDeps['converse']
-  readonly providerOf: ConversationsDeps['providerOf']
-  readonly modelOf: ConversationsDeps['modelOf']
-  readonly recordPoisoned: ConversationsDeps['recordPoisoned']
-  readonly commands: CommandDeps
-  /** An account can be reached again. */
-  onAvailable(channel: string, account: string): void
-  /** Hears of everything without taking part in it. */
+  readonly metrics: Pick<GatewayMetrics, 'messageAccepted'>
   readonly watch?: GatewayWatch
 }
 
-/** An observer of all conversations; its methods must not throw. */
-export interface GatewayWatch {
-  accepted(message: AcceptedMessage): void
-  observe(event: SessionEvent, message: AcceptedMessage): void
-  /** A conversation's row changed, or went. */
-  changed(key: SessionKey): void
-}
-
 /**
- * Channels on one side, conversations on the other. A message is durable before it is accepted, its answer is durable
+ * Intake and delivery between channels and sessions. A message is durable before it is accepted, its answer is durable
  * before it is sent, and control never waits behind a turn.
  */
 export class Gateway implements Intake {
   readonly #deps: GatewayDeps
-  readonly #channels = new Map<string, Channel>()
-  readonly #conversations: Conversations
-  readonly #resumption: Resumption
-  readonly #admission: Admission
+  readonly #sessions: Sessions
   readonly #arrivals = new ArrivalOrder()
   readonly #inbox: InboxIntake
   #stopWatching: () => void = () => undefined
@@ -78,26 +55,13 @@ export class Gateway implements Intake {
 
   constructor(deps: GatewayDeps) {
     this.#deps = deps
-    const { limits, storage, ids, route, clock } = deps
-    this.#resumption = new Resumption({ clock, storage, messageAttempts: limits.messageAttempts })
-    this.#conversations = new Conversations({
-      ...deps,
-      turnLimits: limits.turns,
-      resumption: this.#resumption,
-      show: (event, message) => {
-        this.#channels.get(message.channel)?.observe(event, message)
-        deps.watch?.observe(event, message)
-      },
-    })
-    this.#admission = new Admission(limits, {
-      inSession: (key) => this.#conversations.activityOf(key).queued,
-      inAll: () => this.#conversations.activity().queued,
-    })
+    const { limits, storage, ids, route, clock, sessions } = deps
+    this.#sessions = sessions
     this.#inbox = new InboxIntake({
       clock,
       ids,
       storage,
-      admission: this.#admission,
+      admission: new Admission(limits, sessions),
       route,
       maxSessions: limits.sessions,
     })
@@ -108,14 +72,11 @@ export class Gateway implements Intake {
   }
 
   /** Recovery comes before intake: what was accepted before the last stop is in its queue before anything new can arrive. */
-  async open(channels: readonly Channel[]): Promise<void> {
-    for (const channel of channels) this.#channels.set(channel.name, channel)
-    const unfinished = await this.#resumption.begin()
-    if (unfinished.length > 0)
-      this.#deps.log.info('resuming messages accepted before the last stop', { messages: unfinished.length })
-    for (const message of unfinished) this.#conversations.resume(message)
-    for (const channel of channels) await channel.start(this)
-    this.#stopWatching = this.#deps.storage.watch((notice) => this.#hear(notice))
+  async open(): Promise<void> {
+    const { channels, storage } = this.#deps
+    await this.#sessions.resume()
+    for (const channel of channels.all()) await channel.start(this)
+    this.#stopWatching = storage.watch((notice) => this.#hear(notice))
     this.#state = 'open'
   }
 
@@ -135,7 +96,7 @@ export class Gateway implements Intake {
       const { message: accepted } = stored
       this.#deps.metrics.messageAccepted(accepted.channel)
       this.#deps.watch?.accepted(accepted)
-      if (this.#state === 'starting' || this.#state === 'open') this.#conversations.arrive(accepted, stored.mine)
+      if (this.#state === 'starting' || this.#state === 'open') this.#sessions.arrive(accepted, stored.mine)
       stored.entered()
     })
     return storing
@@ -146,17 +107,17 @@ export class Gateway implements Intake {
     if (!('elsewhere' in notice)) return
     switch (notice.kind) {
       case 'message':
-        return this.#conversations.own(this.#conversations.take(notice.key))
+        return this.#sessions.runInBackground(this.#sessions.take(notice.key))
       case 'session':
-        return this.#conversations.lose(notice.key)
+        return this.#sessions.lose(notice.key)
       case 'reply':
-        return this.#conversations.own(this.#offer(notice))
+        return this.#sessions.runInBackground(this.#offer(notice))
     }
   }
 
   /** An answer of another node, for a client that is connected here or waits here. */
   async #offer({ channel: name, account, run }: Extract<Notice, { kind: 'reply' }>): Promise<void> {
-    const channel = this.#channels.get(name)
+    const channel = this.#deps.channels.get(name)
     const isAwaited = channel?.awaits?.(run) === true
     if (!isAwaited && channel?.reaches?.(account) !== true) return
     const known = await this.#deps.storage.inbox.find(run)
@@ -185,7 +146,7 @@ export class Gateway implements Intake {
     const { message, content, endedAt, state } = known
     return {
       message,
-      isRunning: content === undefined && this.#conversations.activityOf(message.key).running === message.run,
+      isRunning: content === undefined && this.#sessions.activityOf(message.key).running === message.run,
       isDelivered: state === 'delivered',
       ...(content === undefined ? {} : { reply: { ...replyOf(known, content), redelivered: true } }),
       ...(endedAt === undefined ? {} : { endedAt }),
@@ -216,13 +177,13 @@ export class Gateway implements Intake {
       case 'cancel':
         return this.#inOrder(command.key, async () => {
           const { key } = await findSession(storage, { key: command.key }, caller)
-          return { type: 'cancel', key, cancelled: await this.#conversations.cancel(key, command.run) }
+          return { type: 'cancel', key, cancelled: await this.#sessions.cancel(key, command.run) }
         })
       case 'reset':
       case 'delete':
         return this.#inOrder(command.key, async () => {
           const { key } = await findSession(storage, { key: command.key }, caller)
-          await this.#conversations[command.type](key)
+          await this.#sessions[command.type](key)
           this.#deps.watch?.changed(key)
           return { type: command.type, key }
         })
@@ -237,25 +198,20 @@ export class Gateway implements Intake {
 
   /** Nothing runs or waits in it, and no message of it is being accepted. */
   isIdle(key: SessionKey): boolean {
-    return !this.#conversations.has(key) && !this.#inbox.isStoring(lineOf(key))
-  }
-
-  /** Runs something that must not overlap with a turn of this session; a running one is stopped first. */
-  exclusively<T>(key: SessionKey, task: () => Promise<T>): Promise<T> {
-    return this.#conversations.exclusively(key, 'reset', task)
+    return !this.#sessions.has(key) && !this.#inbox.isStoring(lineOf(key))
   }
 
   acknowledge(channel: string, account: string, seq: number): void {
-    this.#conversations.own(this.#deps.delivery.acknowledge(channel, account, seq))
+    this.#sessions.runInBackground(this.#deps.delivery.acknowledge(channel, account, seq))
   }
 
   available(channel: string, account: string): void {
-    this.#conversations.own(this.#deps.delivery.available(channel, account))
-    this.#deps.onAvailable(channel, account)
+    this.#sessions.runInBackground(this.#deps.delivery.available(channel, account))
+    this.#deps.approvals.remind(channel, account)
   }
 
   gone(channel: string, account: string): void {
-    this.#conversations.own(this.#deps.storage.outbox.abandon(channel, account))
+    this.#sessions.runInBackground(this.#deps.storage.outbox.abandon(channel, account))
   }
 
   resend(run: RunId, to: Destination): Promise<void> {
@@ -264,38 +220,14 @@ export class Gateway implements Intake {
 
   resume(channel: string, account: string, afterSeq: number, redirect: (replyTo: JsonObject) => JsonObject): void {
     const { delivery } = this.#deps
-    this.#conversations.own(
+    this.#sessions.runInBackground(
       delivery.resume(channel, account, afterSeq, redirect).then(() => delivery.available(channel, account)),
     )
-    this.#deps.onAvailable(channel, account)
+    this.#deps.approvals.remind(channel, account)
   }
 
   nextSeq(channel: string, account: string): Promise<number> {
     return this.#deps.storage.outbox.nextSeq(channel, account)
-  }
-
-  /** For `/api/status`: what runs and what waits. */
-  activity(): ReturnType<Conversations['activity']> {
-    return this.#conversations.activity()
-  }
-
-  /** What runs and waits, by the provider that is to answer. */
-  providerLoad(): ReturnType<Conversations['providerLoad']> {
-    return this.#conversations.providerLoad()
-  }
-
-  /** Conversations something runs or waits in. */
-  get sessionObjects(): number {
-    return this.#conversations.size
-  }
-
-  /** Keys of conversations something runs or waits in. */
-  busySessions(): readonly SessionKey[] {
-    return this.#conversations.keys()
-  }
-
-  sessionActivity(key: SessionKey): ReturnType<Conversations['activityOf']> {
-    return this.#conversations.activityOf(key)
   }
 
   /**
@@ -305,15 +237,15 @@ export class Gateway implements Intake {
   async drain(deadline: AbortSignal): Promise<void> {
     this.#state = 'draining'
     await this.#deps.storage.leaving?.()
-    for (const channel of this.#channels.values()) channel.drain()
-    await this.#conversations.drain(deadline)
+    for (const channel of this.#deps.channels.all()) channel.drain()
+    await this.#sessions.drain(deadline)
   }
 
   async close(): Promise<void> {
     this.#state = 'closed'
     this.#stopWatching()
-    await Promise.all([...this.#channels.values()].map((channel) => channel.close()))
-    await this.#conversations.close()
+    await Promise.all(this.#deps.channels.all().map((channel) => channel.close()))
+    await this.#sessions.close()
     await this.#deps.delivery.close()
   }
 

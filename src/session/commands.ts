@@ -30,6 +30,14 @@ export function isLocal(slash: SlashCommand): boolean {
   return !((slash.name === 'new' || slash.name === 'reset') && slash.rest !== '')
 }
 
+/** Commands that change the transcript wait for their turn in the queue; all others are answered at once. */
+const QUEUED: readonly CommandName[] = ['compact', 'cleanup', 'restore', 'retry', 'edit', 'branch']
+
+export function isImmediate(slash: SlashCommand): boolean {
+  if (slash.kind === 'message') return false
+  return slash.kind === 'unknown' || !QUEUED.includes(slash.name)
+}
+
 export function isCommand(name: string): name is CommandName {
   return COMMAND_NAMES.some((known) => known === name)
 }

@@ -2,7 +2,6 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Change, CleanupTotals, Owner } from '../core/change.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { SessionEvent } from '../core/event.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
 import { callerOf, personOf, type AcceptedMessage, type ReplyContent, type SessionRecord } from '../core/inbound.ts'
 import type { UserBlock } from '../core/message.ts'
@@ -27,7 +26,9 @@ import { rewrite } from '../turn/versions.ts'
 import type { Approvals } from './approvals.ts'
 import { placedTurn, type ContentOf } from './client-messages.ts'
 import { parseSlash } from './commands.ts'
-import type { SessionSettings } from './chosen-settings.ts'
+import { settingsOf, type SessionSettings } from './chosen-settings.ts'
+import { recordPoisoned } from './poisoned.ts'
+import type { TurnContext, TurnRunner } from './sessions.ts'
 import { SummarisedTranscript } from './row-summary.ts'
 import { checkBudget, type SpendingLimits } from './budget.ts'
 
@@ -50,35 +51,56 @@ export interface Pictures {
   addMissing(transcript: Transcript, model: TurnModel, signal: AbortSignal): Promise<void>
 }
 
-export interface ConverseDeps {
+/** Who answers now: a reload may put another agent in its place while turns go on with the one they began with. */
+export interface CurrentAgent extends Pick<AgentDeps, 'modelsFor'> {
+  use<T>(turn: (agent: AgentDeps) => Promise<T>): Promise<T>
+}
+
+export interface AgentTurnsDeps {
   readonly clock: Clock
   readonly log: Log
   readonly storage: Storage
-  readonly agent: AgentDeps
-  readonly spending: SpendingLimits
+  readonly agent: CurrentAgent
   readonly approvals: Approvals
   readonly windows: ModelWindows
   readonly forms: AcceptedForms
+  spending(): SpendingLimits
   /** For the metrics; `model` is `provider/model`. */
   onSpent(model: string, spent: Spent): void
 }
 
-export interface Conversation {
-  readonly signal: AbortSignal
-  /** The right to write: everything the turn stores carries it. */
-  readonly owner: Owner
-  /** What the turn comes to, as soon as that is settled. */
-  tellAnswer(content: ReplyContent): void
-  emit(event: SessionEvent): Promise<void>
-  takeQueued(): readonly AcceptedMessage[]
-  /** Gives the turn's place to others while it waits for a person. */
-  whileWaiting<T>(wait: () => Promise<T>): Promise<T>
+/** Leads from messages to turns of the agent. */
+export class AgentTurns implements TurnRunner {
+  readonly #deps: AgentTurnsDeps
+
+  constructor(deps: AgentTurnsDeps) {
+    this.#deps = deps
+  }
+
+  run(message: AcceptedMessage, turn: TurnContext): Promise<ReplyContent | undefined> {
+    const { agent, ...deps } = this.#deps
+    return agent.use((current) => converse(message, turn, { ...deps, agent: current }))
+  }
+
+  async firstModel(key: SessionKey): Promise<{ readonly provider: string; readonly model: string }> {
+    const { agent, storage } = this.#deps
+    const [{ name, provider }] = agent.modelsFor(await settingsOf(storage, key))
+    return { provider: provider.name, model: name }
+  }
+
+  recordPoisoned(message: AcceptedMessage, reason: string): Promise<void> {
+    return recordPoisoned(message, reason, this.#deps)
+  }
+}
+
+interface ConverseDeps extends Omit<AgentTurnsDeps, 'agent'> {
+  readonly agent: AgentDeps
 }
 
 /** Answers one accepted message. Undefined when a shutdown interrupted it: it is resumed at the next start. */
-export async function converse(
+async function converse(
   message: AcceptedMessage,
-  conversation: Conversation,
+  conversation: TurnContext,
   deps: ConverseDeps,
 ): Promise<ReplyContent | undefined> {
   const record = await deps.storage.sessions.get(message.key)
@@ -133,7 +155,7 @@ function turnParts(
   message: AcceptedMessage,
   record: SessionRecord,
   transcript: Transcript,
-  conversation: Conversation,
+  conversation: TurnContext,
   { agent, clock, log, storage, spending, windows, forms, approvals, onSpent }: ConverseDeps,
 ): TurnDeps {
   const { key, run } = message
@@ -163,7 +185,7 @@ function turnParts(
     windows,
     forms,
     savings: savingsOf(sessionId),
-    spending: createSpending(message.channel, sessionId, { storage, limits: spending, onSpent }),
+    spending: createSpending(message.channel, sessionId, { storage, limits: spending(), onSpent }),
     onSettled: (outcome) => {
       const content = toReply(outcome)
       if (content !== undefined) conversation.tellAnswer(content)

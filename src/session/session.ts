@@ -4,6 +4,7 @@ import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
 import type { CancelCause } from '../core/outcome.ts'
 import { causeOf, TurnStopped } from '../core/turn-stopped.ts'
+import type { Answer } from './outlet.ts'
 import { TurnPlace } from './turn-place.ts'
 
 export interface SessionDeps {
@@ -25,12 +26,6 @@ export interface SessionDeps {
   answerLater(answers: readonly Answer[]): void
   /** The queue is empty and nothing runs: the owner may let go of this object. */
   onIdle(key: SessionKey): void
-}
-
-/** The one terminal answer of a message. */
-export interface Answer {
-  readonly run: RunId
-  readonly content: ReplyContent
 }
 
 /** What `exclusive` stopped and leaves to its task. */

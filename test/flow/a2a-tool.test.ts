@@ -68,10 +68,10 @@ describe('the a2a tool', () => {
       const { result } = await rpc(other, 'ListTasks', {})
       return (result['tasks'] as { status: { state: string } }[]).map(({ status }) => status.state)
     }
-    await world.clock.runUntil(() => other.house.gateway.activity().running === 1)
+    await world.clock.runUntil(() => other.house.sessions.activity().running === 1)
     await client.send({ type: 'session.cancel', key: 's' })
     await world.clock.runUntil(() => client.terminal().length > 0)
-    await world.clock.runUntil(() => other.house.gateway.activity().running === 0)
+    await world.clock.runUntil(() => other.house.sessions.activity().running === 0)
     expect(await states()).toEqual(['TASK_STATE_CANCELED'])
   })
 

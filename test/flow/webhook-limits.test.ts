@@ -71,7 +71,7 @@ describe('limits', () => {
     await client.settle()
     expect(new Set(codes(client.frames))).toEqual(new Set(['QUEUE_FULL']))
     expect(client.frames.length).toBeGreaterThanOrEqual(4)
-    const { running, queued } = gateway.house.gateway.activity()
+    const { running, queued } = gateway.house.sessions.activity()
     expect([running, queued]).toEqual([1, 8 - client.frames.length - 1])
   })
 

@@ -51,8 +51,8 @@ it(
         expect(stalls.take()).toEqual([])
       }
       expect((await core.storage.outbox.counts()).open).toBe(0)
-      expect(core.gateway.sessionObjects).toBe(0)
-      expect(core.gateway.activity()).toEqual({ running: 0, queued: 0, waitingForTurn: 0, longestWaitMs: 0 })
+      expect(core.sessions.size).toBe(0)
+      expect(core.sessions.activity()).toEqual({ running: 0, queued: 0, waitingForTurn: 0, longestWaitMs: 0 })
       await core.close()
       expect(clock.pending).toBe(0)
     }

@@ -43,7 +43,7 @@ const ROOMS: Readonly<Record<string, RoomRule>> = {
   client: { imports: [] },
   turn: { imports: [...VOCABULARY, 'history'], types: ['provider', 'tool', 'transcript', 'hook', 'media'] },
   storage: { imports: [...VOCABULARY, 'transcript'] },
-  session: { imports: [...VOCABULARY, 'turn'], types: ['storage', 'transcript', 'cluster'] },
+  session: { imports: [...VOCABULARY, 'history', 'turn'], types: ['provider', 'storage', 'transcript'] },
   gateway: {
     imports: [...VOCABULARY, 'channel', 'session', 'config', 'history', 'turn'],
     types: ['provider', 'storage', 'transcript'],

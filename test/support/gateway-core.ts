@@ -6,9 +6,10 @@ import type { Channel, Intake } from '../../src/channel/channel.ts'
 import { WebhookChannel, type ConnectQuery } from '../../src/channel/webhook/channel.ts'
 import type { AcceptedMessage, ReplyContent } from '../../src/core/inbound.ts'
 import { Delivery } from '../../src/gateway/delivery.ts'
-import type { ConverseContext, QueueMode } from '../../src/gateway/conversations.ts'
+import { Channels } from '../../src/gateway/channels.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
 import type { DeliveryLimits } from '../../src/storage/local/run-table.ts'
+import { Sessions, type QueueMode, type TurnContext } from '../../src/session/sessions.ts'
 import { SessionControl } from '../../src/session/control.ts'
 import type { TurnLimits } from '../../src/session/turn-slots.ts'
 import { LocalStorage } from '../../src/storage/local/local-storage.ts'
@@ -34,7 +35,7 @@ export interface CoreOptions {
     readonly messageAttempts: number
   }
   /** Works on a message instead of the agent that only waits. */
-  readonly converse?: (message: AcceptedMessage, context: ConverseContext) => Promise<ReplyContent>
+  readonly converse?: (message: AcceptedMessage, context: TurnContext) => Promise<ReplyContent>
   /** How long a message is worked on. */
   readonly workMs?: (message: AcceptedMessage) => number
   /** As a channel that takes messages before all the others are up. */
@@ -46,6 +47,7 @@ export interface CoreOptions {
 /** Channel, queue, delivery and journal as they are, with an agent that only waits: thousands of runs in a test. */
 export class GatewayCore {
   readonly gateway: Gateway
+  readonly sessions: Sessions
   readonly channel: WebhookChannel
   readonly delivery: Delivery
   readonly storage: LocalStorage
@@ -53,10 +55,11 @@ export class GatewayCore {
   readonly #clock: ManualClock
 
   private constructor(
-    parts: Pick<GatewayCore, 'gateway' | 'channel' | 'delivery' | 'storage' | 'journal'>,
+    parts: Pick<GatewayCore, 'gateway' | 'sessions' | 'channel' | 'delivery' | 'storage' | 'journal'>,
     clock: ManualClock,
   ) {
     this.gateway = parts.gateway
+    this.sessions = parts.sessions
     this.channel = parts.channel
     this.delivery = parts.delivery
     this.storage = parts.storage
@@ -89,7 +92,8 @@ export class GatewayCore {
       log: silentLog,
       limits: { ...DEFAULT_MESSAGE_LIMITS, rememberedAccounts: 1_000, ...options.limits },
     })
-    const delivery = new Delivery({ log: silentLog, storage, send: (reply) => channel.deliver(reply) })
+    const channels = new Channels()
+    const delivery = new Delivery({ log: silentLog, storage, channels })
     const journal = await openJournal({ files, directory: '/journal', topics: storage.topics, log: silentLog })
     storage.attach(journal, noTranscripts)
     const control = new SessionControl({
@@ -100,49 +104,60 @@ export class GatewayCore {
       maxArchivedPerSession: 10,
       onLeaving: async () => undefined,
     })
-    const gateway = new Gateway({
+    const {
+      turns: turnLimits,
+      messageAttempts,
+      ...limits
+    } = options.gatewayLimits ?? {
+      queuedPerSession: 100,
+      queuedTotal: 10_000,
+      list: 10_000,
+      sessions: 100_000,
+      messageAttempts: 2,
+      turns: { total: 4, perProvider: 4, perAccount: 4 },
+    }
+    const sessions = new Sessions({
       clock,
       ids,
       log: silentLog,
       storage,
-      delivery,
+      outlet: delivery,
       control,
-      route: { agent: 'main', scope: 'per-sender', preserveCase: false },
-      providerOf: async () => 'scripted',
-      modelOf: async () => 'scripted/model',
-      limits: options.gatewayLimits ?? {
-        queuedPerSession: 100,
-        queuedTotal: 10_000,
-        list: 10_000,
-        sessions: 100_000,
-        messageAttempts: 2,
-        turns: { total: 4, perProvider: 4, perAccount: 4 },
-      },
+      limits: { turns: turnLimits, messageAttempts },
       queueMode: () => options.queueMode ?? 'queue',
-      metrics: {
-        messageAccepted: () => undefined,
-        turnEnded: () => undefined,
-        happened: () => undefined,
-        spent: () => undefined,
+      metrics: { turnEnded: () => undefined, happened: () => undefined },
+      turns: {
+        firstModel: async () => ({ provider: 'scripted', model: 'scripted/model' }),
+        async run(message, context) {
+          onTurn?.(message, 'start')
+          try {
+            if (options.converse !== undefined) return await options.converse(message, context)
+            await sleep(clock, workMs(message), context.signal)
+            return { kind: 'complete', text: `answer to ${message.text}` }
+          } finally {
+            onTurn?.(message, 'end')
+          }
+        },
+        recordPoisoned: async (message) => options.onPoisoned?.(message),
       },
-      async converse(message, context) {
-        onTurn?.(message, 'start')
-        try {
-          if (options.converse !== undefined) return await options.converse(message, context)
-          await sleep(clock, workMs(message), context.signal)
-          return { kind: 'complete', text: `answer to ${message.text}` }
-        } finally {
-          onTurn?.(message, 'end')
-        }
-      },
-      recordPoisoned: async (message) => options.onPoisoned?.(message),
       commands: {
         phrases: async () => phrasesIn('en'),
         status: async () => 'fine',
         model: async () => 'none',
         approve: async () => 'none',
       },
-      onAvailable: () => undefined,
+    })
+    const gateway = new Gateway({
+      clock,
+      ids,
+      storage,
+      channels,
+      sessions,
+      delivery,
+      approvals: { remind: () => undefined },
+      route: { agent: 'main', scope: 'per-sender', preserveCase: false },
+      limits,
+      metrics: { messageAccepted: () => undefined },
     })
     const early: Channel = {
       name: 'early',
@@ -153,8 +168,9 @@ export class GatewayCore {
       drain: () => undefined,
       close: async () => undefined,
     }
-    await gateway.open([channel, early])
-    return new GatewayCore({ gateway, channel, delivery, storage, journal }, clock)
+    for (const each of [channel, early]) channels.add(each)
+    await gateway.open()
+    return new GatewayCore({ gateway, sessions, channel, delivery, storage, journal }, clock)
   }
 
   connect(query: ConnectQuery): LinkedSocket {

@@ -3,6 +3,7 @@ import { openJournal } from '../../../src/base/journal.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import type { RunId, SessionKey } from '../../../src/core/ids.ts'
 import type { AcceptedMessage, DeliveryFate } from '../../../src/core/inbound.ts'
+import { Channels } from '../../../src/gateway/channels.ts'
 import { Delivery } from '../../../src/gateway/delivery.ts'
 import { LocalStorage } from '../../../src/storage/local/local-storage.ts'
 import { DEFAULT_MESSAGE_LIMITS } from '../../../src/storage/local/run-table.ts'
@@ -31,14 +32,20 @@ async function openDelivery(
 ): Promise<{ readonly delivery: Delivery; readonly storage: LocalStorage; readonly marks: boolean[] }> {
   const marks: boolean[] = []
   const storage = new LocalStorage({ clock: new ManualClock(1), log: silentLog, limits: DEFAULT_MESSAGE_LIMITS })
-  const delivery = new Delivery({
-    log: silentLog,
-    storage,
-    send: async ({ redelivered }) => {
+  const channels = new Channels()
+  channels.add({
+    name: 'webhook',
+    start: async () => undefined,
+    observe: () => undefined,
+    deliver: async ({ redelivered }) => {
       marks.push(redelivered)
       return fates.shift() ?? 'delivered'
     },
+    status: () => ({}),
+    drain: () => undefined,
+    close: async () => undefined,
   })
+  const delivery = new Delivery({ log: silentLog, storage, channels })
   const journal = await openJournal({ files, directory: '/journal', topics: storage.topics, log: silentLog })
   storage.attach(journal, createMemoryStore({ clock: new ManualClock(1), ids: new SeededIds() }))
   return { delivery, storage, marks }

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 import { deferred, type Deferred } from '../../../src/base/deferred.ts'
 import type { RunId, SessionKey } from '../../../src/core/ids.ts'
 import type { AcceptedMessage, ReplyContent } from '../../../src/core/inbound.ts'
-import { Session, type Answer } from '../../../src/session/session.ts'
+import type { Answer } from '../../../src/session/outlet.ts'
+import { Session } from '../../../src/session/session.ts'
 import { settle } from '../../../src/testing/manual-clock.ts'
 
 const KEY = 's' as SessionKey

@@ -2,64 +2,75 @@ import type { Clock } from '../base/clock.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Change, Owner } from '../core/change.ts'
+import { describeCause } from '../core/describe-cause.ts'
 import { toGatewayError } from '../core/errors.ts'
-import type { SessionEvent } from '../core/event.ts'
+import type { SessionEvent, TurnEvent } from '../core/event.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
 import { retryWhileStorageFull } from '../core/storage-full.ts'
 import type { CancelCause } from '../core/outcome.ts'
 import { causeOf } from '../core/turn-stopped.ts'
-import { isLocal, parseSlash } from '../session/commands.ts'
-import type { SessionControl } from '../session/control.ts'
-import { rowChangeFor } from '../session/message-row.ts'
 import type { Storage, StoredMessage } from '../storage/storage.ts'
-import { Session, type Answer, type Stopped } from '../session/session.ts'
-import { TurnSlots, type ProviderLoad, type TurnLimits } from '../session/turn-slots.ts'
-import type { TurnPlace } from '../session/turn-place.ts'
-import { answerCommand, isImmediate, type CommandDeps } from './command-answers.ts'
-import type { Delivery } from './delivery.ts'
-import { describeCause } from './describe-cause.ts'
-import type { GatewayMetrics } from './gateway-metrics.ts'
-import { noteResumed, POISONED, type Resumption, type Verdict } from './resumption.ts'
+import { answerCommand, type CommandAnswers, type SessionActivity } from './command-answers.ts'
+import { isImmediate, isLocal, parseSlash } from './commands.ts'
+import type { SessionControl } from './control.ts'
+import { rowChangeFor } from './message-row.ts'
+import type { Answer, Outlet } from './outlet.ts'
+import { noteResumed, POISONED, Resumption, type ResumptionLimits, type Verdict } from './resumption.ts'
+import { Session, type Stopped } from './session.ts'
+import type { TurnPlace } from './turn-place.ts'
+import { TurnSlots, type ProviderLoad, type TurnLimits } from './turn-slots.ts'
 
 /** What a new message does while its session's turn runs: wait, join it before its next round, or end it. */
 export type QueueMode = 'queue' | 'steer' | 'interrupt'
 
-export interface ConversationsDeps {
+export interface SessionLimits extends ResumptionLimits {
+  readonly turns: TurnLimits
+}
+
+export interface SessionMetrics {
+  turnEnded(outcome: string, seconds: number): void
+  happened(event: TurnEvent): void
+}
+
+export interface SessionsDeps {
   readonly clock: Clock
   readonly log: Log
   readonly ids: Ids
   readonly storage: Storage
-  readonly delivery: Delivery
+  readonly outlet: Outlet
   readonly control: SessionControl
+  readonly limits: SessionLimits
+  readonly metrics: SessionMetrics
+  readonly commands: CommandAnswers
+  readonly turns: TurnRunner
   queueMode(): QueueMode
-  readonly turnLimits: TurnLimits
-  readonly metrics: GatewayMetrics
-  readonly commands: CommandDeps
+}
+
+/** Works messages out. */
+export interface TurnRunner {
   /**
    * Answers one message: opens its transcript, runs the turn. Resolves with what to reply, or with undefined when the
    * turn was interrupted by a shutdown and is to be resumed. Never throws for anything a conversation can survive.
    */
-  converse(message: AcceptedMessage, turn: ConverseContext): Promise<ReplyContent | undefined>
+  run(message: AcceptedMessage, turn: TurnContext): Promise<ReplyContent | undefined>
   /** The provider and the model (`provider/model`) that are to answer first. */
-  providerOf(key: SessionKey): Promise<string>
-  modelOf(key: SessionKey): Promise<string>
-  readonly resumption: Resumption
+  firstModel(key: SessionKey): Promise<{ readonly provider: string; readonly model: string }>
   /** Keeps a message in its transcript that is not tried again. */
   recordPoisoned(message: AcceptedMessage, reason: string): Promise<void>
-  /** What happens in a turn, for the channel of its message. */
-  show(event: SessionEvent, message: AcceptedMessage): void
 }
 
-export interface ConverseContext {
+/** What a turn has of the session it runs in. */
+export interface TurnContext {
   readonly signal: AbortSignal
-  /** The right to write for the session; void as soon as another node or a reset took it. */
+  /** The right to write: everything the turn stores carries it; void as soon as another node or a reset took it. */
   readonly owner: Owner
   /** What the turn comes to, as soon as that is settled: a stop from then on does not take it back. */
   tellAnswer(content: ReplyContent): void
   emit(event: SessionEvent): Promise<void>
   /** Messages that arrived meanwhile and are to join this turn (`queue.mode: "steer"`). */
   takeQueued(): readonly AcceptedMessage[]
+  /** Gives the turn's place to others while it waits for a person. */
   whileWaiting<T>(wait: () => Promise<T>): Promise<T>
 }
 
@@ -75,10 +86,11 @@ export interface Activity {
 }
 
 /** The sessions something runs or waits in: their turns, and what must not overlap with one. */
-export class Conversations {
-  readonly #deps: ConversationsDeps
+export class Sessions {
+  readonly #deps: SessionsDeps
   readonly #sessions = new Map<SessionKey, Session>()
-  readonly #turns: TurnSlots
+  readonly #slots: TurnSlots
+  readonly #resumption: Resumption
   readonly #background = new Set<Promise<void>>()
   /** Ends what waits for space on the disk: the messages stay open for the next start. */
   readonly #stopWaiting = new AbortController()
@@ -95,12 +107,14 @@ export class Conversations {
   #runningTurns = 0
   #starting = true
 
-  constructor(deps: ConversationsDeps) {
+  constructor(deps: SessionsDeps) {
     this.#deps = deps
-    this.#turns = new TurnSlots(deps.clock, deps.turnLimits)
+    const { clock, storage, limits } = deps
+    this.#slots = new TurnSlots(clock, limits.turns)
+    this.#resumption = new Resumption({ clock, storage, messageAttempts: limits.messageAttempts })
   }
 
-  /** Conversations something runs or waits in. */
+  /** Sessions something runs or waits in. */
   get size(): number {
     return this.#sessions.size
   }
@@ -117,23 +131,30 @@ export class Conversations {
     return {
       running: this.#runningTurns,
       queued: Math.max(0, this.#open.size - this.#runningTurns),
-      waitingForTurn: this.#turns.waiting,
-      longestWaitMs: this.#turns.longestWaitMs,
+      waitingForTurn: this.#slots.waiting,
+      longestWaitMs: this.#slots.longestWaitMs,
     }
   }
 
   /** What runs and waits, by the provider that is to answer. */
   providerLoad(): ReadonlyMap<string, ProviderLoad> {
-    return this.#turns.load()
+    return this.#slots.load()
   }
 
-  activityOf(key: SessionKey): { readonly running: RunId | null; readonly queued: number } {
+  activityOf(key: SessionKey): SessionActivity {
     const session = this.#sessions.get(key)
     return { running: session?.runningMessage?.run ?? null, queued: session?.queued ?? 0 }
   }
 
-  /** A message that an earlier start accepted and did not answer. */
-  resume({ message, resetDone }: StoredMessage): void {
+  /** Everything that earlier starts accepted and did not answer takes its place. */
+  async resume(): Promise<void> {
+    const unfinished = await this.#resumption.begin()
+    if (unfinished.length > 0)
+      this.#deps.log.info('resuming messages accepted before the last stop', { messages: unfinished.length })
+    for (const message of unfinished) this.#resume(message)
+  }
+
+  #resume({ message, resetDone }: StoredMessage): void {
     if (resetDone === true) this.#resetDone.add(message.run)
     this.dispatch(message)
   }
@@ -144,7 +165,7 @@ export class Conversations {
    */
   arrive(message: AcceptedMessage, mine: boolean): void {
     const isFirst = !mine || this.#taking.has(message.key)
-    if (isFirst && !isImmediate(parseSlash(message.text))) return this.own(this.take(message.key))
+    if (isFirst && !isImmediate(parseSlash(message.text))) return this.runInBackground(this.take(message.key))
     this.dispatch(message)
   }
 
@@ -159,17 +180,17 @@ export class Conversations {
   }
 
   async #takeNow(key: SessionKey): Promise<void> {
-    const { storage, resumption } = this.#deps
+    const { storage } = this.#deps
     if (!this.#starting) return
     const claim = await storage.ownership.claim(key)
     if (claim === undefined) return
-    resumption.suspect(claim)
+    this.#resumption.suspect(claim)
     for (const stored of await storage.inbox.open({ key })) {
       const { message, orphaned } = stored
       if (this.#open.has(message.run) || this.#answered.has(message.run)) continue
       // A command is done at once by the node that accepted it; only when that one is gone another does it.
       if (isImmediate(parseSlash(message.text)) && orphaned !== true) continue
-      this.resume(stored)
+      this.#resume(stored)
     }
   }
 
@@ -185,12 +206,12 @@ export class Conversations {
   dispatch(message: AcceptedMessage): void {
     this.#open.add(message.run)
     const slash = parseSlash(message.text)
-    if (isImmediate(slash)) return this.own(this.#answerCommand(message))
+    if (isImmediate(slash)) return this.runInBackground(this.#answerCommand(message))
     const session = this.#session(message.key)
     // Everything older goes, also what has not begun: which of them had begun is a matter of luck.
     const replaced = this.#deps.queueMode() === 'interrupt' ? session.cancel('newer-message') : undefined
     session.enqueue(message)
-    if (replaced !== undefined) this.own(replaced.then(() => undefined))
+    if (replaced !== undefined) this.runInBackground(replaced.then(() => undefined))
   }
 
   /** Stops what runs and drops what waits, or only the run named; resolves with their number when all are answered. */
@@ -252,7 +273,7 @@ export class Conversations {
   }
 
   /** Background work has an owner: close waits for it, and a failure is logged, never lost. */
-  own(work: Promise<void>): void {
+  runInBackground(work: Promise<void>): void {
     const owned = work.catch((thrown: unknown) => {
       const error = toGatewayError(thrown)
       this.#deps.log.error('background work failed', { code: error.code, ...describeCause(error) })
@@ -264,7 +285,8 @@ export class Conversations {
   async #answerCommand(message: AcceptedMessage): Promise<void> {
     try {
       const content = await answerCommand(message, {
-        ...this.#deps.commands,
+        commands: this.#deps.commands,
+        activity: () => this.activityOf(message.key),
         stop: () => this.cancel(message.key),
         reset: (first) => this.#resetFor(message, first),
       })
@@ -300,7 +322,7 @@ export class Conversations {
     signal: AbortSignal,
     place: Pick<TurnPlace, 'whileWaiting'>,
   ): Promise<ReplyContent | undefined> {
-    const { clock, converse, metrics, queueMode, resumption, show, storage } = this.#deps
+    const { clock, metrics, outlet, queueMode, storage, turns } = this.#deps
     let content: ReplyContent | undefined
     const startedAt = clock.monotonic()
     let leave = (): void => undefined
@@ -309,18 +331,18 @@ export class Conversations {
       const claim = await storage.ownership.claim(message.key)
       if (claim === undefined) return this.#leave(message)
       this.#owners.set(message.run, claim.owner)
-      const entry = await resumption.enter(message.run, signal)
+      const entry = await this.#resumption.enter(message.run, signal)
       leave = entry.leave
       if (!(await this.#ensureRow(message, signal))) return (content = NO_CONVERSATION)
       if (entry.verdict !== 'converse') return (content = await this.#refusePoisoned(message, entry.verdict))
-      content = await converse(message, {
+      content = await turns.run(message, {
         signal,
         owner: claim.owner,
         tellAnswer,
         emit: async (event) => {
           metrics.happened(event.event)
           // A turn that was left may still be on its way out: nothing of it may follow its answer.
-          if (this.#open.has(message.run)) show(event, message)
+          if (this.#open.has(message.run)) outlet.show(event, message)
         },
         whileWaiting: (wait) => place.whileWaiting(() => this.#pausedFor(message.run, wait)),
         takeQueued: () => (queueMode() === 'steer' ? (this.#sessions.get(message.key)?.takeQueued(isPlain) ?? []) : []),
@@ -345,13 +367,13 @@ export class Conversations {
   }
 
   async #refusePoisoned(message: AcceptedMessage, verdict: Verdict): Promise<ReplyContent> {
-    const { log, recordPoisoned } = this.#deps
+    const { log, turns } = this.#deps
     log.error('a message that ended the gateway again and again is not tried any more', {
       session: message.key,
       run: message.run,
       code: POISONED.code,
     })
-    if (verdict === 'record') await recordPoisoned(message, `${POISONED.code}: ${POISONED.message}`)
+    if (verdict === 'record') await turns.recordPoisoned(message, `${POISONED.code}: ${POISONED.message}`)
     return POISONED
   }
 
@@ -390,7 +412,10 @@ export class Conversations {
       ...error.facts,
       session: key,
       run,
-      model: await this.#deps.modelOf(key).catch(() => 'unknown'),
+      model: await this.#deps.turns.firstModel(key).then(
+        ({ model }) => model,
+        () => 'unknown',
+      ),
       code: error.code,
       ...(error.code === 'INTERNAL' ? describeCause(error) : {}),
     })
@@ -419,7 +444,7 @@ export class Conversations {
   async #store(answers: readonly Answer[], changes: readonly Change[] = []): Promise<void> {
     const owner = answers.map(({ run }) => this.#owners.get(run)).find((one) => one !== undefined)
     // What a turn comes to counts only while the session is its own; a reset or a cancel answers in its own right.
-    await this.#deps.delivery.answer(answers, changes, changes.length === 0 ? owner : undefined)
+    await this.#deps.outlet.answer(answers, changes, changes.length === 0 ? owner : undefined)
     for (const { run } of answers) this.#forget(run)
   }
 
@@ -458,10 +483,13 @@ export class Conversations {
     if (known !== undefined) return known
     const session = new Session(key, {
       admit: async ({ channel, account }, signal) =>
-        this.#turns.acquire({ provider: await this.#deps.providerOf(key), account: `${channel}\n${account}` }, signal),
+        this.#slots.acquire(
+          { provider: (await this.#deps.turns.firstModel(key)).provider, account: `${channel}\n${account}` },
+          signal,
+        ),
       work: (message, tellAnswer, signal, place) => this.#work(message, tellAnswer, signal, place),
       answer: (answers) => this.#answer(answers),
-      answerLater: (answers) => this.own(this.#answer(answers)),
+      answerLater: (answers) => this.runInBackground(this.#answer(answers)),
       onIdle: (idleKey) => {
         const idle = this.#sessions.get(idleKey)
         if (idle === session && !session.isBusy) this.#sessions.delete(idleKey)

@@ -1,30 +1,31 @@
+import type { RunId } from '../core/ids.ts'
 import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
-import { COMMAND_NAMES, type CommandName, type Phrases } from '../core/phrases/phrases.ts'
-import { parseSlash, type SlashCommand } from '../session/commands.ts'
+import { COMMAND_NAMES, type Phrases } from '../core/phrases/phrases.ts'
+import { parseSlash } from './commands.ts'
 
-/** What the commands need from the rest of the program. Each returns the text shown to the user. */
-export interface CommandDeps {
+/** The texts that commands are answered with. */
+export interface CommandAnswers {
   /** In the language of the message or of its conversation. */
   phrases(message: AcceptedMessage): Promise<Phrases>
-  status(message: AcceptedMessage): Promise<string>
+  status(message: AcceptedMessage, activity: SessionActivity): Promise<string>
   model(message: AcceptedMessage, name: string): Promise<string>
   /** Decides about a tool call that waits; an empty id means the only one of the session. */
   approve(message: AcceptedMessage, id: string, approve: boolean): Promise<string>
 }
 
-export interface CommandContext extends CommandDeps {
+/** What runs in a session, and how many messages wait behind it. */
+export interface SessionActivity {
+  readonly running: RunId | null
+  readonly queued: number
+}
+
+export interface CommandContext {
+  readonly commands: CommandAnswers
+  activity(): SessionActivity
   /** Stops what runs and drops what waits; returns their number. */
   stop(): Promise<number>
   /** Resets the conversation; `first` is the message it begins with. */
   reset(first: AcceptedMessage | undefined): Promise<void>
-}
-
-/** Commands that change the transcript wait for their turn in the queue; all others are answered at once. */
-const QUEUED: readonly CommandName[] = ['compact', 'cleanup', 'restore', 'retry', 'edit', 'branch']
-
-export function isImmediate(slash: SlashCommand): boolean {
-  if (slash.kind === 'message') return false
-  return slash.kind === 'unknown' || !QUEUED.includes(slash.name)
 }
 
 /** Does what a command says. Undefined when the answer comes from a turn. */
@@ -32,9 +33,11 @@ export async function answerCommand(
   message: AcceptedMessage,
   context: CommandContext,
 ): Promise<ReplyContent | undefined> {
+  const { commands } = context
   const slash = parseSlash(message.text)
   if (slash.kind === 'message') return undefined
-  if (slash.kind === 'unknown') return reply((await context.phrases(message)).unknownCommand(slash.word, slash.nearest))
+  if (slash.kind === 'unknown')
+    return reply((await commands.phrases(message)).unknownCommand(slash.word, slash.nearest))
   switch (slash.name) {
     case 'new':
     case 'reset': {
@@ -43,23 +46,23 @@ export async function answerCommand(
         return undefined
       }
       // The language is that of the conversation that ends here.
-      const { newConversation } = await context.phrases(message)
+      const { newConversation } = await commands.phrases(message)
       await context.reset(undefined)
       return reply(newConversation())
     }
     case 'stop': {
       const stopped = await context.stop()
-      return reply((await context.phrases(message)).stopped(stopped))
+      return reply((await commands.phrases(message)).stopped(stopped))
     }
     case 'status':
-      return reply(await context.status(message))
+      return reply(await commands.status(message, context.activity()))
     case 'model':
-      return reply(await context.model(message, slash.rest))
+      return reply(await commands.model(message, slash.rest))
     case 'approve':
     case 'deny':
-      return reply(await context.approve(message, slash.rest, slash.name === 'approve'))
+      return reply(await commands.approve(message, slash.rest, slash.name === 'approve'))
     case 'help':
-      return reply(helpText(await context.phrases(message)))
+      return reply(helpText(await commands.phrases(message)))
     case 'compact':
     case 'cleanup':
     case 'restore':

@@ -5,42 +5,42 @@ import { chooseLanguage, languageOfText, type LanguageChoice } from '../core/lan
 import { phrasesIn } from '../core/phrases/phrases-in.ts'
 import type { CommandName, Phrases } from '../core/phrases/phrases.ts'
 import { latestWords } from '../history/latest-words.ts'
-import { parseSlash } from '../session/commands.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
 import { usdOf, type Spent } from '../core/spent.ts'
 import { sizeOfHistory } from '../history/request-record.ts'
 import type { Providers } from '../provider/registry.ts'
-import type { Approvals } from '../session/approvals.ts'
-import type { AgentDeps } from '../session/converse.ts'
-import { choose, settingsOf } from '../session/chosen-settings.ts'
 import type { Storage } from '../storage/storage.ts'
-import type { CommandDeps } from './command-answers.ts'
-import type { Gateway } from './gateway.ts'
+import type { Approvals } from './approvals.ts'
+import { choose, settingsOf } from './chosen-settings.ts'
+import type { CommandAnswers, SessionActivity } from './command-answers.ts'
+import { parseSlash } from './commands.ts'
+import type { AgentDeps } from './converse.ts'
 
 export interface SessionCommandDeps {
   readonly storage: Storage
   readonly providers: Providers
   readonly approvals: Approvals
   readonly modelsFor: AgentDeps['modelsFor']
-  /** Asked when a command runs: the gateway itself needs the commands to be made. */
-  gateway(): Pick<Gateway, 'sessionActivity'>
   queueMode(): string
   language(): LanguageChoice
 }
 
 /** The slash commands that read or change the record of their session. */
-export function createSessionCommands(deps: SessionCommandDeps): CommandDeps {
+export function createSessionCommands(deps: SessionCommandDeps): CommandAnswers {
   return {
     phrases: (message) => phrasesFor(message, deps),
-    status: async (message) => describeSession(message, deps),
+    status: (message, activity) => describeSession(message, activity, deps),
     model: (message, name) => changeModel(message, name, deps),
     approve: async (message, id, approve) =>
       deps.approvals.answer(message.key, id, approve, await phrasesFor(message, deps)),
   }
 }
 
-async function describeSession(message: AcceptedMessage, deps: SessionCommandDeps): Promise<string> {
-  const { running, queued } = deps.gateway().sessionActivity(message.key)
+async function describeSession(
+  message: AcceptedMessage,
+  { running, queued }: SessionActivity,
+  deps: SessionCommandDeps,
+): Promise<string> {
   const model = deps.modelsFor(await settingsOf(deps.storage, message.key))[0].name
   const record = await deps.storage.sessions.get(message.key)
   const phrases = await phrasesFor(message, deps)
