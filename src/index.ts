@@ -18,6 +18,7 @@ export type { EditableTranscript, OpenTranscriptsOptions, Transcripts } from './
 export { createNodePlatform } from './app/node-platform.ts'
 export type { Platform } from './app/platform.ts'
 export { nodeFiles } from './platform/node-files.ts'
+export { nodeHttpServers } from './platform/node-http-server.ts'
 export { nodeProcesses } from './platform/node-processes.ts'
 export { systemClock } from './platform/system-clock.ts'
 export { systemIds } from './platform/system-ids.ts'

@@ -7,12 +7,13 @@ import { addMemory, addSessions } from './session-commands.ts'
 import { addSetup } from './setup-commands.ts'
 import { addSimulate } from './simulate-commands.ts'
 import type { Language } from '../core/language.ts'
+import { VERSION } from '../platform/own-folder.ts'
 
 /** Each command's code is loaded when it runs: `clew --help` must not pay for the gateway. */
 export function createProgram(language: Language): Command {
   const program = new Command('clew')
     .description('An agent gateway that never loses the thread.')
-    .version(process.env['npm_package_version'] ?? VERSION, '-V, --version')
+    .version(VERSION, '-V, --version')
     .option(
       '--home <dir>',
       'where everything is kept (default: $CLEW_HOME, else ~/.openclaw where a bridge.json is, else ~/.clew)',
@@ -133,9 +134,6 @@ function addVerbose(command: Command): void {
     command.option('--verbose', 'show where an unexpected failure happened')
   for (const inner of command.commands) addVerbose(inner)
 }
-
-declare const CLEW_VERSION: string | undefined
-const VERSION = typeof CLEW_VERSION === 'string' ? CLEW_VERSION : '0.1.0'
 
 const CHAT_KEYS =
   'Keys: Enter sends · Alt-Enter begins a new line · Tab completes · Ctrl-C stops the current answer or empties the line · Ctrl-D quits. /session KEY changes the conversation; @path in a message sends that file or picture with it.'

@@ -22,6 +22,7 @@ const DEFAULT_REQUEST_TIMEOUT_MS = 30_000
 const DEFAULT_CLOSE_GRACE_MS = 1_000
 const DEFAULT_MAX_HELD_BYTES = 64 * 1024 * 1024
 
+/** HTTP and WebSocket servers of Node. */
 export const nodeHttpServers: HttpServers = {
   async listen(options) {
     const listener = new NodeHttpListener(options)

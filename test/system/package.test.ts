@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { build, ROOT, run } from '../support/built-gateway.ts'
+import { readDocument } from '../support/documents.ts'
 
 interface Manifest {
   readonly name: string
@@ -31,9 +32,18 @@ async function npm(...args: readonly string[]): Promise<{ readonly code: number 
 describe('the package', () => {
   it('has every field that the registry shows', async () => {
     const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as Manifest
-    for (const field of ['description', 'keywords', 'homepage', 'bugs', 'license', 'repository', 'engines', 'files'])
+    for (const field of ['description', 'keywords', 'license', 'engines', 'files'])
       expect({ field, value: manifest[field] }).toMatchObject({ value: expect.anything() })
     expect(manifest['private']).toBeUndefined()
+  })
+
+  it('names no address that its publisher has not set', async () => {
+    const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as Manifest
+    const addresses = ['repository', 'homepage', 'bugs'].filter((field) => Object.hasOwn(manifest, field))
+    const { text } = readDocument('CONTRIBUTING.md')
+    // All three belong to one repository, and only the publisher knows it.
+    expect([0, 3]).toContain(addresses.length)
+    for (const field of ['repository', 'homepage', 'bugs']) expect(text).toContain(`\`${field}\``)
   })
 
   it('holds what runs and what people read, and nothing of the workshop', async () => {

@@ -30,6 +30,7 @@ export interface XiaoyiMessage {
   readonly parts: readonly Part[]
 }
 
+/** The events of a client, and what each listener is given. */
 export interface XiaoyiClientEvents {
   message: XiaoyiMessage
   /** Data parts without a text: not a question, and not to be answered. */
@@ -43,10 +44,11 @@ export interface XiaoyiClientEvents {
   error: { readonly reason: string; readonly link?: number }
 }
 
+/** How a piece of an answer is shown on the phone. */
 export interface SendResponseOptions {
   /** Added to what is shown; otherwise it replaces it. */
   readonly append?: boolean
-  /** Nothing can follow it. On unless told. */
+  /** Nothing can follow it. True by default. */
   readonly final?: boolean
   /** Shown as the model's thinking instead of its answer. */
   readonly reasoning?: boolean

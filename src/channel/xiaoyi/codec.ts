@@ -40,6 +40,7 @@ export interface MessageRequest extends Addressed {
   readonly parts: readonly Part[]
 }
 
+/** A part of a message as a phone sends it. */
 export type Part =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'file'; readonly name: string; readonly mimeType: string; readonly source: FileSource }

@@ -10,6 +10,7 @@ export type StreamMode = 'delta' | 'replace' | 'final-only'
  */
 export type TlsRule = 'verify' | 'pin' | 'skip' | 'plain'
 
+/** An address of the service, and how its certificate is checked. */
 export interface ServerConfig {
   readonly url: string
   readonly tls?: TlsRule

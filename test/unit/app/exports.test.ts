@@ -3,11 +3,12 @@ import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 const root = join(import.meta.dirname, '..', '..', '..')
-const ENTRIES = [
-  'src/index.ts',
-  'src/transcript.ts',
-  ...['channel', 'client', 'provider', 'tool', 'testing'].map((room) => `src/${room}/index.ts`),
-]
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  readonly exports: Readonly<Record<string, string | { readonly default: string }>>
+}
+const ENTRIES = Object.values(manifest.exports).flatMap((entry) =>
+  typeof entry === 'string' ? [] : entry.default.replace(/^\.\/dist\/(.*)\.js$/u, 'src/$1.ts'),
+)
 
 interface Exported {
   readonly name: string
@@ -24,6 +25,8 @@ function exportsOf(entry: string): Exported[] {
     for (const name of names.split(',').map((each) => each.replace(/\btype\b|\bas\b.*/gu, '').trim()))
       if (name !== '') found.push({ name, file })
   }
+  const declared = text.matchAll(/^export (?:async )?(?:function\*?|class|const|interface|type) (\w+)/gmu)
+  for (const [, name = ''] of declared) found.push({ name, file: entry })
   for (const [, from = ''] of text.matchAll(/export \* from '([^']+)'/gu))
     found.push(...exportsOf(join(dirname(entry), from)))
   return found
