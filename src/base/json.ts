@@ -7,6 +7,11 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Compares values of any type as they are: as a text, the list `["a"]` would be the word `a`. */
+export function isOneOf<const T extends readonly string[]>(value: unknown, words: T): value is T[number] {
+  return (words as readonly unknown[]).includes(value)
+}
+
 /** Undefined for anything that is not JSON; callers decide what broken text means to them. */
 export function parseJson(text: string): unknown {
   if (!endsAsItBegins(text)) return undefined

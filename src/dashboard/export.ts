@@ -1,3 +1,4 @@
+import { isOneOf } from '../base/json.ts'
 import type { Entry, MessageEntry } from '../core/entry.ts'
 import { textOf, type AssistantMessage } from '../core/message.ts'
 
@@ -5,7 +6,7 @@ export const EXPORT_FORMATS = ['jsonl', 'md', 'html'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 
 export function isExportFormat(value: string): value is ExportFormat {
-  return (EXPORT_FORMATS as readonly string[]).includes(value)
+  return isOneOf(value, EXPORT_FORMATS)
 }
 
 export const EXPORT_TYPES: { readonly [format in ExportFormat]: string } = {

@@ -1,12 +1,12 @@
 import type { Clock } from '../base/clock.ts'
-import type { JsonObject } from '../base/json.ts'
+import { isOneOf, type JsonObject } from '../base/json.ts'
 import type { Log, LogFacts } from '../base/log.ts'
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof LEVELS)[number]
 
 export function isLogLevel(value: string): value is LogLevel {
-  return (LEVELS as readonly string[]).includes(value)
+  return isOneOf(value, LEVELS)
 }
 
 const KEPT = 1_000

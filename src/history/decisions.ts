@@ -1,3 +1,4 @@
+import { isOneOf } from '../base/json.ts'
 import type { CustomEntry, Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 
@@ -47,6 +48,6 @@ function listOf(data: unknown): readonly unknown[] {
 function isDecision(value: unknown): value is StickyDecision {
   if (typeof value !== 'object' || value === null || !('entry' in value) || !('action' in value)) return false
   if (typeof value.entry !== 'string') return false
-  if (value.action !== 'truncate') return ['trim', 'clear', 'leave-out'].includes(String(value.action))
+  if (value.action !== 'truncate') return isOneOf(value.action, ['trim', 'clear', 'leave-out'])
   return 'chars' in value && typeof value.chars === 'number' && value.chars > 0
 }

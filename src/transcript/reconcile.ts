@@ -80,7 +80,7 @@ function holdsOthers(bytes: Buffer, ours: ReadonlySet<string>): boolean {
     .split('\n')
     .some((text) => {
       const raw = parseJson(text)
-      return isRecord(raw) && raw['type'] !== 'session' && !ours.has(String(raw['id']))
+      return isRecord(raw) && raw['type'] !== 'session' && !(typeof raw['id'] === 'string' && ours.has(raw['id']))
     })
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { isRecord, type JsonObject } from '../base/json.ts'
+import { isOneOf, isRecord, type JsonObject } from '../base/json.ts'
 import type { Entry } from '../core/entry.ts'
 import type { ToolCallBlock } from '../core/message.ts'
 import type { NamedToolCall } from '../tool/run-tool.ts'
@@ -87,6 +87,6 @@ function isRecordOf(data: unknown): data is ApprovalRecord {
     isRecord(data) &&
     typeof data['id'] === 'string' &&
     typeof data['at'] === 'number' &&
-    ['asked', 'approved', 'denied', 'expired'].includes(String(data['state']))
+    isOneOf(data['state'], ['asked', 'approved', 'denied', 'expired'])
   )
 }

@@ -1,5 +1,5 @@
 import { type JsonBounds, jsonExcess, parseForeignJson } from '../../base/foreign-json.ts'
-import { isRecord, parseJson, type JsonObject, type JsonValue } from '../../base/json.ts'
+import { isOneOf, isRecord, parseJson, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { GatewayError, type ErrorCode } from '../../core/errors.ts'
 import type { SessionEvent, TurnEvent } from '../../core/event.ts'
 import type { SessionKey } from '../../core/ids.ts'
@@ -209,7 +209,7 @@ function decodeList(frame: Record<string, unknown>, refuse: (field: string, mess
 }
 
 export function isControlType(type: string): type is ControlType {
-  return (CONTROL_TYPES as readonly string[]).includes(type)
+  return isOneOf(type, CONTROL_TYPES)
 }
 
 function requireSeq(seq: unknown): number {

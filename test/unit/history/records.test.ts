@@ -148,6 +148,8 @@ describe('decisions', () => {
       { entry: 1, action: 'trim' },
       { entry: 'a', action: 'explode' },
       { entry: 'a', action: 'truncate' },
+      { entry: 'a', action: ['trim'] },
+      { entry: 'a', action: { toString: null } },
     ]
     const good = { entry: 'a', action: 'trim' }
     const read = readDecisions(
