@@ -10,6 +10,7 @@ import type { HookContext } from '../hook/hook.ts'
 import type { HookRunner } from '../hook/runner.ts'
 import { SessionControl } from '../session/control.ts'
 import { DEFAULT_LEARNED_WINDOWS, LearnedWindows } from '../session/learned-windows.ts'
+import { COPY_KEY, COPY_SECTION, isProgress } from '../storage/copy/image.ts'
 import { openFilesStorage, type FilesStorage } from '../storage/files/files-storage.ts'
 import { ownFile, VERSION } from '../platform/own-folder.ts'
 import { homeAccessProblems } from './home-access.ts'
@@ -81,6 +82,7 @@ async function openLocked(platform: Platform, options: HomeStorageOptions, lock:
     ? openShared(platform, options, config.storage)
     : openOwn(platform, options, lock))
   const { storage } = opened
+  await requireWhole(opened)
   const windows = new LearnedWindows(clock, { ...DEFAULT_LEARNED_WINDOWS, models: limits.remembered_windows })
   await windows.load(storage)
   const xiaoyi = new XiaoyiState(config.channels.xiaoyi.limits?.maxRemembered)
@@ -101,6 +103,18 @@ async function openLocked(platform: Platform, options: HomeStorageOptions, lock:
     xiaoyi: xiaoyi.heldBytes,
   })
   return { ...opened, windows, xiaoyi, a2aPush, control, heldBytes }
+}
+
+/** A part of a copy looks like a storage from which conversations are missing. */
+async function requireWhole(opened: FilesStorage): Promise<void> {
+  const progress = await opened.storage.state.get(COPY_SECTION, COPY_KEY)
+  if (!isProgress(progress) || progress.state === 'done') return
+  await opened.close()
+  throw new GatewayError(
+    'COPY_UNFINISHED',
+    `here is an unfinished copy of ${progress.from}; repeat clew storage copy, it goes on where it stopped`,
+    {},
+  )
 }
 
 function openOwn(platform: Platform, options: HomeStorageOptions, lock: HomeLock): Promise<FilesStorage> {

@@ -96,6 +96,25 @@ function addLists(program: Command): void {
     .action(async (_options, command: Command) =>
       (await import('./commands/cluster.ts')).clusterStatus(command.optsWithGlobals()),
     )
+  program
+    .command('storage')
+    .description('where conversations are kept')
+    .command('copy')
+    .description('copy everything durable from a home into PostgreSQL or back; goes on when it was interrupted')
+    .requiredOption('--from <place>', 'a home, or a postgres:// address; $NAME is read from the environment')
+    .requiredOption('--to <place>', 'the other one of the two; it must be empty, or an unfinished copy')
+    .option('--schema <name>', 'the schema in the database', 'clew')
+    .option('--json', 'machine-readable output')
+    .addHelpText(
+      'after',
+      examples(
+        "clew storage copy --from ~/.clew --to '$DATABASE_URL'",
+        "clew storage copy --from '$DATABASE_URL' --schema clew --to /srv/clew-home",
+      ),
+    )
+    .action(async (_options, command: Command) =>
+      (await import('./commands/storage.ts')).copy(command.optsWithGlobals()),
+    )
   const channels = program.command('channels').description('manage and try channels')
   channels
     .command('test')

@@ -33,6 +33,10 @@ export const ERRORS = {
   // a database
   STORAGE_UNAVAILABLE: { kind: 'storage', retry: 'later' },
   STORAGE_VERSION: { kind: 'config', retry: 'never' },
+  STORAGE_IN_USE: { kind: 'caller', retry: 'later' },
+  STORAGE_NOT_EMPTY: { kind: 'caller', retry: 'never' },
+  COPY_DIFFERS: { kind: 'storage', retry: 'never' },
+  COPY_UNFINISHED: { kind: 'config', retry: 'never' },
   OWNERSHIP_LOST: { kind: 'storage', retry: 'later' },
   // a home on disk
   HOME_UNWRITABLE: { kind: 'config', retry: 'never' },

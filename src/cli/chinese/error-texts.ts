@@ -25,6 +25,10 @@ export const ERROR_TEXTS: Readonly<Record<ErrorCode, string>> = {
   STORAGE_UNAVAILABLE: '数据库暂时没有响应。消息没有被处理，请稍后再发；数据库恢复后网关会继续工作。',
   STORAGE_VERSION:
     '数据库中的结构来自更新版本的 Clew，本版本不能使用。没有做任何改动。请启动更新的版本，或恢复升级前的备份。',
+  STORAGE_IN_USE: '数据库正被网关使用。请先停止所有节点，再重复此命令。',
+  STORAGE_NOT_EMPTY: '复制的目标不是空的',
+  COPY_DIFFERS: '副本与来源不一致。来源没有改动；请清空目标后重新复制。',
+  COPY_UNFINISHED: '这里是一份没有完成的副本。请重复当时的 clew storage copy 命令，它会从中断处继续。',
   OWNERSHIP_LOST: '另一个节点接管了这个会话，或者它已被重置、清空、取消或删除。被拒绝的内容没有保存。',
   HOME_UNWRITABLE: '无法写入 home 目录',
   HOME_NOT_FOUND: '没有这个 home 目录',

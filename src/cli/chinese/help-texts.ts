@@ -15,6 +15,13 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   'continue this conversation (default: terminal)': '继续这段对话（默认：terminal）',
   'show the numbers of each cleanup as a tree': '用树形显示每次清理的数字',
   'what the running gateway is doing': '运行中的网关正在做什么',
+  'where conversations are kept': '对话存放在哪里',
+  'copy everything durable from a home into PostgreSQL or back; goes on when it was interrupted':
+    '把一个 home 的全部持久数据复制到 PostgreSQL，或反向复制；中断后可以继续',
+  'a home, or a postgres:// address; $NAME is read from the environment':
+    '一个 home，或 postgres:// 地址；$NAME 从环境变量读取',
+  'the other one of the two; it must be empty, or an unfinished copy': '另一方；必须为空，或是未完成的副本',
+  'the schema in the database': '数据库中的 schema',
   'machine-readable output': '机器可读的输出',
   'the message': '消息',
   'send one message and print the answer': '发送一条消息并打印回答',

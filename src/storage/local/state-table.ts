@@ -55,10 +55,12 @@ const FORMS: readonly Form[] = [
 export class StateTable {
   readonly #sections = new Map<string, Map<string, JsonValue>>()
   readonly #most: Readonly<Record<string, number>>
+  readonly #mostOfOthers: number
 
   /** `most` are the entries of some sections. */
-  constructor(most: Readonly<Record<string, number>> = {}) {
+  constructor(most: Readonly<Record<string, number>> = {}, mostOfOthers = MOST_ENTRIES) {
     this.#most = most
+    this.#mostOfOthers = mostOfOthers
   }
 
   /** One for each form of record. */
@@ -75,6 +77,10 @@ export class StateTable {
     return this.#sections.get(section)?.get(key)
   }
 
+  get sections(): Iterable<string> {
+    return this.#sections.keys()
+  }
+
   entries(section: string): readonly (readonly [string, JsonValue])[] {
     return [...(this.#sections.get(section) ?? [])]
   }
@@ -89,7 +95,7 @@ export class StateTable {
     this.#sections.set(section, entries)
     entries.delete(key)
     if (value !== null) entries.set(key, value)
-    const [oldest] = entries.size > (this.#most[section] ?? MOST_ENTRIES) ? entries.keys() : []
+    const [oldest] = entries.size > (this.#most[section] ?? this.#mostOfOthers) ? entries.keys() : []
     if (oldest !== undefined) entries.delete(oldest)
   }
 

@@ -17,7 +17,18 @@ export interface LedgerLimits {
 
 export const DEFAULT_LEDGER: LedgerLimits = { days: 400, sessions: 100_000, hours: 50_000, sessionHours: 50_000 }
 
+/** One total of the ledger and what it is a total of; `at` counts days or hours since 1970. */
+export interface LedgerRow {
+  readonly scope: 'session' | 'day' | 'hour' | 'session-hour'
+  readonly at: number
+  readonly session: string
+  readonly model: string
+  readonly channel: string
+  readonly spent: Spent
+}
+
 const TOPIC = 'usage'
+const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
 /** A name and eight numbers. */
 const BYTES_PER_ROW = 320
@@ -65,6 +76,27 @@ export class UsageLedger implements JournalTopic {
     for (const [day, spent] of this.#days) yield { day, spent: pack(spent) }
     for (const rows of [this.#hours, this.#sessionHours])
       for (const { spent, ...about } of rows.values()) yield { ...about, spent: pack(spent) }
+  }
+
+  /** Every total, as `totalRecord` takes it. */
+  *rows(): Iterable<LedgerRow> {
+    const none = { at: 0, session: '', model: '', channel: '' }
+    for (const [session, spent] of this.#sessions) yield { ...none, scope: 'session', session, spent }
+    for (const [day, spent] of this.#days) yield { ...none, scope: 'day', at: Date.parse(day) / DAY_MS, spent }
+    for (const { hour, ...row } of this.#hours.values()) yield { ...none, ...row, scope: 'hour', at: hour }
+    for (const { hour, ...row } of this.#sessionHours.values())
+      yield { ...none, ...row, scope: 'session-hour', at: hour }
+  }
+
+  /** Puts a total in its place, whatever stood there. */
+  totalRecord({ scope, at, session, model, channel, spent }: LedgerRow): JournalRecord {
+    const about = {
+      session: { session },
+      day: { day: new Date(at * DAY_MS).toISOString().slice(0, 10) },
+      hour: { hour: at, model, channel },
+      'session-hour': { hour: at, session },
+    }
+    return { topic: TOPIC, data: { ...about[scope], spent: pack(spent) } }
   }
 
   ofSession(key: SessionId): Spent {

@@ -1,6 +1,6 @@
 import { backoffDelay } from '../../base/backoff.ts'
 import { sleep, type Clock } from '../../base/clock.ts'
-import { DatabaseError, type Database, type Databases } from '../../base/database.ts'
+import { DatabaseError, type Database, type DatabaseOptions, type Databases } from '../../base/database.ts'
 import type { Files } from '../../base/files.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
@@ -8,6 +8,7 @@ import { GatewayError } from '../../core/errors.ts'
 import type { WriteHooks } from '../../transcript/guard.ts'
 import type { TranscriptLimits } from '../../transcript/limits.ts'
 import type { Storage } from '../storage.ts'
+import { unavailable } from './group-commit.ts'
 import { migrate, readMigrations } from './migrate.ts'
 import { PostgresStorage, type PostgresStorageOptions } from './postgres-storage.ts'
 import { createPostgresTranscripts } from './transcripts.ts'
@@ -38,6 +39,30 @@ export interface OpenPostgresOptions {
 
 const PAUSES = { firstMs: 500, maxMs: 10_000, jitter: 0.2 }
 const STATEMENT_TIMEOUT_MS = 5_000
+
+/**
+ * A database whose schema is up to date, for a command: one that cannot be reached is an error at once. `settings.schema`
+ * is created when it is missing.
+ */
+export async function openMigrated({
+  databases,
+  files,
+  log,
+  migrations,
+  settings,
+}: Pick<OpenPostgresOptions, 'databases' | 'files' | 'log' | 'migrations'> & {
+  readonly settings: DatabaseOptions
+}): Promise<Database> {
+  const database = await databases.open(settings)
+  try {
+    await migrate(database, settings.schema, await readMigrations(files, migrations), log)
+    return database
+  } catch (error) {
+    await database.close()
+    if (!(error instanceof DatabaseError)) throw error
+    throw error.failure === 'unreachable' ? unavailable(error) : explain(error)
+  }
+}
 
 /** Connects, waiting for a database that is away, and creates the schema or brings it up to date. */
 export async function openPostgresStorage(options: OpenPostgresOptions): Promise<PostgresStorage> {
