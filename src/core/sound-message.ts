@@ -123,7 +123,7 @@ function withContent(given: Fields): Fields {
   if (text !== undefined) return { ...given, content: text }
   const isName = typeof role === 'string' && NAME.test(role)
   if (isName && !WORDED_ROLES.has(role)) return given
-  const others = Object.fromEntries(Object.entries(given).filter(([field]) => !FIELDS_WITHOUT_WORDS.has(field)))
+  const others = Object.fromEntries(Object.entries(given).filter(mayHoldWords))
   const words = isName || role === undefined ? others : { role, ...others }
   return isEmpty(words) ? given : { ...given, content: JSON.stringify(words) }
 }
@@ -134,9 +134,14 @@ const FIELDS_WITHOUT_WORDS: ReadonlySet<string> = new Set([
   'content',
   ...Object.keys({ ...RULES.user, ...RULES.toolResult, ...RULES.custom }),
   ...CALL_ID_FIELDS,
-  'details',
-  'clewBlobs',
 ])
+const OBJECT_FIELDS: ReadonlySet<string> = new Set(['provenance', 'details', 'clewBlobs'])
+
+/** An object or a list in the place of a name is content whose own name is missing. */
+function mayHoldWords([field, value]: readonly [string, unknown]): boolean {
+  if (OBJECT_FIELDS.has(field)) return false
+  return !FIELDS_WITHOUT_WORDS.has(field) || (typeof value === 'object' && value !== null)
+}
 
 function withCallId(given: Fields): KnownRole {
   const named = { ...given, role: 'toolResult' as const }

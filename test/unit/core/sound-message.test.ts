@@ -102,6 +102,12 @@ describe('fields of another type', () => {
     expect(message).toEqual({ role: 'user', content: 'x', timestamp: 1 })
   })
 
+  it('hold words when the content itself is missing', () => {
+    const damaged = { role: 'toolResult', toolCallId: 'c', toolName: words('found'), details: { files: ['a.txt'] } }
+    const text = '{"toolName":[{"type":"text","text":"found"}]}'
+    expect(soundMessage(damaged)).toMatchObject({ toolName: '', content: words(text) })
+  })
+
   it('find the call of a result under the names other programs give it', () => {
     expect(soundMessage({ role: 'tool', tool_call_id: 'c', content: 'x' })).toMatchObject({
       role: 'toolResult',
