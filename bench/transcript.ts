@@ -128,7 +128,13 @@ async function appendRates(home: string): Promise<string[]> {
   const rawAsync = median(await series(3, () => rate(2_000, () => rawAsyncAppends(home, 2_000))))
   const topic = new TranscriptTopic()
   const ports = { files: nodeFiles, clock: systemClock, ids: systemIds, processes: nodeProcesses, log: silentLog }
-  const journal = await openJournal({ files: nodeFiles, directory: `${home}/journal`, topics: [topic], log: silentLog })
+  const journal = await openJournal({
+    ids: systemIds,
+    files: nodeFiles,
+    directory: `${home}/journal`,
+    topics: [topic],
+    log: silentLog,
+  })
   const store = await openFileStore({ ...ports, directory: `${home}/sessions`, journal: { journal, topic } })
   let round = 0
   /** New sessions each time, open and begun before the clock starts: what is measured is appending. */

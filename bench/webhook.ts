@@ -11,6 +11,7 @@ import { nodeFiles } from '../src/platform/node-files.ts'
 import { systemClock } from '../src/platform/system-clock.ts'
 import { SessionDirectory } from '../src/storage/local/directory.ts'
 import { GatewayProcess, quantile, summary } from './lib/gateway-process.ts'
+import { systemIds } from '../src/platform/system-ids.ts'
 
 /** The webhook channel under load, its session index, its restart. Short runs: CLEW_BENCH_SECONDS=10. */
 const SECONDS = Number(process.env['CLEW_BENCH_SECONDS'] ?? 60)
@@ -45,7 +46,13 @@ async function measureIndex(): Promise<void> {
     const folder = mkdtempSync(join(tmpdir(), 'clew-bench-index-'))
     try {
       const directory = new SessionDirectory(systemClock)
-      const journal = await openJournal({ files: nodeFiles, directory: folder, topics: [directory], log: silentLog })
+      const journal = await openJournal({
+        ids: systemIds,
+        files: nodeFiles,
+        directory: folder,
+        topics: [directory],
+        log: silentLog,
+      })
       for (let start = 0; start < sessions; start += 1_000) {
         const count = Math.min(1_000, sessions - start)
         await journal.commit(

@@ -122,6 +122,12 @@ describe('the check', () => {
     expect(breaches({ 'base/a.ts': 'await handle?.close(); await segment?.handle.close()' })).toEqual([])
   })
 
+  it('keeps new content of files behind one helper', () => {
+    const line = 'await this.#deps.files.rename(temporary, path)'
+    expect(breaches({ 'base/a.ts': line })).toEqual([expect.stringContaining('base/a.ts:1: renames a file')])
+    expect(breaches({ 'base/atomic-write.ts': line })).toEqual([])
+  })
+
   it('knows every room', () => {
     expect(breaches({ 'attic/a.ts': '' })).toEqual(['attic/a.ts:1: the room attic is not in the table'])
   })

@@ -1,4 +1,5 @@
-import { readWhole, writeAtomically, type Files } from '../base/files.ts'
+import { writeAtomically, type AtomicWriteDeps } from '../base/atomic-write.ts'
+import { readWhole, type Files } from '../base/files.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import type { ProcessIdentity, Processes } from '../base/processes.ts'
 
@@ -15,11 +16,8 @@ export interface Contact {
 export const PROTOCOL = 1
 const OWNER_ONLY = 0o600
 
-export async function writeContact(files: Files, path: string, contact: Contact): Promise<void> {
-  await writeAtomically(files, path, `${JSON.stringify(contact, null, 2)}\n`, {
-    temporary: `${path}.tmp`,
-    permissions: OWNER_ONLY,
-  })
+export async function writeContact(deps: AtomicWriteDeps, path: string, contact: Contact): Promise<void> {
+  await writeAtomically(deps, path, `${JSON.stringify(contact, null, 2)}\n`, { permissions: OWNER_ONLY })
 }
 
 /** Removes what we wrote; a gateway that owns the home since then keeps its own. */

@@ -140,7 +140,7 @@ async function openIntake(
   const reach = { host: config.listen.host, port, protocol: PROTOCOL, token: localToken }
   const contact = { process: platform.processes.self, ...reach }
   try {
-    await writeContact(platform.files, paths.contact, contact)
+    await writeContact(platform, paths.contact, contact)
   } catch (error) {
     await links.close()
     throw error

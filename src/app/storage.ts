@@ -1,3 +1,4 @@
+import { removeUnfinished } from '../base/atomic-write.ts'
 import { makeDurableDirectory } from '../base/files.ts'
 import type { JournalFailed } from '../base/journal.ts'
 import { PUSH_SECTION, PushConfigs, MAX_PUSH_TASKS } from '../channel/a2a/push-configs.ts'
@@ -45,6 +46,7 @@ export async function openHomeStorage(platform: Platform, options: HomeStorageOp
   const { paths } = options
   const lock = await claimHome(platform, options)
   try {
+    await removeUnfinished(platform.files, { directory: paths.home })
     for (const problem of await homeAccessProblems(platform.files, paths)) platform.log.warn(problem)
     const home = await openLocked(platform, options, lock)
     return {

@@ -1,4 +1,5 @@
-import { readWhole, writeAtomically } from '../base/files.ts'
+import { writeAtomically } from '../base/atomic-write.ts'
+import { readWhole } from '../base/files.ts'
 import type { Platform } from './platform.ts'
 
 /** Our identity at a hub: made once, kept in the home. */
@@ -7,6 +8,6 @@ export async function readOrCreateUid({ files, ids }: Pick<Platform, 'files' | '
   const known = bytes === undefined ? '' : new TextDecoder().decode(bytes).trim()
   if (known !== '') return known
   const uid = ids.uuid()
-  await writeAtomically(files, path, `${uid}\n`, { temporary: `${path}.tmp` })
+  await writeAtomically({ files, ids }, path, `${uid}\n`)
   return uid
 }

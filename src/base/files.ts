@@ -95,36 +95,6 @@ export async function readWhole(files: Files, path: string, maxBytes: number): P
   }
 }
 
-/** New content or the old one, never a mixture: temporary file, sync, rename, sync of the folder. */
-export async function writeAtomically(
-  files: Files,
-  path: string,
-  bytes: Uint8Array | string,
-  options: { readonly temporary: string; readonly permissions?: number },
-): Promise<void> {
-  const { temporary, permissions } = options
-  const handle = await createTemporary(files, temporary, permissions)
-  try {
-    try {
-      await handle.write(bytes)
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
-    await files.rename(temporary, path)
-  } catch (error) {
-    await files.remove(temporary).catch(() => undefined)
-    throw error
-  }
-  await files.syncDirectory(directoryOf(path))
-}
-
-/** A file of our own making: what stands there, left by a crash or planted as a link to another file, is not written to. */
-export async function createTemporary(files: Files, path: string, permissions?: number): Promise<FileHandle> {
-  await files.remove(path)
-  return files.open(path, 'create', permissions)
-}
-
 export function directoryOf(path: string): string {
   const slash = path.lastIndexOf('/')
   return slash <= 0 ? '/' : path.slice(0, slash)

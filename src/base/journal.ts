@@ -1,5 +1,7 @@
 import { deferred, type Deferred } from './deferred.ts'
-import { createTemporary, errnoOf, makeDurableDirectory, type Files } from './files.ts'
+import { removeUnfinished, writeAtomically } from './atomic-write.ts'
+import { errnoOf, makeDurableDirectory, type FileHandle, type Files } from './files.ts'
+import type { Ids } from './ids.ts'
 import { encodeCommit, encodeJournalLines, JournalReader } from './journal-lines.ts'
 import { JournalSegments } from './journal-segments.ts'
 import type { Log } from './log.ts'
@@ -58,6 +60,8 @@ export interface JournalOptions {
   readonly directory: string
   readonly topics: readonly JournalTopic[]
   readonly log: Log
+  /** For the name of a snapshot that is being written. */
+  readonly ids: Ids
   /** A checkpoint starts when the log has grown by this much, or by the size of the last snapshot if that is more. */
   readonly checkpointBytes?: number
   /** Size of the files the log is divided into, once it is in use. */
@@ -163,8 +167,8 @@ class FileJournal implements Journal {
     const { files, directory } = this.#options
     this.#requireOwnership()
     await makeDurableDirectory(files, directory)
+    await removeUnfinished(files, { directory })
     const names = await files.list(directory)
-    for (const name of names) if (name.endsWith('.tmp')) await files.remove(`${directory}/${name}`)
     const snapshot = numbered(names, '.snap').at(-1) ?? 0
     const segments = numbered(names, '.log')
     const reader = new JournalReader((records) => this.#apply(records))
@@ -395,9 +399,16 @@ class FileJournal implements Journal {
   }
 
   async #writeSnapshot(covered: number, batch: number): Promise<void> {
-    const { files, directory } = this.#options
-    const temporary = `${directory}/${covered}.tmp`
-    const handle = await createTemporary(files, temporary)
+    let total = 0
+    const path = this.#path(covered, 'snap')
+    await writeAtomically(this.#options, path, async (file) => void (total = await this.#writeTopics(file, batch)), {
+      beforeRename: () => this.#requireOwnership(),
+    })
+    this.#snapshotBytes = total
+  }
+
+  /** Everything the topics hold, in slices. Returns how many bytes that was. */
+  async #writeTopics(file: FileHandle, batch: number): Promise<number> {
     let total = 0
     let place = 0
     // An empty commit first: also a snapshot without a record says which batch it covers.
@@ -405,30 +416,22 @@ class FileJournal implements Journal {
     let sliceLength = 0
     const writeSlice = async (): Promise<void> => {
       const bytes = encodeJournalLines(batch, place, slice)
-      await handle.write(bytes)
+      await file.write(bytes)
       total += bytes.length
       place += slice.length
       slice = []
       sliceLength = 0
     }
-    try {
-      for (const topic of this.#topics.values()) {
-        for (const data of topic.snapshot()) {
-          const commit = encodeCommit([{ topic: topic.name, data }])
-          slice.push(commit)
-          sliceLength += commit.length
-          if (sliceLength >= SNAPSHOT_SLICE_LENGTH) await writeSlice()
-        }
+    for (const topic of this.#topics.values()) {
+      for (const data of topic.snapshot()) {
+        const commit = encodeCommit([{ topic: topic.name, data }])
+        slice.push(commit)
+        sliceLength += commit.length
+        if (sliceLength >= SNAPSHOT_SLICE_LENGTH) await writeSlice()
       }
-      await writeSlice()
-      await handle.sync()
-    } finally {
-      await handle.close()
     }
-    this.#requireOwnership()
-    await files.rename(temporary, this.#path(covered, 'snap'))
-    await files.syncDirectory(directory)
-    this.#snapshotBytes = total
+    await writeSlice()
+    return total
   }
 
   async #removeCovered(covered: number): Promise<void> {

@@ -114,21 +114,27 @@ function withKnownRole(given: Fields): KnownRole {
 
 /**
  * Where there is no content, the text of writers that call it so, else every field that nothing knows: a flipped bit in
- * a name, or a piece that is missing before it, must not take a person's words out of view. A role of a later version
- * keeps its own fields to itself.
+ * a name, or a piece that is missing before it, must not take a person's words out of view, whatever happened to the
+ * role beside it.
  */
 function withContent(given: Fields): Fields {
   const { content, text, role } = given
   if (content !== undefined && content !== null) return given
   if (text !== undefined) return { ...given, content: text }
   const isName = typeof role === 'string' && NAME.test(role)
-  if (isName && !WORDED_ROLES.has(role)) return given
+  if (isName && ROLES_WITHOUT_WORDS.has(role)) return given
   const others = Object.fromEntries(Object.entries(given).filter(mayHoldWords))
   const words = isName || role === undefined ? others : { role, ...others }
   return isEmpty(words) ? given : { ...given, content: JSON.stringify(words) }
 }
 
-const WORDED_ROLES: ReadonlySet<string> = new Set(['user', 'toolResult', 'tool', 'custom', 'hookMessage', 'system'])
+/** Their words are not in `content`, or are the model's own. */
+const ROLES_WITHOUT_WORDS: ReadonlySet<string> = new Set([
+  'assistant',
+  'bashExecution',
+  'compactionSummary',
+  'branchSummary',
+])
 const FIELDS_WITHOUT_WORDS: ReadonlySet<string> = new Set([
   'role',
   'content',

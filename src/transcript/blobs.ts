@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { makeDurableDirectory, readWhole, writeAtomically, type Files } from '../base/files.ts'
+import { removeUnfinishedBeside, writeAtomically } from '../base/atomic-write.ts'
+import { makeDurableDirectory, readWhole, type Files } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
 import { GatewayError } from '../core/errors.ts'
 
@@ -47,7 +48,8 @@ export function createFileBlobs({ files, ids, directory, maxBlobBytes }: FileBlo
       // Written atomically, so a blob that is there and as long is the whole text.
       if (existing?.size === bytes.length) return id
       await makeDurableDirectory(files, directory)
-      await writeAtomically(files, path, bytes, { temporary: `${directory}/${ids.hex(16)}.tmp` })
+      await writeAtomically({ files, ids }, path, bytes)
+      await removeUnfinishedBeside(files, path)
       return id
     },
     async get(id) {

@@ -5,13 +5,18 @@ import type { TranscriptTopic } from './topic.ts'
 /** A look at a file's length is a few microseconds: so many do not hold up a start. The others are looked at when opened. */
 const LOOKED_AT = 2_000
 
+export interface TranscriptFolder {
+  readonly directory: string
+  readonly names: readonly string[]
+}
+
 /** Sessions whose transcript was removed, or cut, while no gateway ran: compared with what the journal knows of it. */
-export async function lostTranscripts(
+export function lostTranscripts(
   files: Files,
-  directory: string,
+  { directory, names: found }: TranscriptFolder,
   topic: TranscriptTopic,
-): Promise<readonly SessionId[]> {
-  const names = new Set(await files.list(directory))
+): readonly SessionId[] {
+  const names = new Set(found)
   const lost: SessionId[] = []
   let looks = 0
   for (const sessionId of topic.sessionsWithFiles()) {

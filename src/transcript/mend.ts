@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
-import { createTemporary, directoryOf, writeAtomically, type Files } from '../base/files.ts'
+import { writeAtomically } from '../base/atomic-write.ts'
+import { directoryOf, type FileHandle, type Files } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Processes } from '../base/processes.ts'
@@ -21,6 +22,7 @@ export interface MendOptions {
 /** `custom` entry that says what a repair did, and where the old bytes are. */
 export const REPAIR_RECORD = 'clew.repair'
 const MAX_NOTES = 50
+const COPY_BYTES = 1024 * 1024
 
 /**
  * A torn last line is set aside and cut off; anything worse, and any older format, is rewritten as a whole, with a copy
@@ -36,13 +38,13 @@ export async function makeSound(
 }
 
 async function setTornTailAside(options: MendOptions & { readonly loaded: Loaded }): Promise<string> {
-  const { files, path, ids, loaded, log } = options
+  const { files, path, loaded, log } = options
   const backupPath = backupName(options)
   const handle = await files.open(path, 'update')
   try {
     const start = loaded.size - loaded.tornBytes
     const torn = toBuffer(await handle.read(start, loaded.tornBytes))
-    await writeAtomically(files, backupPath, torn, { temporary: `${path}.tmp-${ids.hex(8)}` })
+    await writeAtomically(options, backupPath, torn)
     await handle.truncate(start)
   } finally {
     await handle.close()
@@ -67,11 +69,11 @@ async function rewriteWhole(
   const parent = leafId !== null && scan.index.find(leafId) >= 0 ? leafId : lastId(scan.index)
   await rewriteTranscript({
     files,
+    ids,
     path,
     scan,
     header,
     backupPath: hasBackup ? undefined : backupPath,
-    temporary: `${path}.tmp-${ids.hex(8)}`,
     extraLines: [repairLine(options, parent, backupPath, header.version, repairs)],
   })
   log.warn('a transcript was rewritten', { notes: repairs.length, fromVersion: header.version })
@@ -110,26 +112,21 @@ export function backupName({ path, processes, clock }: Pick<MendOptions, 'path' 
 }
 
 /** After a failed sync the cache may show what the disk does not hold: written anew, it is dirty again and synced. */
-export async function makeSuspectSound({ files, path, ids }: MendOptions): Promise<void> {
+export async function makeSuspectSound({ files, ids, path }: MendOptions): Promise<void> {
   const handle = await files.open(path, 'read')
   try {
     const { size, permissions } = handle.stat()
-    const temporary = `${path}.tmp-${ids.hex(8)}`
-    const copy = await createTemporary(files, temporary, permissions)
-    try {
-      for (let position = 0; position < size;) {
-        const block = await handle.read(position, 1024 * 1024)
-        if (block.length === 0) break
-        await copy.write(block)
-        position += block.length
-      }
-      await copy.sync()
-    } finally {
-      await copy.close()
-    }
-    await files.rename(temporary, path)
-    await files.syncDirectory(directoryOf(path))
+    await writeAtomically({ files, ids }, path, (copy) => copyBytes(handle, copy, size), { permissions })
   } finally {
     await handle.close()
+  }
+}
+
+async function copyBytes(from: FileHandle, to: FileHandle, size: number): Promise<void> {
+  for (let position = 0; position < size;) {
+    const block = await from.read(position, COPY_BYTES)
+    if (block.length === 0) break
+    await to.write(block)
+    position += block.length
   }
 }

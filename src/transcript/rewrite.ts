@@ -1,5 +1,7 @@
 import { isUtf8 } from 'node:buffer'
-import { createTemporary, directoryOf, type FileHandle, type Files } from '../base/files.ts'
+import { removeUnfinished, writeAtomically } from '../base/atomic-write.ts'
+import { directoryOf, type FileHandle, type Files } from '../base/files.ts'
+import type { Ids } from '../base/ids.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import type { SessionHeader } from '../core/entry.ts'
 import { withBoundedDepth } from '../core/sound-fields.ts'
@@ -10,12 +12,12 @@ import { toBuffer, type Scan } from './scan.ts'
 
 export interface RewriteOptions {
   readonly files: Files
+  readonly ids: Ids
   readonly path: string
   readonly scan: Scan
   readonly header: SessionHeader
   /** Name for the byte-identical copy of the old file; undefined makes none. */
   readonly backupPath: string | undefined
-  readonly temporary: string
   /** Lines of our own at the end. */
   readonly extraLines: readonly string[]
 }
@@ -28,23 +30,12 @@ const COPY_BYTES = 1024 * 1024
  * one. Call with the session's lock held.
  */
 export async function rewriteTranscript(options: RewriteOptions): Promise<void> {
-  const { files, path, backupPath, temporary } = options
+  const { files, path, backupPath } = options
   const source = await files.open(path, 'read')
   try {
     const { permissions } = source.stat()
     if (backupPath !== undefined) await copyFile(files, source, backupPath, permissions)
-    const target = await createTemporary(files, temporary, permissions)
-    try {
-      await writeAll(source, target, options)
-      await target.sync()
-    } finally {
-      await target.close()
-    }
-    await files.rename(temporary, path)
-    await files.syncDirectory(directoryOf(path))
-  } catch (error) {
-    await files.remove(temporary).catch(() => undefined)
-    throw error
+    await writeAtomically(options, path, (target) => writeAll(source, target, options), { permissions })
   } finally {
     await source.close()
   }
@@ -141,9 +132,9 @@ export async function dropLeftovers(files: Files, path: string, keep: number): P
   const directory = directoryOf(path)
   const base = path.slice(directory.length + 1)
   const names = await files.list(directory)
-  const unfinished = names.filter((name) => name.startsWith(`${base}.tmp-`))
+  await removeUnfinished(files, { directory, names, name: base })
   const backups = names.filter((name) => name.startsWith(`${base}.bak-`)).sort((a, b) => timeIn(a) - timeIn(b))
-  for (const name of [...unfinished, ...backups.slice(0, -keep)]) await files.remove(`${directory}/${name}`)
+  for (const name of backups.slice(0, -keep)) await files.remove(`${directory}/${name}`)
 }
 
 function timeIn(name: string): number {

@@ -42,7 +42,13 @@ describeTranscriptStore('the file store over a journal', runner, async () => {
   const processes = new ScriptedProcesses()
   const open = async (): Promise<FileTranscriptStore> => {
     const topic = new TranscriptTopic()
-    const journal = await openJournal({ files, directory: '/home/journal', topics: [topic], log: silentLog })
+    const journal = await openJournal({
+      ids: new SeededIds(),
+      files,
+      directory: '/home/journal',
+      topics: [topic],
+      log: silentLog,
+    })
     return openFileStore({
       files,
       clock,

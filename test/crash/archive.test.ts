@@ -19,7 +19,13 @@ interface House {
 async function openHouse(files = new MemoryFiles()): Promise<House> {
   const ids = new SeededIds()
   const directory = new SessionDirectory(new ManualClock())
-  const journal = await openJournal({ files, directory: '/journal', topics: [directory], log: silentLog })
+  const journal = await openJournal({
+    ids: new SeededIds(),
+    files,
+    directory: '/journal',
+    topics: [directory],
+    log: silentLog,
+  })
   const rows = await FileArchivedRows.open({ files, ids, directory: '/archive' })
   return {
     files,

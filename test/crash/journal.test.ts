@@ -4,6 +4,7 @@ import { openJournal, type Journal, type JournalOptions, type JournalTopic } fro
 import { silentLog } from '../../src/base/log.ts'
 import { MemoryFiles, type Fault } from '../../src/testing/memory-files.ts'
 import { seededRandom } from '../../src/testing/seeded-ids.ts'
+import { SeededIds } from '../../src/testing/seeded-ids.ts'
 
 /** A counter map: `apply` sets, so that applying a run of records again changes nothing. */
 class MapTopic implements JournalTopic {
@@ -32,7 +33,14 @@ const SIZES: readonly (readonly [string, Sizes])[] = [
 async function openOn(files: MemoryFiles, sizes: Sizes = {}): Promise<{ journal: Journal; a: MapTopic; b: MapTopic }> {
   const a = new MapTopic('a')
   const b = new MapTopic('b')
-  const journal = await openJournal({ files, directory: '/home/journal', topics: [a, b], log: silentLog, ...sizes })
+  const journal = await openJournal({
+    ids: new SeededIds(),
+    files,
+    directory: '/home/journal',
+    topics: [a, b],
+    log: silentLog,
+    ...sizes,
+  })
   return { journal, a, b }
 }
 

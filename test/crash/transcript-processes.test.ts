@@ -63,6 +63,7 @@ async function openStore(mode: 'journal' | 'alone'): Promise<{ store: FileTransc
   }
   const topic = new TranscriptTopic()
   const journal = await openJournal({
+    ids: systemIds,
     files: nodeFiles,
     directory: `${home}/journal`,
     topics: [topic],

@@ -57,3 +57,15 @@ describe('a home whose sessions.json was planted', () => {
     expect(({} as Record<string, unknown>)['sessionId']).toBeUndefined()
   })
 })
+
+it('temporary files that a crash left are removed at the next start', async () => {
+  const clock = new ManualClock()
+  const files = new MemoryFiles({ now: () => clock.now() })
+  const left = ['sessions.json', 'gateway.json', 'uid', 'journal/1.snap', 'sessions/sess_1.jsonl']
+  for (const name of left) files.plant(`${HOME}/${name}.tmp-0123456789abcdef`, 'half of it')
+  await clock.advance(2 * 3_600_000)
+  const gateway = await openGateway({ files, clock })
+  const found = (folder: string): Promise<readonly string[]> => gateway.files.list(`${HOME}${folder}`)
+  const names = [...(await found('')), ...(await found('/journal')), ...(await found('/sessions'))]
+  expect(names.filter((name) => name.includes('.tmp'))).toEqual([])
+})

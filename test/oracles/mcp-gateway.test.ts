@@ -9,8 +9,9 @@ import type { Platform } from '../../src/app/platform.ts'
 import { serve, type Serving } from '../../src/app/serve.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { nodeCommands } from '../../src/platform/node-commands.ts'
-import { writeAtomically } from '../../src/base/files.ts'
+import { writeAtomically } from '../../src/base/atomic-write.ts'
 import { nodeFiles } from '../../src/platform/node-files.ts'
+import { systemIds } from '../../src/platform/system-ids.ts'
 import { systemClock } from '../../src/platform/system-clock.ts'
 import { createProviderSimulator, type ProviderSimulator } from '../../src/simulator/index.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
@@ -38,7 +39,7 @@ async function openGateway(mcp: Record<string, unknown>): Promise<void> {
     providers: { anthropic: { type: 'anthropic', baseUrl, apiKey: 'key' } },
     agent: { tools: ['time'], mcp: { servers: { everything: mcp } } },
   }
-  await writeAtomically(nodeFiles, paths.config, JSON.stringify(settings), { temporary: `${paths.config}.tmp` })
+  await writeAtomically({ files: nodeFiles, ids: systemIds }, paths.config, JSON.stringify(settings))
   const { config } = await loadConfig({ files: nodeFiles, path: paths.config, env: {} })
   const platform: Platform = {
     ...inertPorts,

@@ -139,6 +139,7 @@ const WALL_TIME: Readonly<Record<string, string>> = {
   'session/learned-windows.ts': 'the age of what was learned, which is durable',
   'session/poisoned.ts': 'the stamp of a message',
   'channel/xiaoyi/probe.ts': 'the signed time of a handshake',
+  'storage/files/files-storage.ts': 'the age of a temporary file',
   'storage/files/sessions-file.ts': 'the name of a file put aside',
   'storage/local/usage-ledger.ts': 'the day of a cost',
   'tool/time.ts': 'the time of day, for the model',
@@ -184,6 +185,27 @@ function durabilityBreaches(file: SourceFile): string[] {
   )
 }
 
+/**
+ * The only files that may give a file another name, and what each moves. New content comes through `writeAtomically`:
+ * predictable temporary names can be planted as links, and what a crash leaves under other names is never removed.
+ */
+const RENAMES: Readonly<Record<string, string>> = {
+  'base/atomic-write.ts': 'new content to its place',
+  'base/journal.ts': 'a damaged segment aside',
+  'base/lock-file.ts': 'a claim to the place of a dead lock',
+  'channel/xiaoyi/adopt-state.ts': 'an unreadable file aside',
+  'tool/files/files-tool.ts': "a file of the workspace, at the model's wish",
+  'transcript/file-store.ts': 'a transcript to its archive and back',
+}
+
+function renameBreaches(file: SourceFile): string[] {
+  if (EDGE.includes(roomOf(file.path)) || Object.hasOwn(RENAMES, file.path)) return []
+  return [...file.code.matchAll(/\bfiles\.rename\(/g)].map(
+    ({ index }) =>
+      `${file.path}:${lineAt(file.code, index)}: renames a file; writeAtomically does that for new content, moves are listed in RENAMES`,
+  )
+}
+
 /** Every breach as `file:line: what is wrong`. */
 export function breachesOf(files: readonly SourceFile[]): string[] {
   return [
@@ -192,6 +214,7 @@ export function breachesOf(files: readonly SourceFile[]): string[] {
       ...outsideBreaches(file),
       ...wallTimeBreaches(file),
       ...durabilityBreaches(file),
+      ...renameBreaches(file),
     ]),
     ...cycles(files),
   ]

@@ -94,7 +94,13 @@ export class GatewayCore {
     })
     const channels = new Channels()
     const delivery = new Delivery({ log: silentLog, storage, channels })
-    const journal = await openJournal({ files, directory: '/journal', topics: storage.topics, log: silentLog })
+    const journal = await openJournal({
+      ids: new SeededIds(),
+      files,
+      directory: '/journal',
+      topics: storage.topics,
+      log: silentLog,
+    })
     storage.attach(journal, noTranscripts)
     const control = new SessionControl({
       clock,

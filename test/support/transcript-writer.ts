@@ -19,7 +19,13 @@ const ports = { files: nodeFiles, clock: systemClock, ids: systemIds, processes:
 const topic = new TranscriptTopic()
 const journal =
   mode === 'journal'
-    ? await openJournal({ files: nodeFiles, directory: `${home}/journal`, topics: [topic], log: silentLog })
+    ? await openJournal({
+        ids: systemIds,
+        files: nodeFiles,
+        directory: `${home}/journal`,
+        topics: [topic],
+        log: silentLog,
+      })
     : undefined
 const store = await openFileStore({
   ...ports,

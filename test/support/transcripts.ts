@@ -48,7 +48,13 @@ export async function openHouse({ withJournal, seed = 1, files, ...rest }: House
     return { store, journal: undefined, close: () => store.close() }
   }
   const topic = new TranscriptTopic()
-  const journal = await openJournal({ files, directory: '/home/journal', topics: [topic], log: silentLog })
+  const journal = await openJournal({
+    ids: new SeededIds(),
+    files,
+    directory: '/home/journal',
+    topics: [topic],
+    log: silentLog,
+  })
   const store = await openFileStore({ ...options, journal: { journal, topic } })
   return {
     store,

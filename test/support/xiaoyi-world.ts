@@ -106,7 +106,13 @@ export async function openChannelStorage(
   files: Files,
 ): Promise<{ readonly storage: LocalStorage; readonly journal: Journal }> {
   const storage = new LocalStorage({ clock: new ManualClock(), log: silentLog, limits: DEFAULT_MESSAGE_LIMITS })
-  const journal = await openJournal({ files, directory: '/home/journal', topics: storage.topics, log: silentLog })
+  const journal = await openJournal({
+    ids: new SeededIds(),
+    files,
+    directory: '/home/journal',
+    topics: storage.topics,
+    log: silentLog,
+  })
   storage.attach(journal, createMemoryStore({ clock: new ManualClock(), ids: new SeededIds(1) }))
   return { storage, journal }
 }

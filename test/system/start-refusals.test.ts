@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -68,7 +68,8 @@ it('temporary files that are planted as links are not written through', async ()
   await mkdir(home)
   const target = join(base, 'precious')
   await writeFile(target, 'untouched')
-  for (const name of ['sessions.json.tmp', 'gateway.json.tmp', 'uid.tmp']) await symlink(target, join(home, name))
+  const planted = ['sessions.json.tmp', 'gateway.json.tmp', 'uid.tmp', 'gateway.json.tmp-0123456789abcdef']
+  for (const name of planted) await symlink(target, join(home, name))
   const { code } = await clew('sessions', 'list', '--home', home)
   expect(code).toBe(0)
   const child = spawn(process.execPath, ['--import', 'tsx', MAIN, 'start', '--home', home, '--port', '0'])
@@ -76,4 +77,5 @@ it('temporary files that are planted as links are not written through', async ()
   child.kill('SIGTERM')
   await new Promise((resolve) => child.on('close', resolve))
   expect(await readFile(target, 'utf8')).toBe('untouched')
+  expect((await readdir(home)).filter((name) => name.includes('.tmp-'))).toEqual([])
 })

@@ -1,4 +1,5 @@
-import { makeDurableDirectory, readWhole, writeAtomically, type Files } from '../../base/files.ts'
+import { removeUnfinished, writeAtomically, type AtomicWriteDeps } from '../../base/atomic-write.ts'
+import { makeDurableDirectory, readWhole, type Files } from '../../base/files.ts'
 
 const MAX_BYTES = 1024 * 1024
 const MAX_BACKUPS = 1_000
@@ -12,19 +13,21 @@ export async function readBridge(files: Files, path: string): Promise<string | u
 
 /** Writes the file for its owner only; one that was there is kept, and its new path returned. */
 export async function writeBridge(
-  files: Files,
+  deps: AtomicWriteDeps,
   { home, path, text }: { readonly home: string; readonly path: string; readonly text: string },
 ): Promise<string | undefined> {
+  const { files } = deps
   await makeDurableDirectory(files, home)
+  await removeUnfinished(files, { directory: home, name: path.slice(home.length + 1) })
   const before = await readBridge(files, path)
   const backup = before === undefined ? undefined : await freeName(files, path)
-  if (before !== undefined && backup !== undefined) await writePrivately(files, backup, before)
-  await writePrivately(files, path, text)
+  if (before !== undefined && backup !== undefined) await writePrivately(deps, backup, before)
+  await writePrivately(deps, path, text)
   return backup
 }
 
-function writePrivately(files: Files, path: string, text: string): Promise<void> {
-  return writeAtomically(files, path, text, { temporary: `${path}.tmp`, permissions: OWNER_ONLY })
+function writePrivately(deps: AtomicWriteDeps, path: string, text: string): Promise<void> {
+  return writeAtomically(deps, path, text, { permissions: OWNER_ONLY })
 }
 
 async function freeName(files: Files, path: string): Promise<string> {

@@ -1,4 +1,5 @@
-import { readWhole, writeAtomically, type Files } from '../../base/files.ts'
+import { writeAtomically, type AtomicWriteDeps } from '../../base/atomic-write.ts'
+import { readWhole, type Files } from '../../base/files.ts'
 
 const MAX_LINES = 1_000
 const MAX_BYTES = 4 * 1024 * 1024
@@ -17,11 +18,11 @@ export async function readHistory(files: Files, path: string): Promise<string[]>
 }
 
 /** Newest first, as the line editor has them. */
-export async function writeHistory(files: Files, path: string, history: readonly string[]): Promise<void> {
+export async function writeHistory(deps: AtomicWriteDeps, path: string, history: readonly string[]): Promise<void> {
   const text = history
     .slice(0, MAX_LINES)
     .toReversed()
     .map((line) => `${line}\n`)
     .join('')
-  await writeAtomically(files, path, text, { temporary: `${path}.tmp`, permissions: OWNER_ONLY })
+  await writeAtomically(deps, path, text, { permissions: OWNER_ONLY })
 }

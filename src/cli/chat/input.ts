@@ -2,6 +2,7 @@ import { createInterface, type Interface } from 'node:readline'
 import { PassThrough } from 'node:stream'
 import { isRecord } from '../../base/json.ts'
 import { nodeFiles } from '../../platform/node-files.ts'
+import { systemIds } from '../../platform/system-ids.ts'
 import { apiOf, type RunningGateway } from '../connect.ts'
 import { complete, type Completions } from './complete.ts'
 import { readHistory, writeHistory } from './history-file.ts'
@@ -64,7 +65,8 @@ async function openTerminal(gateway: () => RunningGateway): Promise<ChatInput> {
   terminal.open()
   return {
     isTerminal: true,
-    messages: () => entered(lines, terminal, () => writeHistory(nodeFiles, historyPath, history)),
+    messages: () =>
+      entered(lines, terminal, () => writeHistory({ files: nodeFiles, ids: systemIds }, historyPath, history)),
     write: (text) => terminal.write(text),
     status: (text) => terminal.status(text),
     onInterrupt: (callback) => void lines.on('SIGINT', callback),

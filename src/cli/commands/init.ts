@@ -72,7 +72,7 @@ async function write(options: InitOptions, questions: Questions | undefined, wor
     process.stderr.write(`${words.trying(choices.model)}\n`)
     const outcome = await tryConfiguredModel(config, platform, deadline(ANSWER_MS))
     if (!outcome.ok) throw new GatewayError(outcome.code, words.refused(choices.model, outcome.error))
-    const backup = await writeBridge(platform.files, { home: paths.home, path: paths.config, text })
+    const backup = await writeBridge(platform, { home: paths.home, path: paths.config, text })
     if (holdsLiteralSecret(choices)) process.stderr.write(`${words.literalKey}\n`)
     printLines([
       words.written(paths.config),

@@ -1,11 +1,13 @@
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { homePaths } from '../../app/home.ts'
 import { serviceName } from '../../app/service/service-name.ts'
 import { launchdAgent, systemdUnit, type ServiceSettings } from '../../app/service/service-text.ts'
-import { makeDurableDirectory, writeAtomically } from '../../base/files.ts'
+import { removeUnfinished, writeAtomically } from '../../base/atomic-write.ts'
+import { makeDurableDirectory } from '../../base/files.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { nodeCommands } from '../../platform/node-commands.ts'
 import { nodeFiles } from '../../platform/node-files.ts'
+import { systemIds } from '../../platform/system-ids.ts'
 import { commandLine, type CommonOptions } from '../connect.ts'
 import { EXIT_FAILURE } from '../exit-codes.ts'
 import { printJson, printLines } from '../output.ts'
@@ -38,7 +40,8 @@ export async function installService(options: ServiceOptions): Promise<void> {
     return
   }
   await makeDurableDirectory(nodeFiles, dirname(path))
-  await writeAtomically(nodeFiles, path, text, { temporary: `${path}.tmp`, permissions: 0o644 })
+  await removeUnfinished(nodeFiles, { directory: dirname(path), name: basename(path) })
+  await writeAtomically({ files: nodeFiles, ids: systemIds }, path, text, { permissions: 0o644 })
   printLines([serviceWords().written(path)])
   for (const command of start) await run(command)
   printLines([serviceWords().started(commandLine('service status', options))])

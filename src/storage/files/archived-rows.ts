@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { directoryOf, makeDurableDirectory, readWhole, writeAtomically, type Files } from '../../base/files.ts'
+import { removeUnfinishedBeside, writeAtomically } from '../../base/atomic-write.ts'
+import { directoryOf, makeDurableDirectory, readWhole, type Files } from '../../base/files.ts'
 import type { Ids } from '../../base/ids.ts'
 import { isRecord, parseJson } from '../../base/json.ts'
 import type { SessionKey } from '../../core/ids.ts'
@@ -88,9 +89,9 @@ export class FileArchivedRows implements ArchivedRows {
     return Array.isArray(given) ? given.flatMap((row: unknown) => soundRow(row) ?? []) : []
   }
 
-  #write(path: string, rows: readonly SessionRow[]): Promise<void> {
-    const temporary = `${path}.${this.#deps.ids.hex(16)}.tmp`
-    return writeAtomically(this.#deps.files, path, `${JSON.stringify(rows)}\n`, { temporary })
+  async #write(path: string, rows: readonly SessionRow[]): Promise<void> {
+    await writeAtomically(this.#deps, path, `${JSON.stringify(rows)}\n`)
+    await removeUnfinishedBeside(this.#deps.files, path)
   }
 }
 

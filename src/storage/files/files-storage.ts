@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
+import { removeUnfinished, UNFINISHED_AFTER_MS } from '../../base/atomic-write.ts'
 import type { Files } from '../../base/files.ts'
 import type { Ids } from '../../base/ids.ts'
 import { openJournal, type Journal, type JournalFailed, type JournalRecovery } from '../../base/journal.ts'
@@ -6,7 +7,7 @@ import type { Log } from '../../base/log.ts'
 import type { Processes } from '../../base/processes.ts'
 import type { WriteHooks } from '../../transcript/guard.ts'
 import { openFileStore } from '../../transcript/file-store.ts'
-import { lostTranscripts } from '../../transcript/lost-transcripts.ts'
+import { lostTranscripts, type TranscriptFolder } from '../../transcript/lost-transcripts.ts'
 import { TranscriptTopic } from '../../transcript/topic.ts'
 import { LocalStorage } from '../local/local-storage.ts'
 import type { DeliveryLimits } from '../local/run-table.ts'
@@ -82,6 +83,7 @@ export async function openFilesStorage(options: FilesStorageOptions): Promise<Fi
   const isJournalGone = options.wasAbandoned && !(await hasJournal(files, paths.journal))
   const journal = await openJournal({
     files,
+    ids,
     log,
     directory: paths.journal,
     topics: [...storage.topics, history, topic],
@@ -106,6 +108,7 @@ export async function openFilesStorage(options: FilesStorageOptions): Promise<Fi
   const sessionsFile = new SessionsFile({
     files,
     clock,
+    ids,
     log,
     path: paths.sessionsFile,
     journal,
@@ -118,7 +121,7 @@ export async function openFilesStorage(options: FilesStorageOptions): Promise<Fi
     if (kind === 'session' || kind === 'message') sessionsFile.changed()
   })
   const losses = await findLosses(options, { recorded, journal, topic, isJournalGone })
-  const head = new JournalHead({ files, clock }, paths.journalHead, journal, recorded)
+  const head = new JournalHead({ files, clock, ids }, paths.journalHead, journal, recorded)
   return {
     storage,
     losses,
@@ -147,15 +150,24 @@ interface Found {
 }
 
 /** A loss is reported although the gateway cannot undo it: the operator's backup may have what is gone. */
-async function findLosses({ files, log, paths }: FilesStorageOptions, found: Found): Promise<StorageLosses> {
+async function findLosses(options: FilesStorageOptions, found: Found): Promise<StorageLosses> {
+  const { files, log } = options
   const { records: _, ...recovery } = found.journal.recovery
   const lostBatches = Math.max(JournalHead.lostBatches(found.recorded, found.journal), found.isJournalGone ? 1 : 0)
   if (lostBatches > 0) log.error('the end of the journal is gone; what it held is lost', { lostBatches })
-  const lost = await lostTranscripts(files, paths.transcripts, found.topic)
+  const lost = lostTranscripts(files, await transcriptNames(options), found.topic)
   if (lost.length > 0)
     log.error('transcripts are gone, or shorter than they were; a backup may have them', {
       transcripts: lost.length,
       sessionIds: lost.slice(0, 10),
     })
   return { ...recovery, lostBatches, lostTranscripts: lost.length }
+}
+
+/** What is in the folder of the transcripts, without what repairs did not finish; another program may be repairing now. */
+async function transcriptNames({ files, clock, paths }: FilesStorageOptions): Promise<TranscriptFolder> {
+  const directory = paths.transcripts
+  const names = await files.list(directory)
+  await removeUnfinished(files, { directory, names, writtenBefore: clock.now() - UNFINISHED_AFTER_MS })
+  return { directory, names }
 }

@@ -1,11 +1,14 @@
 import type { Clock, Timer } from '../../base/clock.ts'
-import { readWhole, writeAtomically, type Files } from '../../base/files.ts'
+import { writeAtomically } from '../../base/atomic-write.ts'
+import { readWhole, type Files } from '../../base/files.ts'
+import type { Ids } from '../../base/ids.ts'
 import type { Journal } from '../../base/journal.ts'
 import { isRecord, parseJson } from '../../base/json.ts'
 
 interface JournalHeadDeps {
   readonly files: Files
   readonly clock: Clock
+  readonly ids: Ids
 }
 
 const RECORD_EVERY_MS = 15_000
@@ -54,7 +57,7 @@ export class JournalHead {
     if (lastBatch === this.#recorded) return
     try {
       const text = `${JSON.stringify({ batch: lastBatch })}\n`
-      await writeAtomically(this.#deps.files, this.#path, text, { temporary: `${this.#path}.tmp` })
+      await writeAtomically(this.#deps, this.#path, text)
       this.#recorded = lastBatch
     } catch {
       // A disk that takes no more writes shows in the journal; this file has nothing to add.

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { Clock, Timer } from '../../base/clock.ts'
-import { createTemporary, directoryOf, errnoOf, writeAtomically, type Files, type FileStat } from '../../base/files.ts'
+import { writeAtomically } from '../../base/atomic-write.ts'
+import { errnoOf, type FileHandle, type Files, type FileStat } from '../../base/files.ts'
+import type { Ids } from '../../base/ids.ts'
 import type { Journal, JournalTopic } from '../../base/journal.ts'
 import type { Log } from '../../base/log.ts'
 import type { SessionRecord } from '../../core/inbound.ts'
@@ -41,6 +43,7 @@ export class ExportHistory implements JournalTopic {
 export interface SessionsFileDeps {
   readonly files: Files
   readonly clock: Clock
+  readonly ids: Ids
   readonly log: Log
   readonly path: string
   readonly journal: Journal
@@ -128,11 +131,11 @@ export class SessionsFile {
     await this.#adoptChanges()
     const revision = directory.revision
     const exportedAt = directory.newestTime
-    const hash = await this.#writeSlices(`${path}.tmp`)
-    // The hash is durable before the file has its name, so that a crash in between cannot make our own copy look foreign.
-    await journal.commit([{ topic: TOPIC, data: hash }])
-    await files.rename(`${path}.tmp`, path)
-    await files.syncDirectory(directoryOf(path))
+    let hash = ''
+    await writeAtomically(this.#deps, path, async (file) => void (hash = await this.#writeSlices(file)), {
+      // Durable before the file has its name, so that a crash in between cannot make our own copy look foreign.
+      beforeRename: () => journal.commit([{ topic: TOPIC, data: hash }]),
+    })
     this.#exportedRevision = revision
     this.#exportedAt = exportedAt
     this.#seen = stampOf(await files.stat(path))
@@ -148,13 +151,13 @@ export class SessionsFile {
   }
 
   async #keepAside(bytes: Uint8Array, rows: number): Promise<void> {
-    const { files, path, clock, log } = this.#deps
+    const { path, clock, log } = this.#deps
     if (this.#asides++ >= MAX_ASIDES)
       return log.warn('rows that another program wrote into sessions.json are older than ours and were dropped', {
         rows,
       })
     const aside = `${path}.foreign-${clock.now()}`
-    await writeAtomically(files, aside, bytes, { temporary: `${aside}.tmp` })
+    await writeAtomically(this.#deps, aside, bytes)
     log.warn('rows that another program wrote into sessions.json were not taken over; its file was kept aside', {
       rows,
       aside,
@@ -162,18 +165,12 @@ export class SessionsFile {
   }
 
   /** In slices, between which everybody else gets a turn: with 100 000 sessions the file has tens of megabytes. */
-  async #writeSlices(temporary: string): Promise<string> {
+  async #writeSlices(file: FileHandle): Promise<string> {
     const hash = createHash('sha256')
-    const handle = await createTemporary(this.#deps.files, temporary)
-    try {
-      for (const slice of this.#slices()) {
-        const bytes = Buffer.from(slice)
-        hash.update(bytes)
-        await handle.write(bytes)
-      }
-      await handle.sync()
-    } finally {
-      await handle.close()
+    for (const slice of this.#slices()) {
+      const bytes = Buffer.from(slice)
+      hash.update(bytes)
+      await file.write(bytes)
     }
     return hash.digest('hex')
   }
@@ -201,9 +198,9 @@ export class SessionsFile {
   }
 
   async #quarantine(bytes: Uint8Array): Promise<string> {
-    const { files, path, clock, log } = this.#deps
+    const { path, clock, log } = this.#deps
     const aside = `${path}.corrupt-${clock.now()}`
-    await writeAtomically(files, aside, bytes, { temporary: `${aside}.tmp` })
+    await writeAtomically(this.#deps, aside, bytes)
     log.error('sessions.json is damaged; the original was kept aside and every readable row taken over', { aside })
     return aside
   }

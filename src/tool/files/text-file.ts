@@ -1,4 +1,5 @@
-import { directoryOf, type Files, makeDurableDirectory, writeAtomically } from '../../base/files.ts'
+import { removeUnfinishedBeside, writeAtomically } from '../../base/atomic-write.ts'
+import { directoryOf, type Files, makeDurableDirectory } from '../../base/files.ts'
 import type { Ids } from '../../base/ids.ts'
 import { isStillAt, PathRefused, type WorkspacePath } from './workspace.ts'
 
@@ -42,12 +43,12 @@ export async function writeTextFile(
   if (bytes > limits.maxFileBytes) {
     throw new PathRefused(`the text has ${bytes} bytes; a file may have ${limits.maxFileBytes}`)
   }
-  const { files, ids } = deps
+  const { files } = deps
   const directory = directoryOf(at.path)
   await makeDurableDirectory(files, directory)
   if ((await files.realPath(directory)) !== directory) throw new PathRefused(`"${at.name}" changed while it was opened`)
-  const temporary = `${directory}/.${ids.hex(12)}.tmp`
-  await writeAtomically(files, at.path, text, { temporary, permissions: at.stat?.permissions ?? 0o644 })
+  await writeAtomically(deps, at.path, text, { permissions: at.stat?.permissions ?? 0o644 })
+  await removeUnfinishedBeside(files, at.path)
 }
 
 function decodeText(bytes: Uint8Array, name: string): string {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
-import { errnoOf, makeDurableDirectory, readWhole, writeAtomically, type Files } from '../../base/files.ts'
+import { removeUnfinishedBeside, writeAtomically } from '../../base/atomic-write.ts'
+import { errnoOf, makeDurableDirectory, readWhole, type Files } from '../../base/files.ts'
 import type { Ids } from '../../base/ids.ts'
 
 export interface Note {
@@ -56,8 +57,9 @@ export class Memory {
     const note = { id: id ?? ids.hex(8), text, updatedAt: clock.now() }
     const folder = this.#folder(account)
     await makeDurableDirectory(files, folder)
-    const temporary = `${folder}/${ids.hex(16)}.tmp`
-    await writeAtomically(files, this.#path(account, note.id), text, { temporary, permissions: 0o600 })
+    const path = this.#path(account, note.id)
+    await writeAtomically({ files, ids }, path, text, { permissions: 0o600 })
+    await removeUnfinishedBeside(files, path)
     return note
   }
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { JournalFailed, openJournal, type Journal } from '../../../src/base/journal.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
+import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 
 interface Owner {
   readonly journal: Journal
@@ -19,6 +20,7 @@ async function open(files: MemoryFiles, isLostAt: (look: number) => boolean = ()
   let looks = 0
   const topic = { name: 't', apply: (data: unknown) => void applied.push(data), snapshot: () => applied }
   const journal = await openJournal({
+    ids: new SeededIds(),
     files,
     directory: '/journal',
     topics: [topic],

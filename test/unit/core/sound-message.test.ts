@@ -125,6 +125,7 @@ describe('a message of no known role', () => {
     ['text instead of content', { role: 3, text: 'hi' }, 'hi', 'unknown'],
     ['only a string', 'hi', 'hi', 'unknown'],
     ['neither role nor content', { say: 'hi' }, '{"say":"hi"}', 'unknown'],
+    ['another role and no content', { role: 'constructor', con4ent: 'hi' }, '{"con4ent":"hi"}', 'constructor'],
   ])('becomes a custom one with its words: %s', (_, value, content, customType) => {
     expect(soundMessage(value)).toMatchObject({ role: 'custom', customType, content, display: true })
   })

@@ -46,7 +46,13 @@ async function openDelivery(
     close: async () => undefined,
   })
   const delivery = new Delivery({ log: silentLog, storage, channels })
-  const journal = await openJournal({ files, directory: '/journal', topics: storage.topics, log: silentLog })
+  const journal = await openJournal({
+    ids: new SeededIds(),
+    files,
+    directory: '/journal',
+    topics: storage.topics,
+    log: silentLog,
+  })
   storage.attach(journal, createMemoryStore({ clock: new ManualClock(1), ids: new SeededIds() }))
   return { delivery, storage, marks }
 }

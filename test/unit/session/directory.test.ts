@@ -7,6 +7,7 @@ import { SessionDirectory } from '../../../src/storage/local/directory.ts'
 import { ExportHistory, SessionsFile } from '../../../src/storage/files/sessions-file.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
+import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 
 interface House {
   readonly files: MemoryFiles
@@ -20,8 +21,15 @@ async function openHouse(files: MemoryFiles): Promise<House> {
   const clock = new ManualClock()
   const directory = new SessionDirectory(clock)
   const history = new ExportHistory()
-  const journal = await openJournal({ files, directory: '/home/journal', topics: [directory, history], log: silentLog })
+  const journal = await openJournal({
+    ids: new SeededIds(),
+    files,
+    directory: '/home/journal',
+    topics: [directory, history],
+    log: silentLog,
+  })
   const file = new SessionsFile({
+    ids: new SeededIds(),
     files,
     clock,
     log: silentLog,

@@ -133,7 +133,13 @@ describe('changes with an append', () => {
     const storage = new LocalStorage({ clock, log: silentLog, limits: DEFAULT_MESSAGE_LIMITS })
     const topic = new TranscriptTopic()
     const topics = [topic, ...storage.topics]
-    const journal = await openJournal({ files, directory: '/home/journal', topics, log: silentLog })
+    const journal = await openJournal({
+      ids: new SeededIds(),
+      files,
+      directory: '/home/journal',
+      topics,
+      log: silentLog,
+    })
     const ports = { files, clock, ids: new SeededIds(), processes: new ScriptedProcesses(), log: silentLog }
     const store = await openFileStore({ ...ports, directory: DIRECTORY, journal: { journal, topic, storage } })
     storage.attach(journal, store)
