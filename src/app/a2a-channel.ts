@@ -8,6 +8,7 @@ import type { Config } from '../config/config.ts'
 import { isLoopbackHost, type Access } from '../gateway/access.ts'
 import type { A2aRouteDeps } from '../gateway/a2a-routes.ts'
 import type { Platform } from './platform.ts'
+import { senderLimits } from './sender-limits.ts'
 import { VERSION } from '../platform/own-folder.ts'
 
 /** The A2A channel of a configuration; its routes come from `serve.ts`. */
@@ -18,12 +19,19 @@ export function createA2aChannel(
 ): A2aChannel {
   return new A2aChannel({
     clock,
-    requestsPerSecond: limits.frames_per_second,
-    requestBurst: limits.frames_burst,
+    rates: senderLimits(limits),
     progressEveryMs: 50,
     files,
     fileUrl: (id) => `${(a2a.public_url ?? '').replace(/\/$/u, '')}${links.urlOf(id)}`,
-    push: new Push({ http, clock, ids, log, privateHosts: limits.callback_hosts, configs }),
+    push: new Push({
+      http,
+      clock,
+      ids,
+      log,
+      privateHosts: limits.callback_hosts,
+      limits: { atOnce: limits.callbacks_at_once, failures: limits.callback_failures },
+      configs,
+    }),
   })
 }
 
@@ -46,6 +54,7 @@ export function a2aRouteDeps(
     ids,
     log,
     privateHosts: limits.callback_hosts,
+    limits: { parts: limits.message_parts, configs: limits.push_configs },
     facts,
     extendedFacts: { ...facts, skills: [...skills, ...extended_skills] },
     ...(publicUrl === undefined ? {} : { publicUrl: publicUrl.replace(/\/$/u, '') }),

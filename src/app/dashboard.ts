@@ -9,7 +9,7 @@ import type { Environment } from '../config/environment.ts'
 import { checkText, describeValues } from '../config/values.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
 import type { Caller } from '../core/inbound.ts'
-import { LiveEvents } from '../dashboard/live-events.ts'
+import { LIVE_LIMITS, LiveEvents } from '../dashboard/live-events.ts'
 import type { LogLines } from '../dashboard/log-lines.ts'
 import { createPhoneRoutes, type PhoneControls } from '../dashboard/phone-routes.ts'
 import { createDashboardRoutes, type DashboardDeps, type OpenedBranch } from '../dashboard/routes.ts'
@@ -72,7 +72,10 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
     turns: watch.running(),
     rates: watch.rates(),
   })
-  const live = new LiveEvents({ clock, heartbeat: status })
+  const live = new LiveEvents(
+    { clock, heartbeat: status },
+    { ...LIVE_LIMITS, streams: options.config().limits.live_streams },
+  )
   const watch = new TurnWatch({
     clock,
     live,

@@ -3,6 +3,7 @@ import type { FileLinks } from '../channel/files/file-links.ts'
 import type { MessageFiles } from '../channel/files/message-files.ts'
 import type { Config } from '../config/config.ts'
 import type { Platform } from './platform.ts'
+import { senderLimits } from './sender-limits.ts'
 
 /** The plain HTTP channel of a configuration; its routes come from `serve.ts`. */
 export function createHttpChannel(
@@ -14,8 +15,7 @@ export function createHttpChannel(
     clock,
     ids,
     maxBodyBytes: limits.body_bytes,
-    requestsPerSecond: limits.frames_per_second,
-    requestBurst: limits.frames_burst,
+    rates: senderLimits(limits),
     replyBufferBytes: limits.reply_buffer_bytes,
     progressEveryMs: 50,
     files,
@@ -23,5 +23,6 @@ export function createHttpChannel(
     log,
     http,
     callbackHosts: limits.callback_hosts,
+    callbackLimits: { atOnce: limits.callbacks_at_once, failures: limits.callback_failures },
   })
 }

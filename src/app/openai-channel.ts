@@ -9,6 +9,7 @@ import { GatewayError } from '../core/errors.ts'
 import { untakenSampling, type SamplingName } from '../provider/sampling.ts'
 import type { Agent } from './agent.ts'
 import type { Platform } from './platform.ts'
+import { senderLimits } from './sender-limits.ts'
 
 export interface OpenAiChannelDeps {
   readonly config: Config
@@ -31,9 +32,9 @@ export function createOpenAiChannel(
     clock,
     ids,
     log,
-    requestsPerSecond: limits.frames_per_second,
-    requestBurst: limits.frames_burst,
+    rates: senderLimits(limits),
     replyBufferBytes: limits.reply_buffer_bytes,
+    requestLimits: { messages: limits.openai_messages, tools: limits.openai_tools },
     files,
     finder,
     models: createModelNames(agent),

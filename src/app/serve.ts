@@ -65,7 +65,9 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
   const { dashboard } = app
   const { signIn } = dashboard
   const signedIn = (headers: Headers): Principal | undefined => signIn.holderOf(headers)?.principal
-  const access = new Access(rulesOf(config), { clock: platform.clock, signedIn })
+  const { wrong_tokens: burst, wrong_token_addresses: addresses } = config.limits
+  const wrongTokens = { burst, addresses }
+  const access = new Access(rulesOf(config), { clock: platform.clock, signedIn, wrongTokens })
   app.live.onChange((now) => access.useRules(rulesOf(now)))
   const page = platform.page === undefined ? undefined : new PageFiles(platform.files, platform.page)
   const a2a = isA2aOpen(config) ? a2aRouteDeps(platform, config, { channel: app.a2a, access }) : undefined
@@ -98,6 +100,7 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
     maxBodiesBytes: config.limits.bodies_bytes,
     maxFrameBytes: Math.ceil(config.limits.frame_bytes * FAR_OVER),
     maxUnfinishedBytes: config.limits.unfinished_bytes,
+    maxConnections: config.limits.http_connections,
     ...handlers,
   })
   showHeldBytes(metrics, () => ({ ...listener.held(), ...app.home.heldBytes() }))

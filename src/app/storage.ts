@@ -1,7 +1,7 @@
 import { removeUnfinished } from '../base/atomic-write.ts'
 import { makeDurableDirectory } from '../base/files.ts'
 import type { JournalFailed } from '../base/journal.ts'
-import { PUSH_SECTION, PushConfigs, MAX_PUSH_TASKS } from '../channel/a2a/push-configs.ts'
+import { PUSH_SECTION, PushConfigs } from '../channel/a2a/push-configs.ts'
 import { NEVER } from '../base/never.ts'
 import { STATE_SECTIONS, XiaoyiState } from '../channel/xiaoyi/state.ts'
 import type { Config } from '../config/config.ts'
@@ -9,6 +9,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { RememberedKind } from '../gateway/gateway-metrics.ts'
 import type { HookContext } from '../hook/hook.ts'
 import type { HookRunner } from '../hook/runner.ts'
+import { CHOSEN_SECTION } from '../session/chosen-settings.ts'
 import { SessionControl } from '../session/control.ts'
 import { DEFAULT_LEARNED_WINDOWS, LearnedWindows } from '../session/learned-windows.ts'
 import { COPY_KEY, COPY_SECTION, isProgress } from '../storage/copy/image.ts'
@@ -89,7 +90,7 @@ async function openLocked(platform: Platform, options: HomeStorageOptions, lock:
   await windows.load(storage)
   const xiaoyi = new XiaoyiState(config.channels.xiaoyi.limits?.maxRemembered)
   await xiaoyi.load(storage)
-  const a2aPush = new PushConfigs()
+  const a2aPush = new PushConfigs(limits.push_tasks)
   await a2aPush.load(storage)
   const control = new SessionControl({
     clock,
@@ -139,7 +140,8 @@ function openOwn(platform: Platform, options: HomeStorageOptions, lock: HomeLock
       sessionHours: limits.usage_hours,
     },
     state: {
-      [PUSH_SECTION]: MAX_PUSH_TASKS,
+      [PUSH_SECTION]: limits.push_tasks,
+      [CHOSEN_SECTION]: limits.chosen_models,
       windows: limits.remembered_windows,
       ...stateLimits(config.channels.xiaoyi.limits?.maxRemembered),
     },

@@ -18,11 +18,13 @@ export function createWebhookChannel(
     log,
     maxFrameBytes: limits.frame_bytes,
     maxConnections: limits.connections,
+    maxAccounts: limits.remembered_accounts,
     limits: {
       framesPerSecond: limits.frames_per_second,
       frameBurst: limits.frames_burst,
       framesInWork: 256,
       replyBufferBytes: limits.reply_buffer_bytes,
+      unconfirmed: limits.outbox_per_account,
       progressEveryMs: 50,
     },
     heartbeat: { pingMs: 30_000, deadAfterMs: 90_000 },

@@ -1,4 +1,3 @@
-import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
 import type { Clock } from './clock.ts'
 import {
   checkUrl,
@@ -11,6 +10,7 @@ import {
 } from './fetch-policy.ts'
 import { type HttpClient, HttpFailure, type HttpResponse } from './http.ts'
 import { sniffMediaType } from './media-type.ts'
+import { unpacked } from './unpack.ts'
 
 export interface GuardedFetchOptions extends Partial<UrlPolicy> {
   readonly clock: Clock
@@ -157,33 +157,29 @@ class Fetch {
       await discard(response)
       throw tooLarge()
     }
-    const pieces: Uint8Array[] = []
-    let total = 0
-    for await (const piece of response.body) {
-      pieces.push(piece)
-      total += piece.length
-      // Ending the iteration closes the connection: nothing more is downloaded.
-      if (total > maxBytes) break
-    }
-    const cut = total > maxBytes
+    const arrived = await atMost(response.body, maxBytes)
+    if (arrived.cut && oversize === 'refuse') throw tooLarge()
+    const pieces = unpacked(arrived.bytes, response.headers.get('content-encoding'))
+    if (pieces === undefined) return arrived
+    const { bytes, cut } = await atMost(pieces, maxBytes)
     if (cut && oversize === 'refuse') throw tooLarge()
-    const raw = Buffer.concat(pieces).subarray(0, maxBytes)
-    return { bytes: unpack(raw, response.headers.get('content-encoding'), maxBytes), cut }
+    return { bytes, cut: cut || arrived.cut }
   }
 }
 
-/** Some servers pack although they were asked not to. The bound stops a small answer that unpacks to gigabytes. */
-function unpack(bytes: Uint8Array, encoding: string | null, maxOutputLength: number): Uint8Array {
-  const name = encoding?.trim().toLowerCase() ?? ''
-  if (name === '' || name === 'identity') return bytes
-  try {
-    if (name === 'gzip' || name === 'x-gzip') return gunzipSync(bytes, { maxOutputLength })
-    if (name === 'deflate') return inflateSync(bytes, { maxOutputLength })
-    if (name === 'br') return brotliDecompressSync(bytes, { maxOutputLength })
-  } catch {
-    throw new FetchRefused('too-large', `the packed answer is broken or unpacks to more than ${maxOutputLength} bytes`)
+/** Ending the iteration ends what it came from: nothing more is downloaded, or unpacked. */
+async function atMost(
+  pieces: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): Promise<{ readonly bytes: Uint8Array; readonly cut: boolean }> {
+  const taken: Uint8Array[] = []
+  let total = 0
+  for await (const piece of pieces) {
+    taken.push(piece)
+    total += piece.length
+    if (total > maxBytes) break
   }
-  throw new FetchRefused('encoding', 'the answer is packed in an unknown way')
+  return { bytes: Buffer.concat(taken).subarray(0, maxBytes), cut: total > maxBytes }
 }
 
 /** Ends the connection of an answer nobody will read. */

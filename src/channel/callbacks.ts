@@ -13,8 +13,16 @@ export interface CallbackOptions {
   readonly log: Log
   /** Hosts of this machine or network that may be called; every public one may. */
   readonly privateHosts: readonly string[]
+  readonly limits: CallbackLimits
   /** It was taken: 2xx. */
   onDelivered(id: string): void
+}
+
+export interface CallbackLimits {
+  /** Being sent at the same time; the others wait for their turn. */
+  readonly atOnce: number
+  /** Reasons of failures that are remembered for those who look at the run. */
+  readonly failures: number
 }
 
 export interface CallbackJob {
@@ -29,10 +37,7 @@ export interface CallbackJob {
 
 const BACKOFF = { firstMs: 2_000, maxMs: 600_000, jitter: 0 }
 const TIMEOUT_MS = 15_000
-const MAX_AT_ONCE = 32
 const MAX_ANSWER_BYTES = 16 * 1024
-/** Reasons of failures that are remembered for those who look at the run. */
-const MAX_REMEMBERED = 10_000
 
 /** What the address itself is to blame for: trying again cannot help. */
 const FINAL = new Set(['invalid-url', 'scheme', 'credentials', 'port', 'address', 'host'])
@@ -120,7 +125,7 @@ export class Callbacks {
   }
 
   #next(): void {
-    while (this.#underway.size < MAX_AT_ONCE) {
+    while (this.#underway.size < this.#options.limits.atOnce) {
       const pending = this.#ready.shift()
       if (pending === undefined) return
       const attempt: Promise<void> = this.#attempt(pending).finally(() => {
@@ -194,7 +199,7 @@ export class Callbacks {
   #remember(id: string, reason: string): void {
     this.#failures.delete(id)
     this.#failures.set(id, reason)
-    const [oldest] = this.#failures.size > MAX_REMEMBERED ? this.#failures.keys() : []
+    const [oldest] = this.#failures.size > this.#options.limits.failures ? this.#failures.keys() : []
     if (oldest !== undefined) this.#failures.delete(oldest)
   }
 }

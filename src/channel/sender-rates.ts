@@ -2,16 +2,20 @@ import type { Clock } from '../base/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { RateLimit } from './rate-limit.ts'
 
-/** Senders whose rate is known one by one. */
-const MAX_SENDERS = 10_000
+export interface SenderLimits {
+  readonly perSecond: number
+  readonly burst: number
+  /** Senders whose rate is known one by one; of those, the one that asked longest ago is forgotten first. */
+  readonly senders: number
+}
 
 /** How often each sender of requests may ask: by its account, else by its address. */
 export class SenderRates {
   readonly #clock: Clock
-  readonly #limits: { readonly perSecond: number; readonly burst: number }
+  readonly #limits: SenderLimits
   readonly #rates = new Map<string, RateLimit>()
 
-  constructor(clock: Clock, limits: { readonly perSecond: number; readonly burst: number }) {
+  constructor(clock: Clock, limits: SenderLimits) {
     this.#clock = clock
     this.#limits = limits
   }
@@ -22,7 +26,7 @@ export class SenderRates {
     const rate = this.#rates.get(name) ?? new RateLimit(this.#clock, this.#limits)
     this.#rates.delete(name)
     this.#rates.set(name, rate)
-    const [oldest] = this.#rates.size > MAX_SENDERS ? this.#rates.keys() : []
+    const [oldest] = this.#rates.size > this.#limits.senders ? this.#rates.keys() : []
     if (oldest !== undefined) this.#rates.delete(oldest)
     if (!rate.take()) throw new GatewayError('RATE_LIMITED', 'too many requests; slow down')
   }

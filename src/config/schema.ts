@@ -246,6 +246,28 @@ const limits = section('Upper bounds. Reaching one is answered with an error cod
   usage_hours: count('Rows of the hourly cost report, by model and channel, and as many by session.', l.usage_hours),
   usage_days: count('Days of the daily cost report.', l.usage_days),
   list: count('Rows of one list of sessions; more come with its cursor.', l.list),
+  http_connections: count(
+    'Open connections of any kind; further ones are closed without an answer.',
+    l.http_connections,
+  ),
+  http_senders: count(
+    'Senders of HTTP requests (accounts, else addresses) whose rate is known one by one.',
+    l.http_senders,
+  ),
+  wrong_tokens: count(
+    'Wrong tokens of one address that are answered at once; after them one every three seconds.',
+    l.wrong_tokens,
+  ),
+  wrong_token_addresses: count('Addresses whose wrong tokens are counted.', l.wrong_token_addresses),
+  callbacks_at_once: count('Callbacks and push notifications being sent at the same time.', l.callbacks_at_once),
+  callback_failures: count('Callbacks whose last failure can be looked up.', l.callback_failures),
+  push_tasks: count('A2A tasks whose push notifications were changed after they began.', l.push_tasks),
+  push_configs: count('Addresses for push notifications of one A2A task.', l.push_configs),
+  message_parts: count('Parts of one A2A message.', l.message_parts),
+  openai_messages: count('Messages of one request to the OpenAI-compatible API.', l.openai_messages),
+  openai_tools: count('Tools of one request to the OpenAI-compatible API.', l.openai_tools),
+  chosen_models: count('Conversations for which a model was chosen before they began.', l.chosen_models),
+  live_streams: count('Open event streams of the dashboard.', l.live_streams),
 })
 
 const retention = section(

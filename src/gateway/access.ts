@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Peer } from '../base/http.ts'
 import type { Caller } from '../core/inbound.ts'
-import { WrongTokens } from './wrong-tokens.ts'
+import { WrongTokens, type WrongTokenLimits } from './wrong-tokens.ts'
 
 /** Who may speak to us, as the configuration says. */
 export interface AccessRules {
@@ -64,6 +64,7 @@ export function isLoopbackHost(host: string): boolean {
 
 export interface AccessDeps {
   readonly clock: Clock
+  readonly wrongTokens?: WrongTokenLimits
   /** The principal a cookie of the dashboard stands for. */
   readonly signedIn?: (headers: Headers) => Principal | undefined
 }
@@ -90,7 +91,7 @@ export class Access {
   constructor(rules: AccessRules, deps: AccessDeps) {
     this.#rules = rules
     this.#signedIn = deps.signedIn ?? (() => undefined)
-    this.#wrong = new WrongTokens(deps.clock)
+    this.#wrong = new WrongTokens(deps.clock, deps.wrongTokens)
     this.useRules(rules)
   }
 

@@ -1,9 +1,15 @@
 import type { Clock } from '../base/clock.ts'
 
-/** Wrong tokens of one address that are answered as usual; after them one more every few seconds. */
-const BURST = 20
 const REFILL_MS = 3_000
-const MAX_ADDRESSES = 10_000
+
+export interface WrongTokenLimits {
+  /** Wrong tokens of one address that are answered as usual; after them one more every few seconds. */
+  readonly burst: number
+  /** Addresses that are counted one by one. */
+  readonly addresses: number
+}
+
+export const WRONG_TOKEN_LIMITS: WrongTokenLimits = { burst: 20, addresses: 10_000 }
 
 interface Allowance {
   left: number
@@ -13,11 +19,13 @@ interface Allowance {
 /** Counts the wrong tokens of each address, so that guessing is slow. */
 export class WrongTokens {
   readonly #clock: Clock
+  readonly #limits: WrongTokenLimits
   /** The address that was wrong longest ago comes first, and is forgotten first. */
   readonly #byAddress = new Map<string, Allowance>()
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, limits = WRONG_TOKEN_LIMITS) {
     this.#clock = clock
+    this.#limits = limits
   }
 
   get addresses(): number {
@@ -35,15 +43,15 @@ export class WrongTokens {
   note(address: string): void {
     const network = networkOf(address)
     const known = this.#byAddress.get(network)
-    const left = known === undefined ? BURST : this.#leftOf(known)
+    const left = known === undefined ? this.#limits.burst : this.#leftOf(known)
     this.#byAddress.delete(network)
     this.#byAddress.set(network, { left: Math.max(0, left - 1), at: this.#clock.monotonic() })
     const [oldest] = this.#byAddress.keys()
-    if (this.#byAddress.size > MAX_ADDRESSES && oldest !== undefined) this.#byAddress.delete(oldest)
+    if (this.#byAddress.size > this.#limits.addresses && oldest !== undefined) this.#byAddress.delete(oldest)
   }
 
   #leftOf({ left, at }: Allowance): number {
-    return Math.min(BURST, left + (this.#clock.monotonic() - at) / REFILL_MS)
+    return Math.min(this.#limits.burst, left + (this.#clock.monotonic() - at) / REFILL_MS)
   }
 }
 

@@ -7,7 +7,8 @@ import type { Storage } from '../storage/storage.ts'
 /** What a user can choose for a conversation, also before it begins. */
 export type SessionSettings = Pick<SessionRecord, 'providerOverride' | 'modelOverride'>
 
-const SECTION = 'chosen'
+/** Where they stand in the state. */
+export const CHOSEN_SECTION = 'chosen'
 
 /** The settings of a conversation: of its row, or what was chosen for it before its first message. */
 export async function settingsOf(storage: Storage, key: SessionKey): Promise<SessionSettings> {
@@ -16,7 +17,7 @@ export async function settingsOf(storage: Storage, key: SessionKey): Promise<Ses
 
 /** For a conversation that has not begun. */
 export async function chosenFor({ state }: Storage, key: SessionKey): Promise<SessionSettings> {
-  const chosen = await state.get(SECTION, key)
+  const chosen = await state.get(CHOSEN_SECTION, key)
   if (!isRecord(chosen)) return {}
   const { providerOverride, modelOverride } = chosen
   return {
@@ -27,7 +28,7 @@ export async function chosenFor({ state }: Storage, key: SessionKey): Promise<Se
 
 /** The conversation has begun and has its settings in its row. */
 export function forgetChosen(key: SessionKey): Change {
-  return { kind: 'set-state', section: SECTION, key, value: null }
+  return { kind: 'set-state', section: CHOSEN_SECTION, key, value: null }
 }
 
 /** Replaces what was chosen, in the row or, without one, for the first message to take along. Durable when it resolves. */
@@ -39,7 +40,7 @@ export async function choose(storage: Storage, key: SessionKey, settings: Sessio
       ? { kind: 'change-session', key, fields: settings, removed, touched: true }
       : {
           kind: 'set-state',
-          section: SECTION,
+          section: CHOSEN_SECTION,
           key,
           value: Object.keys(settings).length === 0 ? null : { ...settings },
         },

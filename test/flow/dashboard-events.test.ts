@@ -116,6 +116,13 @@ it('says reset to a number of before a restart', async () => {
   await next.stop()
 })
 
+it('takes as many streams as limits.live_streams says', async () => {
+  const gateway = await openGateway({ config: { limits: { live_streams: 1 } } })
+  const page = await Page.open(gateway)
+  expect((await gateway.request('/api/events')).status).toBe(503)
+  await page.close()
+})
+
 it('refuses the 33rd stream until one of the 32 closes, and a number that is none', async () => {
   const gateway = await openGateway()
   const pages: Page[] = []

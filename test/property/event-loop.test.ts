@@ -136,7 +136,7 @@ describe('one request of a megabyte to the OpenAI door', () => {
   ])('does not stop everybody: %s', (_, body) => {
     expectQuick(() => {
       try {
-        chainOf(decodeChat(body).messages as readonly SentMessage[], 'ann')
+        chainOf(decodeChat(body, { messages: 2_048, tools: 128 }).messages as readonly SentMessage[], 'ann')
       } catch (thrown) {
         expect(toGatewayError(thrown).code).toBe('FIELD_INVALID')
       }

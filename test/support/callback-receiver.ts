@@ -7,11 +7,16 @@ export interface Received {
   readonly headers: Headers
 }
 
-/** A server that takes callbacks, with the statuses it is given, then 204. */
-export async function receiveCallbacks(gateway: MemoryGateway, statuses: number[] = []): Promise<Received[]> {
+/** A server that takes callbacks, with the statuses it is given, then 204. `work` is what it does before it answers. */
+export async function receiveCallbacks(
+  gateway: MemoryGateway,
+  statuses: number[] = [],
+  work: () => Promise<void> = async () => undefined,
+): Promise<Received[]> {
   const received: Received[] = []
   const handle: ListenOptions['handle'] = async (request) => {
     received.push({ at: gateway.clock.monotonic(), body: await request.text(), headers: request.headers })
+    await work()
     return new Response(null, { status: statuses.shift() ?? 204 })
   }
   const upgrade: ListenOptions['upgrade'] = () => ({ accept: false, status: 404, body: '' })

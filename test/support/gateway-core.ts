@@ -78,11 +78,13 @@ export class GatewayCore {
       log: silentLog,
       maxFrameBytes: 1024 * 1024,
       maxConnections: 2_000,
+      maxAccounts: 10_000,
       limits: {
         framesPerSecond: 1e6,
         frameBurst: 1e6,
         framesInWork: 256,
         replyBufferBytes: 1024 * 1024,
+        unconfirmed: 1_000,
         progressEveryMs: 50,
       },
       heartbeat: { pingMs: 30_000, deadAfterMs: 90_000 },

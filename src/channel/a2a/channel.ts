@@ -14,7 +14,7 @@ import {
 } from '../../core/inbound.ts'
 import type { Acceptance, Channel, Intake, KnownRun } from '../channel.ts'
 import type { MessageFiles } from '../files/message-files.ts'
-import { SenderRates } from '../sender-rates.ts'
+import { SenderRates, type SenderLimits } from '../sender-rates.ts'
 import { WEBHOOK } from '../webhook/channel.ts'
 import type { FileUrl } from '../webhook/codec.ts'
 import type { ClientMessage } from './client-message.ts'
@@ -29,8 +29,7 @@ export const A2A = 'a2a'
 
 export interface A2aChannelOptions {
   readonly clock: Clock
-  readonly requestsPerSecond: number
-  readonly requestBurst: number
+  readonly rates: SenderLimits
   /** Shortest time between two updates of a growing answer. */
   readonly progressEveryMs: number
   readonly files: MessageFiles
@@ -57,7 +56,7 @@ export class A2aChannel implements Channel {
 
   constructor(options: A2aChannelOptions) {
     this.#options = options
-    this.#rates = new SenderRates(options.clock, { perSecond: options.requestsPerSecond, burst: options.requestBurst })
+    this.#rates = new SenderRates(options.clock, options.rates)
   }
 
   /** What was answered before the last stop and is not with everyone who wants to know goes on. */

@@ -14,16 +14,14 @@ export interface ClientMessage {
   readonly taskId?: string
 }
 
-const MAX_PARTS = 100
-
 /** The protocol's decoder fills in what is missing: everything we rely on is checked here. */
-export function decodeClientMessage(message: Message | undefined): ClientMessage {
+export function decodeClientMessage(message: Message | undefined, maxParts: number): ClientMessage {
   if (message === undefined) throw new RequestMalformedError('"message" is missing')
   const { messageId, contextId, taskId, role, parts } = message
   if (messageId.trim() === '') throw new RequestMalformedError('"message.messageId" is missing')
   if (role !== Role.ROLE_USER) throw new RequestMalformedError('"message.role" must be the user\'s')
   if (parts.length === 0) throw new RequestMalformedError('"message.parts" is empty')
-  if (parts.length > MAX_PARTS) throw new RequestMalformedError(`"message.parts" has more than ${MAX_PARTS} parts`)
+  if (parts.length > maxParts) throw new RequestMalformedError(`"message.parts" has more than ${maxParts} parts`)
   for (const [field, value] of Object.entries({ messageId, contextId, taskId })) {
     const fault = faultOfId(`message.${field}`, value)
     if (fault !== undefined) throw new RequestMalformedError(fault)

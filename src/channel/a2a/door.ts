@@ -14,7 +14,7 @@ import type { A2aChannel, A2aSender } from './channel.ts'
 import { busyStatus, translating } from './errors.ts'
 import { errorInfo } from './error-info.ts'
 import { eventBody } from './event-body.ts'
-import { RunRequestHandler } from './request-handler.ts'
+import { RunRequestHandler, type A2aLimits } from './request-handler.ts'
 
 export interface A2aCall {
   readonly request: Request
@@ -34,6 +34,7 @@ export interface DoorDeps {
   readonly log: Log
   /** Hosts of this machine or network that push notifications may go to. */
   readonly privateHosts: readonly string[]
+  readonly limits: A2aLimits
 }
 
 /** An answer of the protocol before it has a wire: one value, or the first of many. */
@@ -110,12 +111,13 @@ export async function invoke(body: Readonly<Record<string, unknown>>, call: A2aC
 
 function openHandler(
   { request, sender, caller, card, extendedCard, base }: A2aCall,
-  { channel, ids, privateHosts }: DoorDeps,
+  { channel, ids, privateHosts, limits }: DoorDeps,
   failure: Failure,
 ): { readonly handler: A2ARequestHandler; stop(): void } {
   const gone = new AbortController()
   const signal = AbortSignal.any([request.signal, gone.signal])
-  const deps = { channel, sender, caller, signal, card, extendedCard, base, privateHosts, newId: () => ids.uuid() }
+  const newId = (): string => ids.uuid()
+  const deps = { channel, sender, caller, signal, card, extendedCard, base, privateHosts, limits, newId }
   const handler = translating(new RunRequestHandler(deps), (error) => failure.note(error))
   return { handler, stop: () => gone.abort() }
 }

@@ -6,7 +6,6 @@ import { faultOfId } from '../id-field.ts'
 import type { PushConfig } from './push-configs.ts'
 
 /** Of one task. */
-export const MAX_CONFIGS = 10
 const MAX_SECRET_CHARS = 1_024
 /** What a header may hold. */
 const HEADER_TEXT = /^[\t\u0020-\u007E]*$/u

@@ -14,8 +14,6 @@ export interface PushConfig extends JsonObject {
 }
 
 export const PUSH_SECTION = 'a2a-push'
-/** Tasks with configurations; the oldest are forgotten first. */
-export const MAX_PUSH_TASKS = 10_000
 
 /** Where the configurations are stored: all of one task under its run. */
 interface PushStorage {
@@ -29,7 +27,8 @@ export class PushConfigs {
   readonly #maxTasks: number
   #storage: PushStorage | undefined
 
-  constructor(maxTasks = MAX_PUSH_TASKS) {
+  /** Tasks with configurations; beyond so many the oldest are forgotten. */
+  constructor(maxTasks: number) {
     this.#maxTasks = maxTasks
   }
 

@@ -29,7 +29,7 @@ import type { Acceptance, KnownRun } from '../channel.ts'
 import type { A2aChannel, A2aSender } from './channel.ts'
 import { decodeClientMessage, type ClientMessage } from './client-message.ts'
 import { isPageToken, type TaskQuery } from './list-tasks.ts'
-import { decodePushConfig, MAX_CONFIGS, toWireConfig } from './push-config-codec.ts'
+import { decodePushConfig, toWireConfig } from './push-config-codec.ts'
 import type { PushConfig } from './push-configs.ts'
 import type { TaskView } from './task.ts'
 
@@ -45,7 +45,16 @@ export interface RequestHandlerDeps {
   readonly base: string
   /** Hosts of this machine or network that push notifications may go to. */
   readonly privateHosts: readonly string[]
+  readonly limits: A2aLimits
   newId(): string
+}
+
+/** What clients may send. */
+export interface A2aLimits {
+  /** Of one message. */
+  readonly parts: number
+  /** Addresses for push notifications of one task. */
+  readonly configs: number
 }
 
 /** As the SDK numbers them. */
@@ -86,7 +95,11 @@ export class RunRequestHandler implements A2ARequestHandler {
 
   async sendMessage({ message, configuration }: SendMessageRequest, context: ServerCallContext): Promise<Task> {
     const { channel, caller, signal } = this.#deps
-    const { run, duplicate } = await this.#begin(decodeClientMessage(message), configuration, context)
+    const { run, duplicate } = await this.#begin(
+      decodeClientMessage(message, this.#deps.limits.parts),
+      configuration,
+      context,
+    )
     const task =
       configuration?.returnImmediately === true
         ? await channel.task(run, caller)
@@ -99,7 +112,7 @@ export class RunRequestHandler implements A2ARequestHandler {
     { message, configuration }: SendMessageRequest,
     context: ServerCallContext,
   ): AsyncGenerator<StreamResponse, void, undefined> {
-    const { run } = await this.#begin(decodeClientMessage(message), configuration, context)
+    const { run } = await this.#begin(decodeClientMessage(message, this.#deps.limits.parts), configuration, context)
     yield* this.#follow(run)
   }
 
@@ -140,12 +153,13 @@ export class RunRequestHandler implements A2ARequestHandler {
     params: TaskPushNotificationConfig,
     context: ServerCallContext,
   ): Promise<TaskPushNotificationConfig> {
-    const { push } = this.#deps.channel
+    const { channel, limits } = this.#deps
+    const { push } = channel
     const { message } = await this.#find(params.taskId)
     const config = this.#decodePush(params, context)
     const known = push.configsOf(message)
-    if (known.length >= MAX_CONFIGS && !known.some(({ id }) => id === config.id))
-      throw new RequestMalformedError(`a task has at most ${MAX_CONFIGS} push notification configs`)
+    if (known.length >= limits.configs && !known.some(({ id }) => id === config.id))
+      throw new RequestMalformedError(`a task has at most ${limits.configs} push notification configs`)
     await push.add(message, config)
     return toWireConfig(config, message.run)
   }

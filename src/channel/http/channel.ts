@@ -20,8 +20,8 @@ import {
 } from '../../core/inbound.ts'
 import type { Acceptance, Channel, Intake, KnownRun } from '../channel.ts'
 import type { MessageFiles } from '../files/message-files.ts'
-import { Callbacks } from '../callbacks.ts'
-import { SenderRates } from '../sender-rates.ts'
+import { Callbacks, type CallbackLimits } from '../callbacks.ts'
+import { SenderRates, type SenderLimits } from '../sender-rates.ts'
 import { replyFrame, type FileUrl } from '../webhook/codec.ts'
 import { WEBHOOK } from '../webhook/channel.ts'
 import {
@@ -45,8 +45,7 @@ export interface HttpChannelOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly maxBodyBytes: number
-  readonly requestsPerSecond: number
-  readonly requestBurst: number
+  readonly rates: SenderLimits
   /** For a slow reader of an event stream, and for frames kept for readers that come back. */
   readonly replyBufferBytes: number
   readonly progressEveryMs: number
@@ -54,6 +53,7 @@ export interface HttpChannelOptions {
   readonly http: HttpClient
   /** Hosts of this machine or network that callbacks may go to. */
   readonly callbackHosts: readonly string[]
+  readonly callbackLimits: CallbackLimits
   readonly files: MessageFiles
   readonly fileUrl: FileUrl
 }
@@ -89,14 +89,15 @@ export class HttpChannel implements Channel {
 
   constructor(options: HttpChannelOptions) {
     this.#options = options
-    this.#rates = new SenderRates(options.clock, { perSecond: options.requestsPerSecond, burst: options.requestBurst })
-    const { http, clock, ids, log, callbackHosts: privateHosts } = options
+    this.#rates = new SenderRates(options.clock, options.rates)
+    const { http, clock, ids, log, callbackHosts: privateHosts, callbackLimits: limits } = options
     this.#callbacks = new Callbacks({
       http,
       clock,
       ids,
       log,
       privateHosts,
+      limits,
       onDelivered: (run) => void this.#onTaken(run as RunId),
     })
   }

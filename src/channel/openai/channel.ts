@@ -19,7 +19,7 @@ import {
 import type { Acceptance, Channel, Intake, KnownRun } from '../channel.ts'
 import type { HttpSender } from '../http/channel.ts'
 import { bodyKindOf, idempotencyKeyOf } from '../http/codec.ts'
-import { SenderRates } from '../sender-rates.ts'
+import { SenderRates, type SenderLimits } from '../sender-rates.ts'
 import { shownAnswer, toReplyTo, type OpenAiAnswer, type OpenAiReplyTo } from './answering.ts'
 import { RunWatch } from './run-watch.ts'
 import { decodeChat } from './decode-chat.ts'
@@ -27,7 +27,7 @@ import { decodeResponses } from './decode-responses.ts'
 import type { ConversationFinder } from './finder.ts'
 import { addressOfResponse } from './answer-id.ts'
 import { placeRequest, type PlacedRequest, type PlaceDeps } from './place-request.ts'
-import type { ChatRequest } from './request.ts'
+import type { ChatRequest, RequestLimits } from './request.ts'
 
 export const OPENAI = 'openai'
 
@@ -38,8 +38,8 @@ export interface OpenAiChannelOptions extends PlaceDeps {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
-  readonly requestsPerSecond: number
-  readonly requestBurst: number
+  readonly rates: SenderLimits
+  readonly requestLimits: RequestLimits
   /** On their way to a slow reader. */
   readonly replyBufferBytes: number
   readonly finder: ConversationFinder
@@ -71,7 +71,7 @@ export class OpenAiChannel implements Channel {
 
   constructor(options: OpenAiChannelOptions) {
     this.#options = options
-    this.#rates = new SenderRates(options.clock, { perSecond: options.requestsPerSecond, burst: options.requestBurst })
+    this.#rates = new SenderRates(options.clock, options.rates)
   }
 
   /** Answers from before the last stop are kept, and can be asked for; what must not be kept goes now. */
@@ -96,7 +96,7 @@ export class OpenAiChannel implements Channel {
     if (bodyKindOf(headers.get('content-type')) === 'text') throw onlyJson()
     const key = idempotencyKeyOf(headers)
     const body = await request.text()
-    const decoded = loopWork('frame', () => decodeBody(api, body))
+    const decoded = loopWork('frame', () => decodeBody(api, body, this.#options.requestLimits))
     const model = this.#options.models.resolve(decoded)
     const caller = sender.caller ?? { owner: sender.account ?? UNKNOWN_OWNER, sees: 'all' }
     const session = headers.get('x-clew-session')?.trim()
@@ -293,13 +293,13 @@ interface MessageParts {
   readonly model: string | undefined
 }
 
-function decodeBody(api: ChatRequest['api'], body: string): ChatRequest {
+function decodeBody(api: ChatRequest['api'], body: string, limits: RequestLimits): ChatRequest {
   if (body.trim() === '') throw new GatewayError('FRAME_MALFORMED', 'the body is empty')
   if (jsonExcess(body) !== undefined)
     throw new GatewayError('FRAME_MALFORMED', 'the body holds too many or too deep values')
   const fields = parseForeignJson(body)
   if (!isRecord(fields)) throw new GatewayError('FRAME_MALFORMED', 'the body is not a JSON object')
-  return api === 'chat' ? decodeChat(fields) : decodeResponses(fields)
+  return api === 'chat' ? decodeChat(fields, limits) : decodeResponses(fields, limits)
 }
 
 function onlyJson(): GatewayError {

@@ -13,17 +13,17 @@ import {
   requiredText,
   type Fields,
 } from './fields.ts'
-import { MAX_MESSAGES, type ChatRequest } from './request.ts'
+import type { ChatRequest, RequestLimits } from './request.ts'
 import type { SentMessage } from './sent-message.ts'
 import { decodeFormat, decodeSampling, decodeToolChoice, decodeTools, decodeUserName } from './settings.ts'
 
 /** `POST /v1/chat/completions`. */
-export function decodeChat(body: Fields): ChatRequest {
+export function decodeChat(body: Fields, limits: RequestLimits): ChatRequest {
   const n = given(body, 'n')
   if (n !== undefined && n !== 1) throw invalid('n', "'n' must be 1: a conversation has one answer")
   refuse(body, 'functions', "send 'tools'")
   refuse(body, 'function_call', "send 'tool_choice'")
-  const tools = decodeTools(optionalList(body, 'tools'), (tool, param) =>
+  const tools = decodeTools(optionalList(body, 'tools'), limits, (tool, param) =>
     requiredObject(tool['function'], `${param}.function`),
   )
   const format = decodeFormat(
@@ -35,7 +35,7 @@ export function decodeChat(body: Fields): ChatRequest {
   return {
     api: 'chat',
     model: optionalText(body, 'model') ?? 'clew',
-    ...decodeMessages(body),
+    ...decodeMessages(body, limits),
     ...decodeToolChoice(body, tools, ({ function: about }) => (isRecord(about) ? about['name'] : undefined)),
     sampling: decodeSampling(body, format),
     stream: optionalFlag(body, 'stream') ?? false,
@@ -45,10 +45,10 @@ export function decodeChat(body: Fields): ChatRequest {
   }
 }
 
-function decodeMessages(body: Fields): Pick<ChatRequest, 'messages' | 'system'> {
+function decodeMessages(body: Fields, limits: RequestLimits): Pick<ChatRequest, 'messages' | 'system'> {
   const list = optionalList(body, 'messages')
   if (list === undefined || list.length === 0) throw invalid('messages', "'messages' must hold at least one message")
-  if (list.length > MAX_MESSAGES) throw invalid('messages', `'messages' can hold at most ${MAX_MESSAGES}`)
+  if (list.length > limits.messages) throw invalid('messages', `'messages' can hold at most ${limits.messages}`)
   const system: string[] = []
   const messages: SentMessage[] = []
   for (const [index, value] of list.entries()) {

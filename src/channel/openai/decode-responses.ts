@@ -13,18 +13,18 @@ import {
   requiredText,
   type Fields,
 } from './fields.ts'
-import { MAX_MESSAGES, type ChatRequest } from './request.ts'
+import type { ChatRequest, RequestLimits } from './request.ts'
 import { decodeFormat, decodeSampling, decodeToolChoice, decodeTools, decodeUserName } from './settings.ts'
 
 type Item = ChatRequest['messages'][number]
 
 /** `POST /v1/responses`. */
-export function decodeResponses(body: Fields): ChatRequest {
+export function decodeResponses(body: Fields, limits: RequestLimits): ChatRequest {
   if (given(body, 'background') === true)
     throw invalid('background', "'background' is not supported here: stream, or wait")
   refuse(body, 'conversation', "send 'previous_response_id', or X-Clew-Session")
   refuse(body, 'prompt', "send 'instructions' and 'input'")
-  const tools = decodeTools(optionalList(body, 'tools'), (tool) => tool)
+  const tools = decodeTools(optionalList(body, 'tools'), limits, (tool) => tool)
   const text = optionalObject(body, 'text')
   const format = decodeFormat(
     text === undefined ? undefined : optionalObject(text, 'format', 'text.format'),
@@ -37,7 +37,7 @@ export function decodeResponses(body: Fields): ChatRequest {
   return {
     api: 'responses',
     model: optionalText(body, 'model') ?? 'clew',
-    ...decodeInput(body),
+    ...decodeInput(body, limits),
     ...decodeToolChoice(body, tools, ({ name }) => name),
     sampling: decodeSampling(body, format),
     stream: optionalFlag(body, 'stream') ?? false,
@@ -65,7 +65,7 @@ function decodeMetadata(body: Fields): ChatRequest['metadata'] {
   return metadata as Readonly<Record<string, string>>
 }
 
-function decodeInput(body: Fields): Pick<ChatRequest, 'messages' | 'system'> {
+function decodeInput(body: Fields, limits: RequestLimits): Pick<ChatRequest, 'messages' | 'system'> {
   const instructions = optionalText(body, 'instructions')
   const system = instructions === undefined ? [] : [instructions]
   const messages: Item[] = []
@@ -74,7 +74,7 @@ function decodeInput(body: Fields): Pick<ChatRequest, 'messages' | 'system'> {
   else {
     const list = optionalList(body, 'input') ?? []
     if (list.length === 0) throw invalid('input', "'input' must be a string or a list of at least one item")
-    if (list.length > MAX_MESSAGES) throw invalid('input', `'input' can hold at most ${MAX_MESSAGES}`)
+    if (list.length > limits.messages) throw invalid('input', `'input' can hold at most ${limits.messages}`)
     for (const [index, value] of list.entries()) {
       const param = `input[${index}]`
       const item = requiredObject(value, param)

@@ -30,5 +30,8 @@ export interface ChatRequest {
 }
 
 /** Of a history; far more than a model can read. */
-export const MAX_MESSAGES = 2_048
-export const MAX_TOOLS = 128
+/** What one request may hold. */
+export interface RequestLimits {
+  readonly messages: number
+  readonly tools: number
+}

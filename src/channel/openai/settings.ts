@@ -10,7 +10,7 @@ import {
   requiredText,
   type Fields,
 } from './fields.ts'
-import { MAX_TOOLS } from './request.ts'
+import type { RequestLimits } from './request.ts'
 
 const MAX_USER_CHARS = 256
 const MAX_STOPS = 4
@@ -79,9 +79,10 @@ export function decodeFormat(
 /** `functionOf`: where the API keeps name and parameters. */
 export function decodeTools(
   list: readonly unknown[] | undefined,
+  limits: RequestLimits,
   functionOf: (tool: Fields, param: string) => Fields,
 ): readonly ClientTool[] {
-  if ((list?.length ?? 0) > MAX_TOOLS) throw invalid('tools', `'tools' can hold at most ${MAX_TOOLS}`)
+  if ((list?.length ?? 0) > limits.tools) throw invalid('tools', `'tools' can hold at most ${limits.tools}`)
   const tools = (list ?? []).map((value, index): ClientTool => {
     const param = `tools[${index}]`
     const tool = requiredObject(value, param)

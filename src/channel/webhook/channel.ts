@@ -46,6 +46,8 @@ export interface WebhookOptions {
   readonly log: Log
   readonly maxFrameBytes: number
   readonly maxConnections: number
+  /** Clients that are known to confirm what they get. */
+  readonly maxAccounts: number
   readonly limits: ConnectionLimits
   readonly heartbeat: HeartbeatOptions
   readonly files: MessageFiles
@@ -65,7 +67,6 @@ export interface ConnectQuery {
 
 const GOING_AWAY = 1001
 const TOO_BIG = 1009
-const MAX_CONFIRMING = 10_000
 
 type MessageFrame = Extract<InboundFrame, { kind: 'message' }>
 type ControlFrame = Extract<InboundFrame, { kind: 'control' }>
@@ -330,7 +331,7 @@ export class WebhookChannel implements Channel {
     if (isEphemeralAccount(account) || this.#confirming.has(account)) return
     this.#confirming.add(account)
     const [oldest] = this.#confirming
-    if (this.#confirming.size > MAX_CONFIRMING && oldest !== undefined) this.#confirming.delete(oldest)
+    if (this.#confirming.size > this.#options.maxAccounts && oldest !== undefined) this.#confirming.delete(oldest)
   }
 
   #endPreview(run: string, account: string): void {

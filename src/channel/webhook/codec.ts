@@ -137,7 +137,6 @@ function decodeMessage(frame: Record<string, unknown>): InboundFrame {
   }
 }
 
-const MAX_FILES = 100
 const BASE64 = /^[\w+/-]*={0,2}$/u
 
 function decodeFiles(value: unknown, about: { readonly messageId?: string | number }): readonly FileReference[] {
@@ -145,7 +144,7 @@ function decodeFiles(value: unknown, about: { readonly messageId?: string | numb
   const refuse = (message: string): never => {
     throw new FrameRefused('FIELD_INVALID', message, { ...about, field: 'files' })
   }
-  if (!Array.isArray(value) || value.length > MAX_FILES) return refuse(`"files" must be a list of at most ${MAX_FILES}`)
+  if (!Array.isArray(value)) return refuse('"files" must be a list')
   return value.map((file: unknown): FileReference => {
     if (!isRecord(file)) return refuse('each of "files" must be an object')
     const { id, name, mimeType, data } = file

@@ -11,6 +11,8 @@ export interface ConnectionLimits {
   /** Frames of one connection being worked on; beyond it the socket is no longer read. */
   readonly framesInWork: number
   readonly replyBufferBytes: number
+  /** Replies written and not confirmed; beyond it the oldest are no longer waited for, only kept in the outbox. */
+  readonly unconfirmed: number
   /** Shortest time between two progress frames of one message. */
   readonly progressEveryMs: number
 }
@@ -37,8 +39,6 @@ const BUSY_TRY_LATER = 1013
 /** So many refusals in a row, and the socket is not read for a while: saying no costs more than the flood that asks. */
 const REFUSALS_BEFORE_PAUSE = 20
 const FLOOD_PAUSE_MS = 100
-/** Replies written and not confirmed; beyond it the oldest are no longer waited for, only kept in the outbox. */
-const MAX_UNCONFIRMED = 10_000
 
 /** The newest progress of one message; older text that was not sent in time is never sent. */
 interface Progress {
@@ -203,7 +203,7 @@ export class Connection {
 
   #expectConfirmation(seq: number): void {
     this.#unconfirmed.add(seq)
-    if (this.#unconfirmed.size <= MAX_UNCONFIRMED) return
+    if (this.#unconfirmed.size <= this.#options.limits.unconfirmed) return
     const [oldest] = this.#unconfirmed
     if (oldest !== undefined) this.#unconfirmed.delete(oldest)
   }

@@ -1,4 +1,4 @@
-import { gzipSync } from 'node:zlib'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { FetchRefused } from '../../../src/base/fetch-policy.ts'
 import { guardedFetch, type GuardedFetchOptions } from '../../../src/base/guarded-fetch.ts'
@@ -8,6 +8,7 @@ import { ScriptedHttp, type ScriptedAnswer } from '../../support/scripted-http.t
 import { never } from '../../support/tool-call.ts'
 
 const start = 'https://example.com/'
+const MIB = 1024 * 1024
 
 function fetchWith(answers: Readonly<Record<string, ScriptedAnswer>>, options: Partial<GuardedFetchOptions> = {}) {
   const http = new ScriptedHttp(answers)
@@ -132,9 +133,33 @@ describe('the guarded fetch', () => {
     expect(new TextDecoder().decode((await result).bytes)).toBe('packed')
     const bomb = fetchWith({ [start]: { headers, body: gzipSync(Buffer.alloc(2_000_000)) } }, { maxBytes: 10_000 })
     expect(await bomb.reason()).toBe('too-large')
-    expect(await fetchWith({ [start]: { headers: { 'content-encoding': 'zstd' }, body: 'x' } }).reason()).toBe(
-      'encoding',
-    )
+    for (const [encoding, body] of [
+      ['zstd', 'x'],
+      ['gzip', 'not packed at all'],
+    ] as const) {
+      const broken = fetchWith({ [start]: { headers: { 'content-encoding': encoding }, body } })
+      expect(await broken.reason()).toBe('encoding')
+    }
+  })
+
+  it.each([
+    ['gzip', gzipSync(Buffer.alloc(64 * MIB))],
+    ['deflate', deflateSync(Buffer.alloc(64 * MIB))],
+    ['br', brotliCompressSync(Buffer.alloc(64 * MIB))],
+  ])('takes the beginning of a bomb packed with %s, and the loop turns meanwhile', async (encoding, body) => {
+    let turns = 0
+    const turn = (): void => {
+      turns++
+      next = setImmediate(turn)
+    }
+    let next = setImmediate(turn)
+    const headers = { 'content-encoding': encoding }
+    const { result } = fetchWith({ [start]: { headers, body } }, { maxBytes: 8 * MIB, oversize: 'cut' })
+    const { bytes, cut } = await result
+    clearImmediate(next)
+    expect([bytes.length, cut]).toEqual([8 * MIB, true])
+    // 16 KB to a piece.
+    expect(turns).toBeGreaterThan(100)
   })
 
   it.each([

@@ -111,6 +111,16 @@ describe('wrong tokens', () => {
     expect(guess('10.0.0.1')).toMatchObject({ status: 429 })
   })
 
+  it('are answered as often, and counted for as many addresses, as the limits say', () => {
+    const wrongTokens = { burst: 1, addresses: 2 }
+    const decide = decideBy(new Access({ ...OPEN, tokens: [SINGLE] }, { clock: new ManualClock(), wrongTokens }))
+    const guess = (address: string): unknown => decide({ query: '?token=guess', address })
+    for (const address of ['10.0.0.1', '10.0.0.2']) expect(guess(address)).toMatchObject({ status: 401 })
+    expect(guess('10.0.0.1')).toMatchObject({ status: 429 })
+    expect(guess('10.0.0.3')).toMatchObject({ status: 401 })
+    expect(guess('10.0.0.2')).toMatchObject({ status: 401 })
+  })
+
   it('of one IPv6 network count together', () => {
     const decide = decideBy(new Access({ ...OPEN, tokens: [SINGLE] }, { clock: new ManualClock() }))
     const statuses = Array.from({ length: 30 }, (_, host) =>

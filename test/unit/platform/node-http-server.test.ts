@@ -362,3 +362,21 @@ it('ends sockets, streams and idle connections when it closes, and takes no new 
 function closing(onClose: (code: number) => void = () => undefined): Parameters<Socket['listen']>[0] {
   return { onText: () => undefined, onPong: () => undefined, onClose }
 }
+
+it('closes connections beyond its limit and serves those it has', async () => {
+  const { port } = await listen({ maxConnections: 2 })
+  const kept: NetSocket[] = []
+  for (let count = 0; count < 2; count++) {
+    const socket = connect(port, '127.0.0.1')
+    await new Promise((resolve) => socket.once('connect', resolve))
+    kept.push(socket)
+  }
+  const refused = connect(port, '127.0.0.1')
+  refused.on('error', () => undefined)
+  await new Promise((resolve) => refused.once('close', resolve))
+  const [first] = kept
+  const answer = new Promise<string>((resolve) => first?.once('data', (bytes) => resolve(bytes.toString())))
+  first?.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  expect(await answer).toContain('200 OK')
+  for (const socket of kept) socket.destroy()
+})
