@@ -86,7 +86,7 @@ export class HomeReader implements ImageReader {
     const clock = await clockOf(given, files)
     const options = { ...given, files, clock, ids: derivedIds(paths.home) }
     const tables = new HomeTables(options)
-    const journal = await openJournal({ files, log, directory: paths.journal, topics: tables.topics })
+    const journal = await openJournal({ files, ids: given.ids, log, directory: paths.journal, topics: tables.topics })
     const store = await openFileStore({
       ...options,
       directory: paths.transcripts,

@@ -1,4 +1,5 @@
-import { createTemporary, directoryOf, makeDurableDirectory, writeAtomically } from '../../base/files.ts'
+import { writeAtomically } from '../../base/atomic-write.ts'
+import { directoryOf, makeDurableDirectory, type FileHandle } from '../../base/files.ts'
 import { openJournal, type Journal, type JournalRecord } from '../../base/journal.ts'
 import type { JsonObject, JsonValue } from '../../base/json.ts'
 import { parseJson, isRecord } from '../../base/json.ts'
@@ -47,10 +48,10 @@ export class HomeWriter implements ImageWriter {
 
   /** The caller holds the home's lock. */
   static async open(options: HomeImageOptions): Promise<HomeWriter> {
-    const { files, log, paths } = options
+    const { files, ids, log, paths } = options
     const held = await Promise.all(HELD.map((name) => files.stat(`${paths.home}/${name}`)))
     const tables = new HomeTables(options)
-    const journal = await openJournal({ files, log, directory: paths.journal, topics: tables.topics })
+    const journal = await openJournal({ files, ids, log, directory: paths.journal, topics: tables.topics })
     return new HomeWriter(
       options,
       tables,
@@ -141,39 +142,45 @@ export class HomeWriter implements ImageWriter {
   }
 
   async #putTranscript(item: TranscriptItem): Promise<readonly JournalRecord[]> {
-    const { files, ids, paths } = this.#options
+    const { files, paths } = this.#options
     await makeDurableDirectory(files, paths.transcripts)
-    const temporary = `${paths.transcripts}/copy-${ids.hex(16)}.tmp`
-    const handle = await createTemporary(files, temporary)
+    const blocks = item.lines()[Symbol.asyncIterator]()
+    const first = await blocks.next()
+    const lines = first.done === true ? [] : first.value
+    const { id, file } = fileOf(item.name, lines[0] ?? '')
     let bytes = 0
-    let header = ''
-    try {
-      for await (const lines of item.lines()) {
-        header ||= lines[0] ?? ''
-        const block = Buffer.from(lines.join(''))
-        bytes += block.length
-        await handle.write(block)
-      }
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
-    const { id, file } = fileOf(item.name, header)
-    await files.rename(temporary, `${paths.transcripts}/${file}`)
-    await files.syncDirectory(paths.transcripts)
+    await writeAtomically(this.#options, `${paths.transcripts}/${file}`, async (target) => {
+      bytes = await writeLines(target, lines, { [Symbol.asyncIterator]: () => blocks })
+    })
     return file === `${id}.jsonl` ? [{ topic: TRANSCRIPT_TOPIC, data: { s: id as SessionId, z: bytes } }] : []
   }
 
   async #putBytes(item: BytesItem): Promise<void> {
-    const { files, ids, paths } = this.#options
+    const { files, paths } = this.#options
     const [id = '', hash = ''] = item.name.split('/')
     const isSafe =
       item.kind === 'file' ? FILE_PATH.test(item.name) : SESSION_ID.test(id) && /^[0-9a-f]{64}$/u.test(hash)
     if (!isSafe) throw unsafeName()
     const path = item.kind === 'file' ? `${paths.home}/${item.name}` : `${paths.transcripts}/${id}.blobs/${hash}`
     await makeDurableDirectory(files, directoryOf(path))
-    await writeAtomically(files, path, await item.bytes(), { temporary: `${directoryOf(path)}/${ids.hex(16)}.tmp` })
+    await writeAtomically(this.#options, path, await item.bytes())
   }
+}
+
+/** Returns how many bytes they are. */
+async function writeLines(
+  target: FileHandle,
+  first: readonly string[],
+  rest: AsyncIterable<readonly string[]>,
+): Promise<number> {
+  const write = async (lines: readonly string[]): Promise<number> => {
+    const block = Buffer.from(lines.join(''))
+    await target.write(block)
+    return block.length
+  }
+  let bytes = await write(first)
+  for await (const lines of rest) bytes += await write(lines)
+  return bytes
 }
 
 /** An archived transcript is named by the time of its archiving; the time of its beginning is as good and known. */

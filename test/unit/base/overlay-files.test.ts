@@ -1,13 +1,17 @@
 import { expect, it } from 'vitest'
-import { readWhole, writeAtomically, type Files } from '../../../src/base/files.ts'
+import { writeAtomically } from '../../../src/base/atomic-write.ts'
+import { readWhole, type Files } from '../../../src/base/files.ts'
 import { overlayFiles } from '../../../src/base/overlay-files.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
+import { SeededIds } from '../../../src/testing/seeded-ids.ts'
+
+const ids = new SeededIds()
 
 async function given(): Promise<{ readonly files: Files; readonly over: Files }> {
   const files = new MemoryFiles()
   for (const directory of ['/home', '/home/sub', '/upper']) await files.makeDirectory(directory)
-  await writeAtomically(files, '/home/a', 'old', { temporary: '/home/a.tmp' })
-  await writeAtomically(files, '/home/sub/b', 'below', { temporary: '/home/sub/b.tmp' })
+  await writeAtomically({ files: files, ids }, '/home/a', 'old')
+  await writeAtomically({ files: files, ids }, '/home/sub/b', 'below')
   return { files, over: overlayFiles(files, '/home', '/upper') }
 }
 
@@ -18,8 +22,8 @@ const textOf = async (files: Files, path: string): Promise<string | undefined> =
 
 it('shows the folder with every change, and leaves it as it was', async () => {
   const { files, over } = await given()
-  await writeAtomically(over, '/home/a', 'new', { temporary: '/home/a.tmp' })
-  await writeAtomically(over, '/home/c', 'added', { temporary: '/home/c.tmp' })
+  await writeAtomically({ files: over, ids }, '/home/a', 'new')
+  await writeAtomically({ files: over, ids }, '/home/c', 'added')
   await over.rename('/home/sub/b', '/home/moved')
   const handle = await over.open('/home/c', 'update')
   await handle.write('ADD', 0)
