@@ -193,6 +193,7 @@ const RENAMES: Readonly<Record<string, string>> = {
   'base/atomic-write.ts': 'new content to its place',
   'base/journal.ts': 'a damaged segment aside',
   'base/lock-file.ts': 'a claim to the place of a dead lock',
+  'base/overlay-files.ts': 'what it is asked to, in the folder of changes',
   'channel/xiaoyi/adopt-state.ts': 'an unreadable file aside',
   'tool/files/files-tool.ts': "a file of the workspace, at the model's wish",
   'transcript/file-store.ts': 'a transcript to its archive and back',
