@@ -85,7 +85,7 @@ export class Claims {
   /** An archived conversation that a message joins is in the index again; it needs room there as a new one does. */
   async #broughtBack(key: SessionKey, message: InboundMessage): Promise<SessionKey> {
     const { sessions } = this.#deps.storage
-    if (!(await sessions.hasArchived())) return key
+    if (!(await sessions.hasArchived(key))) return key
     const needsRoom = (await sessions.get(key)) === undefined && !isLocal(parseSlash(message.text))
     const full = needsRoom ? await this.#fullError(this.#beginning + 1) : undefined
     if (full !== undefined) throw full

@@ -138,8 +138,9 @@ export class InboxIntake {
   async #rowFor(message: AcceptedMessage): Promise<Pick<Acceptance, 'session' | 'also'>> {
     const { storage, ids } = this.#deps
     const session = rowChangeFor(message, ids)
+    if (session.kind === 'change-session' || (await storage.sessions.get(message.key)) !== undefined) return { session }
     const chosen = await chosenFor(storage, message.key)
-    if (Object.keys(chosen).length === 0 || session.kind === 'change-session') return { session }
+    if (Object.keys(chosen).length === 0) return { session }
     return {
       session: { ...session, defaults: { ...session.defaults, ...chosen } },
       also: [forgetChosen(message.key)],

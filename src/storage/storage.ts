@@ -7,8 +7,9 @@ import type { TranscriptStore } from '../transcript/store.ts'
 import type { UsageQuery, UsageRow } from '../core/usage-report.ts'
 
 /**
- * Everything durable of a gateway. Look-ups see every transaction that was confirmed before they were called. Nothing
- * above this interface knows whether files, memory or a database are behind it.
+ * Everything durable of a gateway. Look-ups see every transaction that was confirmed before they were called; of a
+ * session that this node holds, what another node changed is seen at the latest with the next message that is accepted,
+ * and two seconds after it. Nothing above this interface knows whether files, memory or a database are behind it.
  *
  * Errors: `STORAGE_FULL` (nothing was written, space may return), `STORAGE_FAILED` (nothing was confirmed),
  * `OWNERSHIP_LOST` (an owner's epoch is no longer the current one; nothing was written, and nothing more can be with it).
@@ -159,8 +160,8 @@ export interface Sessions {
   archive(rows: readonly SessionRow[]): Promise<number>
   /** Puts an archived row back, found as `resolve` finds; resolves with whether there was one. */
   bringBack(key: string): Promise<boolean>
-  /** False at once when nothing is archived. */
-  hasArchived(): Promise<boolean>
+  /** False when nothing is archived; with a key, when naming it brings nothing back. True may be wrong for a key. */
+  hasArchived(key?: string): Promise<boolean>
   archived(page: { readonly limit: number; readonly after?: string }): Promise<ArchivedPage>
 }
 

@@ -175,7 +175,7 @@ export class LocalStorage implements Storage {
       this.rows.untouchedSince(before, limit, (key) => !without.has(key)),
     archive: (rows) => this.#archive.archive(rows),
     bringBack: async (key) => this.#archive.isWanted(key) && this.#archive.bringBack(key),
-    hasArchived: async () => !this.#archive.isEmpty,
+    hasArchived: async (key) => (key === undefined ? !this.#archive.isEmpty : this.#archive.isWanted(key)),
     archived: (page) => this.#archive.list(page),
   }
 

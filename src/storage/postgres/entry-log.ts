@@ -35,6 +35,7 @@ export class PostgresLog implements EntryLog {
   /** Lines that we know of. */
   #count = 0
   #isStale = false
+  readonly #isNew: boolean
 
   constructor(deps: {
     readonly sessionId: string
@@ -42,14 +43,18 @@ export class PostgresLog implements EntryLog {
     readonly commit: CommitAppend
     /** For a transcript that begins. */
     readonly header: SessionHeader
+    /** It is known to have no lines. */
+    readonly isNew: boolean
   }) {
     this.#sessionId = toColumn(deps.sessionId)
     this.#database = deps.database
     this.#commit = deps.commit
     this.#header = deps.header
+    this.#isNew = deps.isNew
   }
 
   async load(): Promise<LogState> {
+    if (this.#isNew) return this.#state()
     const [head] = await this.#database.query<{ header: string; entries: number }>(HEAD, [this.#sessionId])
     const header: unknown = head === undefined ? undefined : JSON.parse(head.header)
     if (isHeader(header)) this.#header = toHeader(header)
@@ -84,8 +89,9 @@ export class PostgresLog implements EntryLog {
 
   async endWrite(): Promise<void> {}
 
-  /** Whether the database has as many lines as we know of. */
-  async isCurrent(): Promise<boolean> {
+  /** Whether the database has as many lines as we know of; `entries` is how many it has, when that is known. */
+  async isCurrent(entries: number | undefined): Promise<boolean> {
+    if (entries === this.#count) return true
     const [head] = await this.#database.query<{ entries: number }>(HEAD, [this.#sessionId])
     return (head?.entries ?? 0) === this.#count
   }

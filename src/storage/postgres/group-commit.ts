@@ -1,5 +1,5 @@
 import { backoffDelay } from '../../base/backoff.ts'
-import { sleep, type Clock } from '../../base/clock.ts'
+import { sleep, type Clock, type Timer } from '../../base/clock.ts'
 import { DatabaseError, type Database, type Statement } from '../../base/database.ts'
 import { deferred, type Deferred } from '../../base/deferred.ts'
 import type { Ids } from '../../base/ids.ts'
@@ -27,6 +27,8 @@ export interface GroupCommitOptions {
   readonly maxBytes?: number
   /** Transactions that wait; more are refused with `STORAGE_UNAVAILABLE`. */
   readonly maxWaiting?: number
+  /** Longest wait of a unit that `mayWait`. */
+  readonly gatherMs?: number
   /** The database does not answer, or answers again. */
   onReachable?(isReachable: boolean): void
 }
@@ -53,20 +55,22 @@ export class GroupCommit {
   readonly #closing = new AbortController()
   #waiting: Waiting[] = []
   #working: Promise<void> | undefined
+  #gathering: Timer | undefined
   /** Groups of an earlier life of this node have lower numbers only when the node's name is new; it is. */
   #batch = 0
   groups = 0
 
   constructor(options: GroupCommitOptions) {
-    this.#options = { maxUnits: 500, maxBytes: 4 * 1024 * 1024, maxWaiting: 100_000, ...options }
+    this.#options = { maxUnits: 500, maxBytes: 4 * 1024 * 1024, maxWaiting: 100_000, gatherMs: 100, ...options }
   }
 
   /**
    * Resolves with the unit's result once it is durable. Rejects with `STORAGE_UNAVAILABLE` when the database is away for
-   * longer than `waitMs`: a unit that was sent by then may still be done, one that was not never is.
+   * longer than `waitMs`: a unit that was sent by then may still be done, one that was not never is. One that `mayWait`
+   * shares the next round trip of others, or makes one after `gatherMs`.
    */
-  async submit(unit: Unit, waitMs: number): Promise<string> {
-    const { clock, maxWaiting } = this.#options
+  async submit(unit: Unit, waitMs: number, mayWait = false): Promise<string> {
+    const { clock, maxWaiting, gatherMs } = this.#options
     if (this.#closing.signal.aborted || this.#waiting.length >= maxWaiting) throw unavailable()
     const waiting: Waiting = { unit, done: deferred<string>(), isGivenUp: false }
     const timer = clock.after(waitMs, () => {
@@ -74,8 +78,8 @@ export class GroupCommit {
       waiting.done.reject(unavailable())
     })
     this.#waiting.push(waiting)
-    // One turn later everything that this turn has to commit is in the queue.
-    this.#working ??= Promise.resolve().then(() => this.#work())
+    if (mayWait && this.#working === undefined) this.#gathering ??= clock.after(gatherMs, () => this.#start())
+    else this.#start()
     try {
       return await waiting.done.promise
     } finally {
@@ -86,7 +90,15 @@ export class GroupCommit {
   /** Finishes what was asked for, unless the database is away. */
   async close(): Promise<void> {
     this.#closing.abort(unavailable())
+    this.#start()
     await this.#working
+  }
+
+  #start(): void {
+    this.#gathering?.cancel()
+    this.#gathering = undefined
+    // One turn later everything that this turn has to commit is in the queue.
+    this.#working ??= Promise.resolve().then(() => this.#work())
   }
 
   async #work(): Promise<void> {

@@ -3,6 +3,7 @@ import type { Database } from '../../base/database.ts'
 import type { RunId, SessionKey } from '../../core/ids.ts'
 import type { Notice } from '../storage.ts'
 import { fromColumn, toColumn } from './column-text.ts'
+import type { HeldSessions } from './held-sessions.ts'
 
 export interface NodeOptions {
   readonly database: Pick<Database, 'query'>
@@ -12,9 +13,7 @@ export interface NodeOptions {
   readonly version: string
   readonly leaseMs: number
   readonly rememberMs: number
-  /** Sessions that this node believes to hold, with their epochs. */
-  held(): ReadonlyMap<SessionKey, number>
-  lost(key: SessionKey): void
+  readonly held: HeldSessions
   heard(notice: Notice): void
   /** Whether the database answered just now. */
   onReachable(isReachable: boolean): void
@@ -25,7 +24,8 @@ const BEAT = {
   text: `insert into nodes as n (id, address, version, lease_until)
     values ($1, $2, $3, clock_timestamp() + $4 * interval '1 millisecond')
     on conflict (id) do update set heartbeat_at = clock_timestamp(), lease_until = excluded.lease_until,
-      address = excluded.address, version = excluded.version`,
+      address = excluded.address, version = excluded.version
+    returning (select count(*) from nodes o where o.id <> $1 and o.lease_until > clock_timestamp()) as others`,
 }
 const STOPPING = { name: 'node_stopping', text: `update nodes set state = 'stopping' where id = $1` }
 const RELEASE_ALL = {
@@ -36,7 +36,10 @@ const RELEASE_ALL = {
     update sessions set node = null where node = $1 and begun`,
 }
 const LEAVE = { name: 'node_leave', text: 'delete from nodes where id = $1' }
-const EPOCHS = { name: 'held_epochs', text: 'select key, epoch from sessions where key = any ($1) and node = $2' }
+const EPOCHS = {
+  name: 'held_epochs',
+  text: 'select key, epoch, changed from sessions where key = any ($1) and node = $2',
+}
 const WAITING_HERE = {
   name: 'waiting_here',
   text: `select distinct m.key from messages m join sessions s on s.key = m.key
@@ -67,6 +70,12 @@ const FORGET_NODES = {
     and not exists (select from sessions where node = nodes.id)`,
 }
 
+interface Present {
+  readonly key: string
+  readonly epoch: number
+  readonly changed: number
+}
+
 const POLL_MS = 1_000
 const FORGET_MS = 60_000
 
@@ -78,6 +87,8 @@ export class Node {
   readonly #options: NodeOptions
   readonly #stopping = new AbortController()
   readonly #loops: Promise<void>[] = []
+  /** There may be other nodes that have to hear of what happens here. */
+  hasOthers = true
 
   constructor(options: NodeOptions) {
     this.#options = options
@@ -113,8 +124,10 @@ export class Node {
   }
 
   async poll(): Promise<void> {
-    const { database, node, heard } = this.#options
-    await this.checkHeld([...this.#options.held().keys()])
+    const { database, node, heard, held, clock } = this.#options
+    const startedAt = clock.monotonic()
+    await this.checkHeld([...held.all()].map(([key]) => key))
+    held.looked(startedAt)
     for (const statement of [WAITING_HERE, WAITING_ANYWHERE]) {
       const values = statement === WAITING_HERE ? [node] : []
       for (const { key } of await database.query<{ key: string }>(statement, values))
@@ -135,22 +148,27 @@ export class Node {
 
   /** Whether the epochs of these sessions are still ours. */
   async checkHeld(keys: readonly SessionKey[]): Promise<void> {
-    const { database, node, held, lost, heard } = this.#options
-    const known = new Map(held())
+    const { database, node, held, heard } = this.#options
+    const known = new Map(held.all())
     const ours = keys.filter((key) => known.has(key))
     if (ours.length === 0) return
-    const rows = await database.query<{ key: string; epoch: number }>(EPOCHS, [ours.map(toColumn), node])
-    const present = new Map(rows.map(({ key, epoch }) => [fromColumn(key), epoch]))
+    const rows = await database.query<Present>(EPOCHS, [ours.map(toColumn), node])
+    const present = new Map(rows.map((row) => [fromColumn(row.key), row]))
     for (const key of ours) {
-      if (present.get(key) === known.get(key)) continue
-      if (held().get(key) === known.get(key)) lost(key)
+      const [before, now] = [known.get(key), present.get(key)]
+      if (before?.epoch === now?.epoch) {
+        held.forgetBefore(key, now?.changed ?? 0)
+        continue
+      }
+      if (held.epochOf(key) === before?.epoch) held.drop(key)
       heard({ kind: 'session', key, elsewhere: true })
     }
   }
 
   async #beat(): Promise<void> {
     const { database, node, address, version, leaseMs } = this.#options
-    await database.query(BEAT, [node, address, version, leaseMs])
+    const [row] = await database.query<{ others: number }>(BEAT, [node, address, version, leaseMs])
+    this.hasOthers = row?.others !== 0
   }
 
   async #forget(): Promise<void> {

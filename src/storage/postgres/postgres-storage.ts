@@ -1,24 +1,25 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Database } from '../../base/database.ts'
 import type { Ids } from '../../base/ids.ts'
-import { isRecord } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
-import type { Change, Owner, ReplyState } from '../../core/change.ts'
+import type { Change, Owner } from '../../core/change.ts'
 import { GatewayError } from '../../core/errors.ts'
-import type { RunId, SessionKey } from '../../core/ids.ts'
+import type { RunId, SessionId, SessionKey } from '../../core/ids.ts'
+import { NOTHING_SPENT, type Spent } from '../../core/spent.ts'
 import type { TranscriptStore } from '../../transcript/store.ts'
 import type { Accepted, ClusterStatus, Committed, Inbox, Notice, Ownership, Storage } from '../storage.ts'
 import { readCluster } from './cluster.ts'
 import { fromColumn } from './column-text.ts'
 import { GroupCommit, toStorageError, type Unit } from './group-commit.ts'
+import { HeldSessions, type HeldRow, type HeldTotals } from './held-sessions.ts'
 import { createInboxReads, createOutbox, FrameNumbers } from './messages.ts'
 import { Node } from './node.ts'
 import { Notices } from './notices.ts'
-import { readMessage, type MessageColumns } from './rows.ts'
+import { readMessage, toRecord, type MessageColumns } from './rows.ts'
 import { createSessions } from './sessions.ts'
 import { createState } from './state.ts'
 import { acceptUnit, claimUnit, releaseUnit, transactionUnit, type Append } from './transactions.ts'
-import { createUsage } from './usage.ts'
+import { createUsage, readSavings, type SavingColumns } from './usage.ts'
 
 export interface PostgresStorageOptions {
   /** Migrated already. */
@@ -45,6 +46,8 @@ export interface PostgresStorageOptions {
 export interface TranscriptBase {
   readonly database: Pick<Database, 'query'>
   readonly commit: CommitAppend
+  /** Lines that a transcript has, when that is known without a look-up. */
+  entriesOf(sessionId: SessionId): number | undefined
   readonly storage: Storage
 }
 
@@ -58,10 +61,49 @@ interface UnitResult {
     readonly kind: Accepted['kind']
     readonly known?: MessageColumns
     readonly holder?: string | null
+    /** When this node holds the session. */
+    readonly epoch?: number
   }
+  readonly rows?: readonly HeldRowColumns[]
+  readonly totals?: TotalsColumns
+  readonly delivered?: readonly { readonly run: string; readonly channel: string; readonly account: string }[]
   readonly claim?: { readonly epoch: number; readonly suspects: readonly { run: string; deaths: number }[] } | null
   readonly answered?: readonly MessageColumns[]
   readonly raised?: readonly { readonly key: string; readonly node: string }[]
+}
+
+interface SubmitOptions {
+  readonly owner?: Owner
+  /** The session of an accepted message: it is held from here on when the database gives it. */
+  readonly accepts?: SessionKey
+  /** It may share the round trip of what comes next. */
+  readonly mayWait?: boolean
+}
+
+interface HeldRowColumns {
+  readonly key: string
+  readonly record: unknown
+  readonly changed: number
+  readonly entries: number
+}
+
+interface TotalsColumns {
+  readonly sessionId: string
+  readonly spent: Spent | null
+  readonly saved: SavingColumns | null
+}
+
+function toHeldRow({ key, record, changed, entries }: HeldRowColumns): HeldRow {
+  return { key: fromColumn(key) as SessionKey, record: toRecord(record), changed, entries }
+}
+
+function toHeldTotals({ sessionId, spent, saved }: TotalsColumns): HeldTotals {
+  return { sessionId: fromColumn(sessionId) as SessionId, spent: spent ?? NOTHING_SPENT, saved: readSavings(saved) }
+}
+
+/** Until it is stored the answer counts as one that may not have arrived: that it did can wait for company. */
+function isConfirmation(change: Change): boolean {
+  return change.kind === 'delivery' && change.state === 'delivered'
 }
 
 const WAIT_MS = 5_000
@@ -85,7 +127,7 @@ export class PostgresStorage implements Storage {
   readonly #notices: Notices
   readonly #node: Node
   readonly #numbers: FrameNumbers
-  readonly #held = new Map<SessionKey, number>()
+  readonly #held: HeldSessions
   readonly #listeners = new Set<(notice: Notice) => void>()
 
   constructor(options: PostgresStorageOptions) {
@@ -93,6 +135,7 @@ export class PostgresStorage implements Storage {
     const database = guarded(options.database)
     this.#options = options
     this.#waitMs = options.waitMs ?? WAIT_MS
+    this.#held = new HeldSessions(clock)
     const rules = JSON.stringify({ ...limits, stateEntries: STATE_ENTRIES })
     const onReachable = (isReachable: boolean): void => {
       if (isReachable !== this.isReachable)
@@ -111,8 +154,7 @@ export class PostgresStorage implements Storage {
       version,
       leaseMs,
       rememberMs: limits.rememberMs,
-      held: () => this.#held,
-      lost: (key) => this.#held.delete(key),
+      held: this.#held,
       heard,
       onReachable,
     })
@@ -126,18 +168,27 @@ export class PostgresStorage implements Storage {
       onListening: () => void this.#node.poll().catch(() => undefined),
     })
     this.#numbers = new FrameNumbers(database)
-    this.sessions = createSessions(database, (key) => this.#tell({ kind: 'session', key }))
+    this.sessions = createSessions({
+      database,
+      node,
+      held: this.#held,
+      onMoved: (key) => {
+        this.#held.drop(key)
+        this.#tell({ kind: 'session', key })
+      },
+    })
     this.inbox = {
       ...createInboxReads(database, { ...limits, node }),
       accept: (message, acceptance) => this.#accept(acceptUnit(message, acceptance), message.run, message.key),
     }
     this.outbox = createOutbox(database, node, this.#numbers)
-    this.usage = createUsage(database)
+    this.usage = createUsage(database, this.#held)
     this.state = createState(database)
     this.ownership = this.#createOwnership(database)
     this.transcripts = options.createTranscripts({
       database,
       commit: (append, changes, owner) => this.#append(append, changes, owner),
+      entriesOf: (sessionId) => this.#held.rowById(sessionId)?.entries,
       storage: this,
     })
   }
@@ -145,10 +196,13 @@ export class PostgresStorage implements Storage {
   async start(): Promise<void> {
     await this.#node.start()
     this.#notices.start()
+    // Others that believed to be alone speak up from here on.
+    if (this.#node.hasOthers) this.#notices.send({ kind: 'state', section: 'nodes', key: this.#options.node })
   }
 
   async transact(changes: readonly Change[], owner?: Owner): Promise<Committed> {
-    const result = await this.#submit(transactionUnit(changes, owner), owner)
+    const mayWait = owner === undefined && changes.length > 0 && changes.every(isConfirmation)
+    const result = await this.#submit(transactionUnit(changes, owner), { ...(owner && { owner }), mayWait })
     return this.#committed(result, changes)
   }
 
@@ -185,26 +239,31 @@ export class PostgresStorage implements Storage {
   }
 
   async #append(append: Append, changes: readonly Change[], owner?: Owner): Promise<boolean> {
-    const result = await this.#submit(transactionUnit(changes, owner, append), owner)
+    const result = await this.#submit(transactionUnit(changes, owner, append), owner && { owner })
     if (result.behind === true) return false
     this.#committed(result, changes)
     return true
   }
 
-  async #submit(unit: Unit, owner?: Owner): Promise<UnitResult> {
+  async #submit(unit: Unit, { owner, accepts, mayWait = false }: SubmitOptions = {}): Promise<UnitResult> {
     const waitMs = owner === undefined ? this.#waitMs : Math.max(this.#waitMs, this.#options.leaseMs)
-    const result: unknown = JSON.parse(await this.#commits.submit(unit, waitMs))
-    if (isRecord(result) && result['lost'] === true && owner !== undefined) {
-      if (this.#held.get(owner.session) === owner.epoch) this.#held.delete(owner.session)
+    const askedAt = this.#options.clock.monotonic()
+    const result = JSON.parse(await this.#commits.submit(unit, waitMs, mayWait)) as UnitResult
+    if (result.lost === true && owner !== undefined) {
+      if (this.#held.epochOf(owner.session) === owner.epoch) this.#held.drop(owner.session)
       throw new GatewayError('OWNERSHIP_LOST', 'the session belongs to another node or was reset', {})
     }
-    return result as UnitResult
+    if (accepts !== undefined && result.accepted?.epoch !== undefined) this.#hold(accepts, result.accepted.epoch)
+    for (const row of result.rows ?? []) this.#held.see(toHeldRow(row), askedAt)
+    if (result.totals !== undefined) this.#held.seeTotals(toHeldTotals(result.totals))
+    return result
   }
 
   #committed(result: UnitResult, changes: readonly Change[]): Committed {
     for (const { key } of result.raised ?? [])
       this.#notices.send({ kind: 'session', key: fromColumn(key) as SessionKey })
     for (const change of changes) this.#follow(change)
+    for (const { run, channel, account } of result.delivered ?? []) this.#tellReply(run, channel, account)
     const answered = (result.answered ?? []).map((columns) => readMessage(columns, this.#options.node))
     for (const { message } of answered) this.#numbers.forget(message.channel, message.account)
     for (const { message } of answered)
@@ -217,7 +276,7 @@ export class PostgresStorage implements Storage {
     switch (change.kind) {
       case 'raise-epoch':
       case 'delete-session':
-        this.#held.delete(change.key)
+        this.#held.drop(change.key)
         return this.#tell({ kind: 'session', key: change.key })
       case 'begin-session':
       case 'change-session':
@@ -229,9 +288,6 @@ export class PostgresStorage implements Storage {
         return this.#tell(notice)
       }
       case 'delivery':
-        // Its client may be connected to another node, or wait for it there.
-        if (change.state !== 'unknown') this.#tellReply(change.run, change.state)
-        return
       case 'answer':
       case 'reset-done':
       case 'resumed':
@@ -242,17 +298,15 @@ export class PostgresStorage implements Storage {
     }
   }
 
-  #tellReply(run: RunId, state: ReplyState): void {
-    const found = this.inbox.find(run).then((known) => {
-      if (known?.state !== state) return
-      const { channel, account } = known.message
-      this.#notices.send({ kind: 'reply', channel, account, run })
-    })
-    found.catch(() => undefined)
+  /** Its client may be connected to another node, or wait for it there. */
+  #tellReply(run: string, channel: string, account: string): void {
+    if (!this.#node.hasOthers) return
+    const [about, whose] = [fromColumn(channel), fromColumn(account)]
+    this.#notices.send({ kind: 'reply', channel: about, account: whose, run: fromColumn(run) as RunId })
   }
 
   async #accept(unit: Unit, run: RunId, key: SessionKey): Promise<Accepted> {
-    const { accepted } = await this.#submit(unit)
+    const { accepted } = await this.#submit(unit, { accepts: key })
     if (accepted === undefined) throw new GatewayError('STORAGE_FAILED', 'the database gave no result', {})
     if (accepted.kind !== 'duplicate' || accepted.known === undefined) {
       if (accepted.kind !== 'fresh') return { kind: accepted.kind } as Accepted
@@ -269,7 +323,7 @@ export class PostgresStorage implements Storage {
     return {
       claim: async (key) => {
         // Whether it is still ours shows at the first write.
-        const held = this.#held.get(key)
+        const held = this.#held.epochOf(key)
         if (held !== undefined) return { owner: { session: key, epoch: held }, suspects: [] }
         const { claim } = await this.#submit(claimUnit(key))
         if (claim === undefined || claim === null) return undefined
@@ -278,10 +332,10 @@ export class PostgresStorage implements Storage {
         return { owner: { session: key, epoch: claim.epoch }, suspects }
       },
       release: async (owner) => {
-        if (this.#held.get(owner.session) === owner.epoch) this.#held.delete(owner.session)
+        if (this.#held.epochOf(owner.session) === owner.epoch) this.#held.drop(owner.session)
         await this.#submit(releaseUnit(owner))
       },
-      isCurrent: ({ session, epoch }) => this.#held.get(session) === epoch,
+      isCurrent: ({ session, epoch }) => this.#held.epochOf(session) === epoch,
       unclaimed: async (limit) => {
         const rows = await database.query<{ key: string }>(UNCLAIMED, [limit])
         return rows.map(({ key }) => fromColumn(key) as SessionKey)
@@ -291,14 +345,16 @@ export class PostgresStorage implements Storage {
 
   /** A session stays held while others are not asking for it; of too many the one taken longest ago goes back. */
   #hold(key: SessionKey, epoch: number): void {
-    this.#held.set(key, epoch)
-    const [oldest] = this.#held.size > MOST_HELD ? this.#held : []
+    this.#held.hold(key, epoch)
+    const oldest = this.#held.size > MOST_HELD ? this.#held.oldest() : undefined
     if (oldest === undefined) return
-    this.#held.delete(oldest[0])
-    this.#submit(releaseUnit({ session: oldest[0], epoch: oldest[1] })).catch(() => undefined)
+    this.#held.drop(oldest.session)
+    this.#submit(releaseUnit(oldest)).catch(() => undefined)
   }
 
   #hear(told: Notice): void {
+    this.#node.hasOthers = true
+    if (told.kind === 'session' || told.kind === 'message') this.#held.forget(told.key)
     const notice: Notice =
       told.kind === 'message' || told.kind === 'session' || told.kind === 'reply' ? { ...told, elsewhere: true } : told
     if (notice.kind !== 'session') return this.#tell(notice)

@@ -51,6 +51,10 @@ export function readRow(row: { readonly key: string; readonly record: string }):
 }
 
 export function readRecord(text: string): SessionRecord {
-  const record: unknown = mapTexts(JSON.parse(text), fromColumn)
+  return toRecord(JSON.parse(text))
+}
+
+export function toRecord(columns: unknown): SessionRecord {
+  const record: unknown = mapTexts(columns, fromColumn)
   return Object.freeze((isRecord(record) ? record : {}) as SessionRecord)
 }

@@ -3,6 +3,7 @@ import { GatewayError } from '../../core/errors.ts'
 import type { SessionKey } from '../../core/ids.ts'
 import type { SessionQuery, SessionRow, Sessions } from '../storage.ts'
 import { fromColumn, toColumn } from './column-text.ts'
+import type { HeldSessions } from './held-sessions.ts'
 import { readRecord, readRow } from './rows.ts'
 
 interface ListedRow {
@@ -32,6 +33,7 @@ const ARCHIVE = {
   text: `with gone as (
       delete from sessions s using unnest($1::text[], $2::bigint[]) as wanted (key, updated_at)
       where s.key = wanted.key and s.updated_at = wanted.updated_at and begun
+        and (s.node is null or s.node = $3 or not is_alive(s.node))
       returning s.key as gone_key, row_record(s) as gone_record)
     insert into archived_sessions (key, record) select gone_key, gone_record from gone
     on conflict (key) do update set record = excluded.record returning key`,
@@ -56,18 +58,31 @@ const CONDITIONS = {
   without: (at: string) => `key <> all (${at})`,
 }
 
-/** `onMoved`: a row went to the archive or came back. */
-export function createSessions(database: Pick<Database, 'query'>, onMoved: (key: SessionKey) => void): Sessions {
+export interface SessionsDeps {
+  readonly database: Pick<Database, 'query'>
+  readonly node: string
+  /** Rows of sessions that this node holds need no look-up. */
+  readonly held: Pick<HeldSessions, 'row'>
+  /** A row went to the archive or came back. */
+  onMoved(key: SessionKey): void
+}
+
+export function createSessions({ database, node, held, onMoved }: SessionsDeps): Sessions {
   const one = async (statement: typeof RESOLVE, value: string): Promise<SessionRow | undefined> => {
     const [row] = await database.query<{ key: string; record: string }>(statement, [toColumn(value)])
     return row === undefined ? undefined : readRow(row)
   }
   return {
     async get(key) {
+      const known = held.row(key)
+      if (known !== undefined) return known.record
       const [row] = await database.query<{ record: string }>(GET, [toColumn(key)])
       return row === undefined ? undefined : readRecord(row.record)
     },
-    resolve: (key) => one(RESOLVE, key.trim()),
+    async resolve(key) {
+      const known = held.row(key.trim())
+      return known === undefined ? one(RESOLVE, key.trim()) : { key: known.key, record: known.record }
+    },
     byId: (sessionId) => one(BY_ID, sessionId),
     async count() {
       const [row] = await database.query<{ count: number }>(COUNT, [])
@@ -84,7 +99,7 @@ export function createSessions(database: Pick<Database, 'query'>, onMoved: (key:
     async archive(rows) {
       const keys = rows.map(({ key }) => toColumn(key))
       const times = rows.map(({ record }) => record.updatedAt)
-      const gone = await database.query<{ key: string }>(ARCHIVE, [keys, times])
+      const gone = await database.query<{ key: string }>(ARCHIVE, [keys, times, node])
       for (const { key } of gone) onMoved(fromColumn(key) as SessionKey)
       return gone.length
     },
@@ -94,7 +109,8 @@ export function createSessions(database: Pick<Database, 'query'>, onMoved: (key:
       onMoved(key.trim() as SessionKey)
       return true
     },
-    async hasArchived() {
+    async hasArchived(key) {
+      if (key !== undefined && held.row(key.trim()) !== undefined) return false
       const [row] = await database.query<{ has: boolean }>(HAS_ARCHIVED, [])
       return row?.has === true
     },

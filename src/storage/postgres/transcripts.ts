@@ -62,7 +62,8 @@ export function createPostgresTranscripts(base: TranscriptBase, options: Postgre
     const { clock, log, cwd, hooks } = options
     const timestamp = new Date(clock.now()).toISOString()
     const header = { type: 'session', version: FORMAT_VERSION, id: sessionId, timestamp, cwd } as const
-    const lines = new PostgresLog({ sessionId, database, commit: base.commit, header })
+    const isNew = base.entriesOf(sessionId) === 0
+    const lines = new PostgresLog({ sessionId, database, commit: base.commit, header, isNew })
     const blobs = createBlobs(database, sessionId, limits.maxBlobBytes)
     const guard = { sessionId, clock, log, blobs, hooks, hookTimeoutMs: limits.hookTimeoutMs, cap: capOf(limits) }
     const transcript = await LogTranscript.open(
@@ -76,7 +77,7 @@ export function createPostgresTranscripts(base: TranscriptBase, options: Postgre
     const known = kept.get(sessionId)
     if (known !== undefined) {
       const one = await known.catch(() => undefined)
-      if (one !== undefined && (one.users > 0 || (await one.log.isCurrent()))) return one
+      if (one !== undefined && (one.users > 0 || (await one.log.isCurrent(base.entriesOf(sessionId))))) return one
     }
     if (kept.get(sessionId) !== known) return current(sessionId, signal)
     const loading = load(sessionId, signal)

@@ -4,6 +4,7 @@ import { NOTHING_SPENT, type Spent } from '../../core/spent.ts'
 import type { Usage } from '../storage.ts'
 import { summarizeUsage, type UsageHour } from '../../core/usage-report.ts'
 import { fromColumn, toColumn } from './column-text.ts'
+import type { HeldSessions } from './held-sessions.ts'
 
 const SUMS = `sum(requests)::bigint as requests, sum(tokens)::bigint as tokens, sum(input)::bigint as input,
   sum(output)::bigint as output, sum(cache_read)::bigint as "cacheRead", sum(cache_write)::bigint as "cacheWrite",
@@ -33,11 +34,14 @@ const HOUR_MS = 3_600_000
 const NOTHING: CleanupTotals = { steps: 0, messages: 0, tokensSaved: 0, netTokensSaved: 0, netBasis: 'measured' }
 
 type HourRow = Spent & { readonly hour: number; session_id: string; model: string; channel: string }
-type Savings = Omit<CleanupTotals, 'netBasis'> & { readonly measured: boolean }
+export type SavingColumns = Omit<CleanupTotals, 'netBasis'> & { readonly measured: boolean }
 
-export function createUsage(database: Pick<Database, 'query'>): Usage {
+/** `held`: totals that the last transaction of this node came to. */
+export function createUsage(database: Pick<Database, 'query'>, held: Pick<HeldSessions, 'totals'>): Usage {
   return {
     async ofSession(sessionId) {
+      const known = held.totals(sessionId)
+      if (known !== undefined) return known.spent
       return (await database.query<Spent>(OF_SESSION, [toColumn(sessionId)]))[0] ?? NOTHING_SPENT
     },
     async today() {
@@ -50,10 +54,12 @@ export function createUsage(database: Pick<Database, 'query'>): Usage {
       return summarizeUsage(rows.map(readHour), query)
     },
     async savedBy(sessionId) {
-      return readSavings((await database.query<Savings>(SAVED_BY, [toColumn(sessionId)]))[0])
+      const known = held.totals(sessionId)
+      if (known !== undefined) return known.saved
+      return readSavings((await database.query<SavingColumns>(SAVED_BY, [toColumn(sessionId)]))[0])
     },
     async savedInAll() {
-      return readSavings((await database.query<Savings>(SAVED_IN_ALL, []))[0])
+      return readSavings((await database.query<SavingColumns>(SAVED_IN_ALL, []))[0])
     },
   }
 }
@@ -64,8 +70,8 @@ function readHour({ hour, session_id: session, model, channel, ...spent }: HourR
     : { hour, session: fromColumn(session), spent }
 }
 
-function readSavings(row: Savings | undefined): CleanupTotals {
-  if (row === undefined) return NOTHING
+export function readSavings(row: SavingColumns | null | undefined): CleanupTotals {
+  if (row === undefined || row === null) return NOTHING
   const { measured, ...totals } = row
   return { ...totals, netBasis: measured ? 'measured' : 'estimated' }
 }
