@@ -96,6 +96,7 @@ async function openParts(model: TurnModel, past: number): Promise<TurnDeps> {
     forms: new RememberedForms(systemClock),
     clock: systemClock,
     log: silentLog,
+    ifStopped: () => undefined,
     onSettled: () => undefined,
     emit: async () => undefined,
     resolveModel: () => model,

@@ -98,7 +98,7 @@ async function openLocked(platform: Platform, options: HomeStorageOptions, lock:
     storage,
     log,
     maxArchivedPerSession: limits.archived_per_session,
-    onLeaving: (key, sessionId, reason) => tellLeaving(hooks, { session: key, sessionId }, reason),
+    onEnding: (key, sessionId, reason) => tellEnding(hooks, { session: key, sessionId }, reason),
   })
   const heldBytes = (): Readonly<Record<RememberedKind, number>> => ({
     ...opened.heldBytes(),
@@ -216,12 +216,12 @@ function stateLimits(most: number | undefined): Readonly<Record<string, number>>
 }
 
 /** Hooks hear of it before it happens and after; neither can prevent it. */
-function tellLeaving(hooks: HookRunner, context: HookContext, reason: 'reset' | 'delete'): Promise<void> | undefined {
+function tellEnding(hooks: HookRunner, context: HookContext, reason: 'reset' | 'delete'): Promise<void> | undefined {
   const isHeard = hooks.has('before_reset') || hooks.has('session_end')
-  return isHeard ? callLeaving(hooks, context, reason) : undefined
+  return isHeard ? callEnding(hooks, context, reason) : undefined
 }
 
-async function callLeaving(hooks: HookRunner, context: HookContext, reason: 'reset' | 'delete'): Promise<void> {
+async function callEnding(hooks: HookRunner, context: HookContext, reason: 'reset' | 'delete'): Promise<void> {
   const { signal } = new AbortController()
   await hooks.beforeReset({ reason }, context, signal)
   await hooks.sessionEnd({ reason }, context, signal)

@@ -3,16 +3,29 @@
  * reset that follows a message on the same socket must find that message, and one that follows the reset must survive it.
  */
 export class ArrivalOrder {
-  /** The end of each session's line; gone when nobody stands in it. */
+  /** The end of each session's line; absent while nothing stands in it. */
   readonly #lines = new Map<string, Promise<void>>()
 
   /** Runs `act` when `ready` is settled and everything that came before has acted. Resolves with what `act` returned. */
-  async enter<T>(line: string, ready: Promise<unknown> | undefined, act: () => T): Promise<Awaited<T>> {
-    const before = this.#lines.get(line)
-    if (before === undefined && ready === undefined) return await act()
+  enter<T>(line: string, ready: Promise<unknown>, act: () => T): Promise<Awaited<T>> {
+    return this.#stand(line, Promise.allSettled([this.#lines.get(line), ready]), async () => act)
+  }
+
+  /**
+   * The same for what has to look something up first: that is done when everything before has acted, and what comes next
+   * waits for it, so that `act` finds what came before it and nothing that came later.
+   */
+  enterAndFind<R, T>(line: string, find: () => Promise<R>, act: (found: R) => T): Promise<Awaited<T>> {
+    return this.#stand(line, this.#lines.get(line) ?? Promise.resolve(), async () => {
+      const found = await find()
+      return () => act(found)
+    })
+  }
+
+  async #stand<T>(line: string, ready: Promise<unknown>, prepare: () => Promise<() => T>): Promise<Awaited<T>> {
     let acted: { readonly value: T } | undefined
-    const turn = Promise.allSettled([before, ready]).then(() => {
-      // The value is not awaited here: whoever comes next waits for the start of this, not for its end.
+    const turn = ready.then(prepare).then((act) => {
+      // The value is not awaited here: whatever comes next waits for the start of this, not for its end.
       acted = { value: act() }
     })
     const done = turn.catch(() => undefined)

@@ -1,11 +1,11 @@
+import { NEVER } from '../base/never.ts'
 import type { JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
-import type { Change, Owner } from '../core/change.ts'
 import type { RunId } from '../core/ids.ts'
 import type { SessionEvent } from '../core/event.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
-import type { Answer, Outlet } from '../session/outlet.ts'
-import type { Storage } from '../storage/storage.ts'
+import type { Answer, Outlet, Together } from '../session/outlet.ts'
+import type { Committed, Storage } from '../storage/storage.ts'
 import { Attempts } from './attempts.ts'
 import type { Channels } from './channels.ts'
 
@@ -36,18 +36,30 @@ export class Delivery implements Outlet {
     this.#channels.observe(event, message)
   }
 
-  /**
-   * Makes answers durable, all of them in one transaction with `changes`, then hands each to its channel. A message that
-   * has an answer keeps it. Resolves when everything is durable and on its way; its fate comes later.
-   */
-  async answer(answers: readonly Answer[], changes: readonly Change[] = [], owner?: Owner): Promise<void> {
-    if (answers.length === 0 && changes.length === 0) return
-    const committed = this.#storage.transact(
-      [...changes, ...answers.map(({ run, content }) => ({ kind: 'answer', run, content }) as const)],
-      owner,
-    )
+  /** Resolves when everything is durable and on its way; its fate comes later. */
+  async answer(answers: readonly Answer[], together: Together = {}): Promise<void> {
+    const committed = this.#commit(answers, together)
     if (answers.length === 0) return void (await committed)
     await Promise.all(answers.map(({ run }) => this.#attempts.first(run, committed)))
+  }
+
+  async #commit(
+    answers: readonly Answer[],
+    { changes: others = [], entries, owner }: Together,
+  ): Promise<Pick<Committed, 'answered'>> {
+    const { inbox, transcripts } = this.#storage
+    const changes = [...others, ...answers.map(({ run, content }) => ({ kind: 'answer', run, content }) as const)]
+    if (changes.length === 0) return { answered: [] }
+    if (entries === undefined) return this.#storage.transact(changes, owner)
+    const transcript = await transcripts.open(entries.sessionId, NEVER)
+    try {
+      await transcript.append(entries.drafts, { changes, ...(owner === undefined ? {} : { owner }) })
+    } finally {
+      await transcript.close()
+    }
+    // The owner was the present one, so no other node can have answered in between.
+    const known = await Promise.all(answers.map(({ run }) => inbox.find(run)))
+    return { answered: known.filter((one) => one !== undefined) }
   }
 
   /**

@@ -9,7 +9,7 @@ import type { Approvals } from '../session/approvals.ts'
 import { findSession } from '../session/find-session.ts'
 import { canonicalKey, type RouteSettings } from '../session/route.ts'
 import type { Sessions } from '../session/sessions.ts'
-import type { Notice, Storage, StoredMessage } from '../storage/storage.ts'
+import type { Notice, SessionRow, Storage, StoredMessage } from '../storage/storage.ts'
 import { Admission, type QueueLimits } from './admission.ts'
 import { ArrivalOrder } from './arrival-order.ts'
 import { replyOf } from './attempts.ts'
@@ -155,12 +155,11 @@ export class Gateway implements Intake {
 
   async control(command: ControlCommand, caller?: Caller): Promise<ControlResult> {
     const { storage, limits } = this.#deps
-    if (command.type !== 'list') await this.bringBack(command.key ?? '')
     switch (command.type) {
       case 'get': {
         const row = command.sessionId === undefined ? undefined : await storage.sessions.byId(command.sessionId)
         const key = row?.key ?? command.key ?? command.sessionId ?? ''
-        return this.#inOrder(key, async () => ({ type: 'get', ...(await findSession(storage, { key }, caller)) }))
+        return this.#inOrder(key, caller, (found) => ({ type: 'get', ...found }))
       }
       case 'list': {
         const { limit, cursor, prefix } = command
@@ -175,14 +174,14 @@ export class Gateway implements Intake {
         }
       }
       case 'cancel':
-        return this.#inOrder(command.key, async () => {
-          const { key } = await findSession(storage, { key: command.key }, caller)
-          return { type: 'cancel', key, cancelled: await this.#sessions.cancel(key, command.run) }
-        })
+        return this.#inOrder(command.key, caller, async ({ key }) => ({
+          type: 'cancel',
+          key,
+          cancelled: await this.#sessions.cancel(key, command.run),
+        }))
       case 'reset':
       case 'delete':
-        return this.#inOrder(command.key, async () => {
-          const { key } = await findSession(storage, { key: command.key }, caller)
+        return this.#inOrder(command.key, caller, async ({ key }) => {
           await this.#sessions[command.type](key)
           this.#deps.watch?.changed(key)
           return { type: command.type, key }
@@ -249,8 +248,16 @@ export class Gateway implements Intake {
     await this.#deps.delivery.close()
   }
 
-  #inOrder(key: string, act: () => ControlResult | Promise<ControlResult>): Promise<ControlResult> {
-    return this.#arrivals.enter(lineOf(key), undefined, act)
+  #inOrder(
+    key: string,
+    caller: Caller | undefined,
+    act: (found: SessionRow) => ControlResult | Promise<ControlResult>,
+  ): Promise<ControlResult> {
+    const find = async (): Promise<SessionRow> => {
+      await this.bringBack(key)
+      return findSession(this.#deps.storage, { key }, caller)
+    }
+    return this.#arrivals.enterAndFind(lineOf(key), find, act)
   }
 }
 

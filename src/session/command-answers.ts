@@ -45,10 +45,9 @@ export async function answerCommand(
         await context.reset({ ...message, text: slash.rest })
         return undefined
       }
-      // The language is that of the conversation that ends here.
-      const { newConversation } = await commands.phrases(message)
-      await context.reset(undefined)
-      return reply(newConversation())
+      // The language is that of the conversation that ends here; the reset begins at once, before anything that came later.
+      const [phrases] = await Promise.all([commands.phrases(message), context.reset(undefined)])
+      return reply(phrases.newConversation())
     }
     case 'stop': {
       const stopped = await context.stop()

@@ -14,22 +14,22 @@ export interface SessionControlDeps {
   readonly storage: Storage
   readonly log: Log
   readonly maxArchivedPerSession: number
-  /** Before a conversation goes; undefined when no hook wants to know. Must not throw. */
-  onLeaving(key: SessionKey, sessionId: SessionId, reason: 'reset' | 'delete'): Promise<void> | undefined
+  /** Before a conversation ends; undefined when no hook wants to know. Must not throw. */
+  onEnding(key: SessionKey, sessionId: SessionId, reason: 'reset' | 'delete'): Promise<void> | undefined
 }
 
 /** Fields of a row that describe its present conversation; another one begins without them. */
 const OF_ONE_CONVERSATION = ['title', 'preview', 'messages', 'contextTokens'] as const
 
-/** The running turn of a conversation that is left, and the answers it leaves open. Its owner stops it afterwards. */
-export interface LeftTurn {
-  /** Now: what comes next may take a while. */
-  stop(): void
-  /** Makes the change durable, with the answers of what is stopped. */
-  commit(change: Change): Promise<void>
+/** A new, empty conversation under the same key, as a change that its caller commits. */
+export interface PlannedReset {
+  readonly old: SessionId
+  readonly change: Change
+  /** Archived conversations that the row no longer lists. */
+  readonly dropped: readonly { readonly sessionId: SessionId }[]
 }
 
-/** Reset, delete and restore of a whole conversation. No turn of it starts meanwhile. */
+/** Reset, delete and restore of a whole conversation. Its callers see to it that no turn of it starts meanwhile. */
 export class SessionControl {
   readonly #deps: SessionControlDeps
   /** Files of conversations that are no longer listed, being renamed. */
@@ -43,28 +43,33 @@ export class SessionControl {
    * A new, empty conversation under the same key. Settings and delivery stay. The old transcript is archived: the row
    * lists it, its file stays where it is. So a reset moves nothing and costs one transaction.
    */
-  async reset(key: SessionKey, turn: LeftTurn): Promise<void> {
+  async planReset(key: SessionKey): Promise<PlannedReset> {
     const { clock, ids, storage, maxArchivedPerSession } = this.#deps
-    const { transcripts } = storage
     const record = await this.#recordOf(key)
-    const leaving = this.#deps.onLeaving(key, record.sessionId, 'reset')
-    if (leaving !== undefined) {
-      turn.stop()
-      await leaving
-    }
     // A session that never got an answer has nothing to bring back.
-    const hasTranscript = await transcripts.exists(record.sessionId)
-    const old = hasTranscript ? [{ sessionId: record.sessionId, at: clock.now() }] : []
-    const archived = [...(record.archived ?? []), ...old]
-    const dropped = archived.slice(0, -maxArchivedPerSession)
+    const hasTranscript = await storage.transcripts.exists(record.sessionId)
+    const latest = hasTranscript ? [{ sessionId: record.sessionId, at: clock.now() }] : []
+    const archived = [...(record.archived ?? []), ...latest]
     const fields = { sessionId: newSessionId(ids), archived: archived.slice(-maxArchivedPerSession) }
-    await turn.commit({ kind: 'change-session', key, fields, removed: OF_ONE_CONVERSATION, touched: true })
-    // What the row no longer lists is not deleted: only a delete deletes. Its name says that it is out of use.
-    if (dropped.length > 0) {
-      this.#tidy(async () => {
-        for (const one of dropped) await transcripts.archive(one.sessionId)
-      })
+    return {
+      old: record.sessionId,
+      change: { kind: 'change-session', key, fields, removed: OF_ONE_CONVERSATION, touched: true },
+      dropped: archived.slice(0, -maxArchivedPerSession),
     }
+  }
+
+  /** Before a conversation ends; undefined when no hook wants to know. */
+  tellEnding(key: SessionKey, sessionId: SessionId, reason: 'reset' | 'delete'): Promise<void> | undefined {
+    return this.#deps.onEnding(key, sessionId, reason)
+  }
+
+  /** After a reset: what the row no longer lists is not deleted, its name says that it is out of use. */
+  tidyUp({ dropped }: PlannedReset): void {
+    const { transcripts } = this.#deps.storage
+    if (dropped.length === 0) return
+    this.#tidy(async () => {
+      for (const { sessionId } of dropped) await transcripts.archive(sessionId)
+    })
   }
 
   /** Resolves when every file is where it belongs. */
@@ -84,7 +89,7 @@ export class SessionControl {
   async delete(key: SessionKey): Promise<void> {
     const { storage } = this.#deps
     const record = await this.#recordOf(key)
-    await this.#deps.onLeaving(key, record.sessionId, 'delete')
+    await this.tellEnding(key, record.sessionId, 'delete')
     await this.settled()
     const ids = [record.sessionId, ...(record.archived ?? []).map(({ sessionId }) => sessionId)]
     for (const sessionId of ids) await storage.transcripts.remove(sessionId)

@@ -5,9 +5,9 @@ import { GatewayError } from '../core/errors.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
 import { callerOf, personOf, type AcceptedMessage, type ReplyContent, type SessionRecord } from '../core/inbound.ts'
 import type { UserBlock } from '../core/message.ts'
-import type { Outcome } from '../core/outcome.ts'
+import type { CancelCause, Outcome } from '../core/outcome.ts'
 import { addSpent, NOTHING_SPENT, spentOn, type Spent } from '../core/spent.ts'
-import { retryWhileStorageFull, type StorageFullDeps } from '../core/storage-full.ts'
+import { retryWhileStorageFull } from '../core/storage-full.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { Transcript } from '../transcript/store.ts'
 import { MAINTENANCE, phrasesOf, runMaintenance } from '../turn/maintain.ts'
@@ -21,15 +21,15 @@ import type {
   TurnDeps,
   TurnSettings,
 } from '../turn/deps.ts'
-import { runTurn } from '../turn/turn.ts'
+import { finishStopped, runTurn } from '../turn/turn.ts'
 import { rewrite } from '../turn/versions.ts'
 import type { Approvals } from './approvals.ts'
 import { placedTurn, type ContentOf } from './client-messages.ts'
 import { parseSlash } from './commands.ts'
 import { settingsOf, type SessionSettings } from './chosen-settings.ts'
 import { recordPoisoned } from './poisoned.ts'
-import type { TurnContext, TurnRunner } from './sessions.ts'
-import { SummarisedTranscript } from './row-summary.ts'
+import type { TurnContext, TurnRunner } from './turn-work.ts'
+import { TurnTranscript } from './turn-transcript.ts'
 import { checkBudget, type SpendingLimits } from './budget.ts'
 
 /** What answers, as far as a conversation has to know it. */
@@ -88,8 +88,15 @@ export class AgentTurns implements TurnRunner {
     return { provider: provider.name, model: name }
   }
 
-  recordPoisoned(message: AcceptedMessage, reason: string): Promise<void> {
-    return recordPoisoned(message, reason, this.#deps)
+  tidyUp(message: AcceptedMessage, by: CancelCause, turn: TurnContext): Promise<void> {
+    const { agent, ...deps } = this.#deps
+    return agent.use((current) =>
+      inTranscript(message, turn, { ...deps, agent: current }, (opened) => finishStopped(message.run, by, opened.deps)),
+    )
+  }
+
+  recordPoisoned(message: AcceptedMessage, reason: string, owner: Owner): Promise<void> {
+    return recordPoisoned(message, reason, owner, this.#deps)
   }
 }
 
@@ -97,64 +104,83 @@ interface ConverseDeps extends Omit<AgentTurnsDeps, 'agent'> {
   readonly agent: AgentDeps
 }
 
-/** Answers one accepted message. Undefined when a shutdown interrupted it: it is resumed at the next start. */
-async function converse(
+/** A conversation that is open for one turn. */
+interface OpenedTurn {
+  readonly deps: TurnDeps
+  readonly transcript: TurnTranscript
+}
+
+async function inTranscript<T>(
   message: AcceptedMessage,
-  conversation: TurnContext,
+  context: TurnContext,
   deps: ConverseDeps,
-): Promise<ReplyContent | undefined> {
-  const record = await deps.storage.sessions.get(message.key)
+  work: (turn: OpenedTurn) => Promise<T>,
+): Promise<T> {
+  const { clock, storage } = deps
+  const { key, run } = message
+  const { signal, owner } = context
+  const record = await storage.sessions.get(key)
   if (record === undefined)
     throw new GatewayError('SESSION_NOT_FOUND', 'the session was deleted before this message was answered')
-  const { clock, log } = deps
-  const { transcripts } = deps.storage
-  const waiting = { clock, log: log.child({ session: message.key, run: message.run }), signal: conversation.signal }
-  const opened = await retryWhileStorageFull(() => transcripts.open(record.sessionId, waiting.signal), waiting)
-  const transcript = new SummarisedTranscript(withPatientAppends(opened, conversation.owner, waiting), message.key)
+  const waiting = { clock, log: deps.log.child({ session: key, run }), signal }
+  const opened = await retryWhileStorageFull(() => storage.transcripts.open(record.sessionId, signal), waiting)
+  const transcript = new TurnTranscript(opened, { ...waiting, key, owner })
+  context.writesTo(transcript)
   try {
-    const turn = turnParts(message, record, transcript, conversation, deps)
-    const slash = parseSlash(message.text)
-    const command = slash.kind === 'command' ? slash : undefined
-    const maintenance = MAINTENANCE.find((name) => name === command?.name)
-    if (command !== undefined && maintenance !== undefined) {
-      const asked = { name: maintenance, rest: command.rest }
-      return { kind: 'complete', ...(await runMaintenance(asked, message.run, turn, conversation.signal)) }
-    }
-    if (transcript.leafId === null)
-      await deps.agent.hooks.sessionStart(
-        { resumed: false },
-        { session: message.key, sessionId: record.sessionId, run: message.run, model: turn.models[0].name },
-        conversation.signal,
-      )
-    const [model] = turn.models
-    const again = command?.name === 'retry' || command?.name === 'edit' ? command.name : undefined
-    const rewritten =
-      again === undefined
-        ? undefined
-        : await rewrite({ name: again, rest: command?.rest ?? '' }, message.run, transcript, await phrasesOf(turn))
-    if (rewritten !== undefined && 'refusal' in rewritten) return { kind: 'complete', text: rewritten.refusal }
-    const instruction =
-      rewritten === undefined
-        ? await toInstruction(message, { agent: deps.agent, model, clock }, conversation.signal)
-        : { run: message.run, channel: message.channel, content: rewritten.content }
-    await deps.agent.pictures.addMissing(transcript, model, conversation.signal)
-    return toReply(await runTurn(instruction, turn, conversation.signal))
+    return await work({ transcript, deps: turnDeps(message, record, transcript, context, deps) })
   } finally {
     await transcript.close()
   }
 }
 
-/** What a turn has done and paid for is not thrown away for lack of space: its appends wait for it. */
-function withPatientAppends(transcript: Transcript, owner: Owner, waiting: StorageFullDeps): Transcript {
-  const append: Transcript['append'] = (drafts, options) =>
-    retryWhileStorageFull(() => transcript.append(drafts, { ...options, owner }), waiting)
-  return Object.assign(Object.create(transcript) as Transcript, { append })
+/** Answers one accepted message. Undefined when a shutdown interrupted it: it is resumed at the next start. */
+function converse(
+  message: AcceptedMessage,
+  context: TurnContext,
+  deps: ConverseDeps,
+): Promise<ReplyContent | undefined> {
+  return inTranscript(message, context, deps, (turn) => answer(message, turn, deps, context.signal))
 }
 
-function turnParts(
+async function answer(
+  message: AcceptedMessage,
+  { transcript, deps: turn }: OpenedTurn,
+  { agent, clock }: ConverseDeps,
+  signal: AbortSignal,
+): Promise<ReplyContent | undefined> {
+  const { run } = message
+  const slash = parseSlash(message.text)
+  const command = slash.kind === 'command' ? slash : undefined
+  const maintenance = MAINTENANCE.find((name) => name === command?.name)
+  if (command !== undefined && maintenance !== undefined) {
+    const asked = { name: maintenance, rest: command.rest }
+    return { kind: 'complete', ...(await runMaintenance(asked, run, turn, signal)) }
+  }
+  const [model] = turn.models
+  if (transcript.leafId === null)
+    await agent.hooks.sessionStart(
+      { resumed: false },
+      { session: message.key, sessionId: turn.sessionId, run, model: model.name },
+      signal,
+    )
+  const again = command?.name === 'retry' || command?.name === 'edit' ? command.name : undefined
+  const rewritten =
+    again === undefined
+      ? undefined
+      : await rewrite({ name: again, rest: command?.rest ?? '' }, run, transcript, await phrasesOf(turn))
+  if (rewritten !== undefined && 'refusal' in rewritten) return { kind: 'complete', text: rewritten.refusal }
+  const instruction =
+    rewritten === undefined
+      ? await toInstruction(message, { agent, model, clock }, signal)
+      : { run, channel: message.channel, content: rewritten.content }
+  await agent.pictures.addMissing(transcript, model, signal)
+  return toReply(await runTurn(instruction, turn, signal))
+}
+
+function turnDeps(
   message: AcceptedMessage,
   record: SessionRecord,
-  transcript: Transcript,
+  transcript: TurnTranscript,
   conversation: TurnContext,
   { agent, clock, log, storage, spending, windows, forms, approvals, onSpent }: ConverseDeps,
 ): TurnDeps {
@@ -186,6 +212,7 @@ function turnParts(
     forms,
     savings: savingsOf(sessionId),
     spending: createSpending(message.channel, sessionId, { storage, limits: spending(), onSpent }),
+    ifStopped: (describe) => transcript.ifStopped(describe),
     onSettled: (outcome) => {
       const content = toReply(outcome)
       if (content !== undefined) conversation.tellAnswer(content)

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import { NEVER } from '../base/never.ts'
+import type { Owner } from '../core/change.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
 import { NO_USAGE, type AssistantMessage } from '../core/message.ts'
 import { stepState } from '../turn/step-state.ts'
@@ -14,7 +15,12 @@ export interface PoisonedDeps {
  * A message that is not tried again stays in its conversation, with an answer that says so. Only its text: whatever else
  * belongs to it may be what the gateway ended over.
  */
-export async function recordPoisoned(message: AcceptedMessage, reason: string, deps: PoisonedDeps): Promise<void> {
+export async function recordPoisoned(
+  message: AcceptedMessage,
+  reason: string,
+  owner: Owner,
+  deps: PoisonedDeps,
+): Promise<void> {
   const { sessions, transcripts } = deps.storage
   const record = await sessions.get(message.key)
   if (record === undefined) return
@@ -35,10 +41,13 @@ export async function recordPoisoned(message: AcceptedMessage, reason: string, d
       errorMessage: reason,
       timestamp,
     }
-    await transcript.append([
-      ...(stepState(entries, run).kind === 'new' ? [{ type: 'message', message: said, stepId: run } as const] : []),
-      { type: 'message', message: answer, stepId: run, round: 0 },
-    ])
+    await transcript.append(
+      [
+        ...(stepState(entries, run).kind === 'new' ? [{ type: 'message', message: said, stepId: run } as const] : []),
+        { type: 'message', message: answer, stepId: run, round: 0 },
+      ],
+      { owner },
+    )
   } finally {
     await transcript.close()
   }

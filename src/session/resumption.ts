@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import { deferred } from '../base/deferred.ts'
+import type { Owner } from '../core/change.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { ReplyContent } from '../core/inbound.ts'
 import type { Claim, Storage, StoredMessage } from '../storage/storage.ts'
@@ -98,8 +99,8 @@ export class Resumption {
 }
 
 /** To be durable before a message that has ended starts begins again, if the disk has room for it. */
-export async function noteResumed(storage: Storage, run: RunId): Promise<void> {
-  await storage.transact([{ kind: 'resumed', run }]).catch(() => undefined)
+export async function noteResumed(storage: Storage, run: RunId, owner?: Owner): Promise<void> {
+  await storage.transact([{ kind: 'resumed', run }], owner).catch(() => undefined)
 }
 
 export const POISONED = {

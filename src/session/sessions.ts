@@ -1,81 +1,33 @@
-import type { Clock } from '../base/clock.ts'
-import type { Ids } from '../base/ids.ts'
+import { deferred } from '../base/deferred.ts'
 import type { Log } from '../base/log.ts'
-import type { Change, Owner } from '../core/change.ts'
+import type { Change } from '../core/change.ts'
 import { describeCause } from '../core/describe-cause.ts'
 import { toGatewayError } from '../core/errors.ts'
-import type { SessionEvent, TurnEvent } from '../core/event.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
-import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
-import { retryWhileStorageFull } from '../core/storage-full.ts'
+import type { AcceptedMessage } from '../core/inbound.ts'
 import type { CancelCause } from '../core/outcome.ts'
-import { causeOf } from '../core/turn-stopped.ts'
-import type { Storage, StoredMessage } from '../storage/storage.ts'
+import type { StoredMessage } from '../storage/storage.ts'
 import { answerCommand, type CommandAnswers, type SessionActivity } from './command-answers.ts'
-import { isImmediate, isLocal, parseSlash } from './commands.ts'
+import { isImmediate, parseSlash } from './commands.ts'
 import type { SessionControl } from './control.ts'
-import { rowChangeFor } from './message-row.ts'
-import type { Answer, Outlet } from './outlet.ts'
-import { noteResumed, POISONED, Resumption, type ResumptionLimits, type Verdict } from './resumption.ts'
-import { Session, type Stopped } from './session.ts'
-import type { TurnPlace } from './turn-place.ts'
+import { OpenMessages } from './open-messages.ts'
+import type { Answer } from './outlet.ts'
+import type { RunningTurn } from './running-turn.ts'
+import { Resumption, type ResumptionLimits } from './resumption.ts'
+import { isCancel, Session, type Ended, type StopOptions } from './session.ts'
 import { TurnSlots, type ProviderLoad, type TurnLimits } from './turn-slots.ts'
-
-/** What a new message does while its session's turn runs: wait, join it before its next round, or end it. */
-export type QueueMode = 'queue' | 'steer' | 'interrupt'
+import { TurnWork, type TurnWorkDeps } from './turn-work.ts'
 
 export interface SessionLimits extends ResumptionLimits {
   readonly turns: TurnLimits
 }
 
-export interface SessionMetrics {
-  turnEnded(outcome: string, seconds: number): void
-  happened(event: TurnEvent): void
-}
-
-export interface SessionsDeps {
-  readonly clock: Clock
+export interface SessionsDeps extends Omit<TurnWorkDeps, 'slots' | 'resumption' | 'open'> {
   readonly log: Log
-  readonly ids: Ids
-  readonly storage: Storage
-  readonly outlet: Outlet
   readonly control: SessionControl
   readonly limits: SessionLimits
-  readonly metrics: SessionMetrics
   readonly commands: CommandAnswers
-  readonly turns: TurnRunner
-  queueMode(): QueueMode
 }
-
-/** Works messages out. */
-export interface TurnRunner {
-  /**
-   * Answers one message: opens its transcript, runs the turn. Resolves with what to reply, or with undefined when the
-   * turn was interrupted by a shutdown and is to be resumed. Never throws for anything a conversation can survive.
-   */
-  run(message: AcceptedMessage, turn: TurnContext): Promise<ReplyContent | undefined>
-  /** The provider and the model (`provider/model`) that are to answer first. */
-  firstModel(key: SessionKey): Promise<{ readonly provider: string; readonly model: string }>
-  /** Keeps a message in its transcript that is not tried again. */
-  recordPoisoned(message: AcceptedMessage, reason: string): Promise<void>
-}
-
-/** What a turn has of the session it runs in. */
-export interface TurnContext {
-  readonly signal: AbortSignal
-  /** The right to write: everything the turn stores carries it; void as soon as another node or a reset took it. */
-  readonly owner: Owner
-  /** What the turn comes to, as soon as that is settled: a stop from then on does not take it back. */
-  tellAnswer(content: ReplyContent): void
-  emit(event: SessionEvent): Promise<void>
-  /** Messages that arrived meanwhile and are to join this turn (`queue.mode: "steer"`). */
-  takeQueued(): readonly AcceptedMessage[]
-  /** Gives the turn's place to others while it waits for a person. */
-  whileWaiting<T>(wait: () => Promise<T>): Promise<T>
-}
-
-const MOST_ANSWERED = 1_000
-const NO_CONVERSATION: ReplyContent = { kind: 'complete', text: 'There is no conversation here yet.' }
 
 export interface Activity {
   readonly running: number
@@ -85,33 +37,32 @@ export interface Activity {
   readonly longestWaitMs: number
 }
 
-/** The sessions something runs or waits in: their turns, and what must not overlap with one. */
+/** The sessions something runs or waits in: their turns, and what ends them. */
 export class Sessions {
   readonly #deps: SessionsDeps
   readonly #sessions = new Map<SessionKey, Session>()
+  readonly #open: OpenMessages
   readonly #slots: TurnSlots
   readonly #resumption: Resumption
+  readonly #work: TurnWork
   readonly #background = new Set<Promise<void>>()
-  /** Ends what waits for space on the disk: the messages stay open for the next start. */
-  readonly #stopWaiting = new AbortController()
+  /** Superseded turns that have not ended yet. */
+  readonly #unwinding = new Set<Promise<void>>()
   /** Resumed messages whose reset an earlier start has done. */
   readonly #resetDone = new Set<RunId>()
-  /** Messages that were dispatched here and have no answer yet. */
-  readonly #open = new Set<RunId>()
-  /** Answered here lately: a look-up that began before may still show them open. */
-  readonly #answered = new Set<RunId>()
-  /** The right by which each turn writes. */
-  readonly #owners = new Map<RunId, Owner>()
+  /** Accepted here while their session was not held: they wait until it is taken. */
+  readonly #arriving = new Map<SessionKey, AcceptedMessage[]>()
   /** Sessions that are being taken, one look at a time. */
   readonly #taking = new Map<SessionKey, Promise<void>>()
-  #runningTurns = 0
-  #starting = true
+  #isStarting = true
 
   constructor(deps: SessionsDeps) {
     this.#deps = deps
     const { clock, storage, limits } = deps
+    this.#open = new OpenMessages(deps)
     this.#slots = new TurnSlots(clock, limits.turns)
     this.#resumption = new Resumption({ clock, storage, messageAttempts: limits.messageAttempts })
+    this.#work = new TurnWork({ ...deps, open: this.#open, slots: this.#slots, resumption: this.#resumption })
   }
 
   /** Sessions something runs or waits in. */
@@ -128,9 +79,10 @@ export class Sessions {
   }
 
   activity(): Activity {
+    const { running } = this.#work
     return {
-      running: this.#runningTurns,
-      queued: Math.max(0, this.#open.size - this.#runningTurns),
+      running,
+      queued: Math.max(0, this.#open.size - running),
       waitingForTurn: this.#slots.waiting,
       longestWaitMs: this.#slots.longestWaitMs,
     }
@@ -143,7 +95,7 @@ export class Sessions {
 
   activityOf(key: SessionKey): SessionActivity {
     const session = this.#sessions.get(key)
-    return { running: session?.runningMessage?.run ?? null, queued: session?.queued ?? 0 }
+    return { running: session?.running?.message.run ?? null, queued: session?.queued ?? 0 }
   }
 
   /** Everything that earlier starts accepted and did not answer takes its place. */
@@ -164,9 +116,11 @@ export class Sessions {
    * session has to be taken first, and messages that other nodes accepted come before this one.
    */
   arrive(message: AcceptedMessage, mine: boolean): void {
-    const isFirst = !mine || this.#taking.has(message.key)
-    if (isFirst && !isImmediate(parseSlash(message.text))) return this.runInBackground(this.take(message.key))
-    this.dispatch(message)
+    const { key, text } = message
+    const isFirst = !mine || this.#taking.has(key)
+    if (!isFirst || isImmediate(parseSlash(text))) return this.dispatch(message)
+    this.#arriving.set(key, [...(this.#arriving.get(key) ?? []), message])
+    this.runInBackground(this.take(key))
   }
 
   /** Works on what is open in a session, in the order of acceptance, unless another node does. */
@@ -175,19 +129,22 @@ export class Sessions {
     const taking = before.catch(() => undefined).then(() => this.#takeNow(key))
     this.#taking.set(key, taking)
     return taking.finally(() => {
-      if (this.#taking.get(key) === taking) this.#taking.delete(key)
+      if (this.#taking.get(key) !== taking) return
+      this.#taking.delete(key)
+      // Those that were not dispatched are another node's affair.
+      this.#arriving.delete(key)
     })
   }
 
   async #takeNow(key: SessionKey): Promise<void> {
     const { storage } = this.#deps
-    if (!this.#starting) return
+    if (!this.#isStarting) return
     const claim = await storage.ownership.claim(key)
     if (claim === undefined) return
     this.#resumption.suspect(claim)
     for (const stored of await storage.inbox.open({ key })) {
       const { message, orphaned } = stored
-      if (this.#open.has(message.run) || this.#answered.has(message.run)) continue
+      if (this.#open.isKnown(message.run)) continue
       // A command is done at once by the node that accepted it; only when that one is gone another does it.
       if (isImmediate(parseSlash(message.text)) && orphaned !== true) continue
       this.#resume(stored)
@@ -196,88 +153,106 @@ export class Sessions {
 
   /** The session was taken away, by another node or by a command: what runs here can store nothing more. */
   lose(key: SessionKey): void {
-    const session = this.#sessions.get(key)
-    const run = session?.runningMessage?.run
-    const owner = run === undefined ? undefined : this.#owners.get(run)
-    if (owner !== undefined && !this.#deps.storage.ownership.isCurrent(owner)) session?.abort('shutdown')
+    const turn = this.#sessions.get(key)?.running
+    if (turn?.owner !== undefined && !this.#deps.storage.ownership.isCurrent(turn.owner)) turn.stop('shutdown')
   }
 
   /** A durable message takes its place: commands at once, everything else behind what its session has to do. */
   dispatch(message: AcceptedMessage): void {
     this.#open.add(message.run)
-    const slash = parseSlash(message.text)
-    if (isImmediate(slash)) return this.runInBackground(this.#answerCommand(message))
+    if (isImmediate(parseSlash(message.text))) return this.runInBackground(this.#answerCommand(message))
     const session = this.#session(message.key)
     // Everything older goes, also what has not begun: which of them had begun is a matter of luck.
-    const replaced = this.#deps.queueMode() === 'interrupt' ? session.cancel('newer-message') : undefined
+    if (this.#deps.queueMode() === 'interrupt' && session.isBusy)
+      this.runInBackground(this.#stop(session, 'newer-message', (ended) => this.#commitEnd(session, ended, {})))
     session.enqueue(message)
-    if (replaced !== undefined) this.runInBackground(replaced.then(() => undefined))
   }
 
   /** Stops what runs and drops what waits, or only the run named; resolves with their number when all are answered. */
   async cancel(key: SessionKey, run?: RunId): Promise<number> {
-    const here = (await this.#sessions.get(key)?.cancel('user', run)) ?? 0
-    const others = await this.#elsewhere(key, 'user')
-    const meant = run === undefined ? others : others.filter((answer) => answer.run === run)
-    if (meant.length > 0) await this.#store(meant, [{ kind: 'raise-epoch', key }])
-    return here + meant.length
+    const session = this.#session(key)
+    return this.#stop(
+      session,
+      'user',
+      async (ended) => {
+        const { superseded, finishing, dropped } = ended
+        const others = await this.#commitEnd(session, ended, { run })
+        return dropped.length + others + (superseded === undefined && finishing === undefined ? 0 : 1)
+      },
+      { run },
+    )
   }
 
   /**
    * A new conversation under this key. What it stops is answered in the commit that makes it durable: there is no moment
    * at which one is true without the other, and the disk is waited for once.
    */
-  async reset(key: SessionKey): Promise<void> {
+  reset(key: SessionKey): Promise<void> {
+    const session = this.#session(key)
+    return this.#stop(session, 'reset', (ended) => this.#beginAnew(session, ended, []))
+  }
+
+  async #beginAnew(session: Session, ended: Ended, changes: readonly Change[]): Promise<void> {
     const { control } = this.#deps
-    await this.#session(key).exclusive('reset', (stopped) =>
-      control.reset(key, {
-        stop: stopped.stopTurn,
-        commit: (change) => this.#storeReset(key, stopped.answers, [change]),
-      }),
-    )
+    const { key } = session
+    const reset = await control.planReset(key)
+    const heard = control.tellEnding(key, reset.old, 'reset')
+    if (heard !== undefined) {
+      // Hooks may take a while: what is stopped must not go on meanwhile.
+      ended.superseded?.stop('reset')
+      await heard
+    }
+    await this.#commitEnd(session, ended, { changes: [reset.change, ...changes] })
+    control.tidyUp(reset)
   }
 
   async delete(key: SessionKey): Promise<void> {
-    const { control } = this.#deps
-    await this.exclusively(key, 'delete', () => control.delete(key))
+    await this.exclusively(key, 'delete', () => this.#deps.control.delete(key))
   }
 
-  /** Runs something that must not overlap with a turn of this session; a running one is stopped and has ended first. */
+  /** Runs something that must not overlap with a turn of this session; what runs or waits is stopped first. */
   exclusively<T>(key: SessionKey, by: 'reset' | 'delete', task: () => Promise<T>): Promise<T> {
-    return this.#session(key).exclusive(by, async (stopped) => {
-      await stopped.turnEnded()
-      await this.#storeReset(key, stopped.answers, [], by)
+    const session = this.#session(key)
+    return this.#stop(session, by, async (ended) => {
+      await this.#commitEnd(session, ended, {})
       return task()
     })
   }
 
   /** Running turns get until the signal, then they are stopped; nothing new starts. */
   async drain(deadline: AbortSignal): Promise<void> {
-    this.#starting = false
+    this.#isStarting = false
     const sessions = [...this.#sessions.values()]
     for (const session of sessions) session.stopStarting()
+    const passed = deferred()
     const stop = (): void => {
-      this.#stopWaiting.abort()
-      for (const session of sessions) session.abort('shutdown')
+      passed.resolve()
+      this.#open.close()
+      for (const session of sessions) session.running?.stop('shutdown')
     }
     if (deadline.aborted) stop()
     else deadline.addEventListener('abort', stop, { once: true })
     await Promise.all(sessions.map((session) => session.idle()))
+    // A turn that was superseded can do no harm any more: it is waited for while there is time.
+    await Promise.race([Promise.all(this.#unwinding), passed.promise])
     deadline.removeEventListener('abort', stop)
   }
 
   async close(): Promise<void> {
-    this.#starting = false
-    this.#stopWaiting.abort()
+    this.#isStarting = false
+    this.#open.close()
     while (this.#background.size > 0) await Promise.all(this.#background)
   }
 
   /** Background work has an owner: close waits for it, and a failure is logged, never lost. */
-  runInBackground(work: Promise<void>): void {
-    const owned = work.catch((thrown: unknown) => {
-      const error = toGatewayError(thrown)
-      this.#deps.log.error('background work failed', { code: error.code, ...describeCause(error) })
-    })
+  runInBackground(work: Promise<unknown>): void {
+    const owned = work.then(
+      () => undefined,
+      (thrown: unknown) => {
+        const error = toGatewayError(thrown)
+        this.#deps.log.error('background work failed', { code: error.code, ...describeCause(error) })
+      },
+    )
     this.#background.add(owned)
     void owned.finally(() => this.#background.delete(owned))
   }
@@ -290,218 +265,152 @@ export class Sessions {
         stop: () => this.cancel(message.key),
         reset: (first) => this.#resetFor(message, first),
       })
-      if (content !== undefined) await this.#answer([{ run: message.run, content }])
+      if (content !== undefined) await this.#open.answerWhenPossible([{ run: message.run, content }])
     } catch (thrown) {
-      await this.#answer([
-        { run: message.run, content: await this.#contentOfError(thrown, 'a command failed', message) },
-      ])
+      const content = await this.#work.failureOf(thrown, 'a command failed', message)
+      await this.#open.answerWhenPossible([{ run: message.run, content }])
     }
   }
 
   /** Once for each message, however often a restart comes to it; `first` is what the new conversation begins with. */
   async #resetFor({ key, run }: AcceptedMessage, first: AcceptedMessage | undefined): Promise<void> {
-    const { storage, control } = this.#deps
     const session = this.#session(key)
     if (this.#resetDone.delete(run)) {
       if (first !== undefined) session.enqueue(first)
       return
     }
-    const reset = async (stopped: Stopped): Promise<void> => {
-      if ((await storage.sessions.get(key)) === undefined) return this.#store(stopped.answers)
-      await control.reset(key, {
-        stop: stopped.stopTurn,
-        commit: (change) => this.#storeReset(key, stopped.answers, [change, { kind: 'reset-done', run }]),
-      })
+    const reset = async (ended: Ended): Promise<void> => {
+      const record = await this.#deps.storage.sessions.get(key)
+      if (record === undefined) await this.#commitEnd(session, ended, {})
+      else await this.#beginAnew(session, ended, [{ kind: 'reset-done', run }])
     }
-    await session.exclusive('reset', reset, first)
-  }
-
-  async #work(
-    message: AcceptedMessage,
-    tellAnswer: (content: ReplyContent) => void,
-    signal: AbortSignal,
-    place: Pick<TurnPlace, 'whileWaiting'>,
-  ): Promise<ReplyContent | undefined> {
-    const { clock, metrics, outlet, queueMode, storage, turns } = this.#deps
-    let content: ReplyContent | undefined
-    const startedAt = clock.monotonic()
-    let leave = (): void => undefined
-    this.#runningTurns++
-    try {
-      const claim = await storage.ownership.claim(message.key)
-      if (claim === undefined) return this.#leave(message)
-      this.#owners.set(message.run, claim.owner)
-      const entry = await this.#resumption.enter(message.run, signal)
-      leave = entry.leave
-      if (!(await this.#ensureRow(message, signal))) return (content = NO_CONVERSATION)
-      if (entry.verdict !== 'converse') return (content = await this.#refusePoisoned(message, entry.verdict))
-      content = await turns.run(message, {
-        signal,
-        owner: claim.owner,
-        tellAnswer,
-        emit: async (event) => {
-          metrics.happened(event.event)
-          // A turn that was left may still be on its way out: nothing of it may follow its answer.
-          if (this.#open.has(message.run)) outlet.show(event, message)
-        },
-        whileWaiting: (wait) => place.whileWaiting(() => this.#pausedFor(message.run, wait)),
-        takeQueued: () => (queueMode() === 'steer' ? (this.#sessions.get(message.key)?.takeQueued(isPlain) ?? []) : []),
-      })
-    } catch (thrown) {
-      content = await this.#contentOfFailure(thrown, message, signal)
-    } finally {
-      leave()
-      this.#runningTurns--
-      metrics.turnEnded(content?.kind ?? 'interrupted', (clock.monotonic() - startedAt) / 1000)
-    }
-    return content
-  }
-
-  /** A start that ends while a person is waited for does not count against the message. */
-  async #pausedFor<T>(run: RunId, wait: () => Promise<T>): Promise<T> {
-    const { storage } = this.#deps
-    await storage.transact([{ kind: 'paused', run }]).catch(() => undefined)
-    const result = await wait()
-    await noteResumed(storage, run)
-    return result
-  }
-
-  async #refusePoisoned(message: AcceptedMessage, verdict: Verdict): Promise<ReplyContent> {
-    const { log, turns } = this.#deps
-    log.error('a message that ended the gateway again and again is not tried any more', {
-      session: message.key,
-      run: message.run,
-      code: POISONED.code,
-    })
-    if (verdict === 'record') await turns.recordPoisoned(message, `${POISONED.code}: ${POISONED.message}`)
-    return POISONED
-  }
-
-  /** A message accepted while its session was being deleted begins a new one; a command begins none. */
-  async #ensureRow(message: AcceptedMessage, signal: AbortSignal): Promise<boolean> {
-    const { clock, log, ids, storage } = this.#deps
-    if ((await storage.sessions.get(message.key)) !== undefined) return true
-    if (isLocal(parseSlash(message.text))) return false
-    const begin = rowChangeFor(message, ids)
-    await retryWhileStorageFull(() => storage.transact([begin]), { clock, log, signal })
-    return true
-  }
-
-  async #contentOfFailure(
-    thrown: unknown,
-    message: AcceptedMessage,
-    signal: AbortSignal,
-  ): Promise<ReplyContent | undefined> {
-    if (signal.aborted) {
-      const by = causeOf(signal)
-      return by === 'shutdown' ? undefined : { kind: 'cancelled', by }
-    }
-    if (toGatewayError(thrown).code === 'OWNERSHIP_LOST') return this.#leave(message)
-    return this.#contentOfError(thrown, 'a turn failed', message)
-  }
-
-  /** The message stays open for the node that holds its session now. */
-  #leave({ run }: AcceptedMessage): undefined {
-    this.#open.delete(run)
-    this.#owners.delete(run)
-  }
-
-  async #contentOfError(thrown: unknown, what: string, { key, run }: AcceptedMessage): Promise<ReplyContent> {
-    const error = toGatewayError(thrown)
-    this.#deps.log.error(what, {
-      ...error.facts,
-      session: key,
-      run,
-      model: await this.#deps.turns.firstModel(key).then(
-        ({ model }) => model,
-        () => 'unknown',
-      ),
-      code: error.code,
-      ...(error.code === 'INTERNAL' ? describeCause(error) : {}),
-    })
-    return { kind: 'error', code: error.code, message: error.message, partialText: '' }
+    await this.#stop(session, 'reset', reset, { first })
   }
 
   /**
-   * A reply that cannot be made durable is not sent. For lack of space it waits; otherwise, and when a shutdown comes
-   * first, the message stays open and is answered after the next start.
+   * Takes everything that came before out of the session at once, then runs `task`, which makes that durable. No turn of
+   * the session starts meanwhile, and such tasks run one after the other.
    */
-  async #answer(answers: readonly Answer[]): Promise<void> {
-    const { clock, log } = this.#deps
-    const { signal } = this.#stopWaiting
+  async #stop<T>(
+    session: Session,
+    by: CancelCause,
+    task: (ended: Ended) => Promise<T>,
+    options: StopOptions = {},
+  ): Promise<T> {
+    const ended = this.#end(session, by, options)
+    const { superseded, finishing } = ended
+    if (superseded !== undefined) this.#unwind(superseded)
+    finishing?.stop(by)
+    let after: Promise<void> | undefined
     try {
-      await retryWhileStorageFull(() => this.#store(answers), { clock, log, signal })
+      const result = await session.stops.run(() => task(ended))
+      if (superseded !== undefined && isCancel(by) && this.#isStarting) after = this.#work.tidyUp(superseded, by)
+      return result
     } catch (thrown) {
-      const error = toGatewayError(thrown)
-      const runs = answers.map(({ run }) => run)
-      for (const run of runs) this.#owners.delete(run)
-      if (error.code === 'OWNERSHIP_LOST') return runs.forEach((run) => this.#open.delete(run))
-      this.#deps.log.error('a reply could not be stored', { runs, code: error.code, ...describeCause(error) })
+      if (options.first !== undefined) session.remove(options.first)
+      // They were stopped all the same; on a full disk their answers wait, and the failure does not.
+      after = this.#open.answerWhenPossible(answersOf(ended))
+      throw thrown
+    } finally {
+      // Only now, since unwinding a turn would keep the processor from the commit that is waited for.
+      superseded?.stop(by)
+      if (after === undefined) ended.release()
+      else this.runInBackground(after.finally(ended.release))
     }
   }
 
-  /** Durable, and on its way to its channel, when it resolves. */
-  async #store(answers: readonly Answer[], changes: readonly Change[] = []): Promise<void> {
-    const owner = answers.map(({ run }) => this.#owners.get(run)).find((one) => one !== undefined)
-    // What a turn comes to counts only while the session is its own; a reset or a cancel answers in its own right.
-    await this.#deps.outlet.answer(answers, changes, changes.length === 0 ? owner : undefined)
-    for (const { run } of answers) this.#forget(run)
+  /** Also what was accepted before the stop and waits for its session to be taken: it is taken out of that line. */
+  #end(session: Session, by: CancelCause, options: StopOptions): Ended {
+    const ended = session.end(by, options)
+    const { run: only } = options
+    const arriving = (this.#arriving.get(session.key) ?? []).filter(
+      ({ run }) => (only ?? run) === run && !this.#open.isKnown(run),
+    )
+    for (const { run } of arriving) this.#open.add(run)
+    return arriving.length === 0 ? ended : { ...ended, dropped: [...ended.dropped, ...arriving], isShared: true }
   }
 
-  /** Together with the end of what another node does in the session. */
-  async #storeReset(
-    key: SessionKey,
-    answers: readonly Answer[],
-    changes: readonly Change[],
-    by: CancelCause = 'reset',
-  ): Promise<void> {
-    const others = await this.#elsewhere(key, by)
-    const raised: readonly Change[] = others.length === 0 ? [] : [{ kind: 'raise-epoch', key }]
-    await this.#store([...answers, ...others], [...changes, ...raised])
+  /** It counts no more, although it may take a while to notice. */
+  #unwind(turn: RunningTurn): void {
+    this.#work.superseded(turn)
+    const ended = turn.ended.finally(() => this.#unwinding.delete(ended))
+    this.#unwinding.add(ended)
+  }
+
+  /**
+   * Makes the end of what was stopped durable, in one transaction: its answers, what the turn had not written yet, the
+   * changes, and a raised epoch, by which the storage refuses whatever an old turn still tries to write, on any node.
+   * Resolves with the number of messages that were stopped elsewhere.
+   */
+  async #commitEnd(
+    { key }: Session,
+    ended: Ended,
+    { changes = [], run }: { readonly changes?: readonly Change[]; readonly run?: RunId | undefined },
+  ): Promise<number> {
+    const { superseded, finishing, by } = ended
+    await finishing?.storing
+    const others = await this.#elsewhere(key, by, run)
+    const unfinished = by === 'delete' ? undefined : await ended.unfinished
+    const isRaised = superseded !== undefined || ended.isShared === true || others.length > 0 || !isCancel(by)
+    const all = [...changes, ...(isRaised ? [{ kind: 'raise-epoch', key } as const] : [])]
+    const answers = [...answersOf(ended), ...others]
+    if (answers.length === 0 && all.length === 0) return 0
+    if (unfinished !== undefined && superseded?.owner !== undefined) {
+      const { drafts, sessionId } = unfinished
+      const together = {
+        changes: [...unfinished.changes, ...all],
+        entries: { sessionId, drafts },
+        owner: superseded.owner,
+      }
+      const isStored = await this.#open.answer(answers, together).then(
+        () => true,
+        (thrown: unknown) => this.#mayGoWithout(thrown),
+      )
+      if (isStored) return others.length
+    }
+    await this.#open.answer(answers, { changes: all })
+    return others.length
+  }
+
+  /** The last words of a turn are not worth a stop: when only they stand in the way, it does without them. */
+  #mayGoWithout(thrown: unknown): false {
+    const { code } = toGatewayError(thrown)
+    if (code === 'STORAGE_FULL' || code === 'STORAGE_UNAVAILABLE') throw thrown
+    this.#deps.log.warn('what a stopped turn had not stored yet is lost', { code })
+    return false
   }
 
   /** The answers of what another node works on in a session that is stopped from here. */
-  async #elsewhere(key: SessionKey, by: CancelCause): Promise<readonly Answer[]> {
+  async #elsewhere(key: SessionKey, by: CancelCause, only: RunId | undefined): Promise<readonly Answer[]> {
     const open = await this.#deps.storage.inbox.open({ key })
     return open.flatMap(({ message: { run, text }, elsewhere }) =>
-      elsewhere === true && !this.#open.has(run) && !isImmediate(parseSlash(text))
+      elsewhere === true && !this.#open.has(run) && !isImmediate(parseSlash(text)) && (only ?? run) === run
         ? [{ run, content: { kind: 'cancelled', by } as const }]
         : [],
     )
   }
 
-  #forget(run: RunId): void {
-    this.#open.delete(run)
-    this.#owners.delete(run)
-    this.#answered.add(run)
-    const [oldest] = this.#answered.size > MOST_ANSWERED ? this.#answered : []
-    if (oldest !== undefined) this.#answered.delete(oldest)
-  }
-
   #session(key: SessionKey): Session {
     const known = this.#sessions.get(key)
     if (known !== undefined) return known
-    const session = new Session(key, {
-      admit: async ({ channel, account }, signal) =>
-        this.#slots.acquire(
-          { provider: (await this.#deps.turns.firstModel(key)).provider, account: `${channel}\n${account}` },
-          signal,
-        ),
-      work: (message, tellAnswer, signal, place) => this.#work(message, tellAnswer, signal, place),
-      answer: (answers) => this.#answer(answers),
-      answerLater: (answers) => this.runInBackground(this.#answer(answers)),
+    const session: Session = new Session(key, {
+      run: (turn) => this.#work.run(turn, session),
       onIdle: (idleKey) => {
-        const idle = this.#sessions.get(idleKey)
-        if (idle === session && !session.isBusy) this.#sessions.delete(idleKey)
+        if (this.#sessions.get(idleKey) === session) this.#sessions.delete(idleKey)
       },
     })
-    if (!this.#starting) session.stopStarting()
+    if (!this.#isStarting) session.stopStarting()
     this.#sessions.set(key, session)
     return session
   }
 }
 
-/** An ordinary message: only those can join a running turn. One with a place of its own in the tree cannot. */
-function isPlain({ text, client }: AcceptedMessage): boolean {
-  return client === undefined && parseSlash(text).kind === 'message'
+/** The answers of what a stop took out, as far as the turns do not give them themselves. */
+function answersOf({ superseded, finishing, dropped, by }: Ended): readonly Answer[] {
+  const cancelled = { kind: 'cancelled', by } as const
+  return [
+    ...(superseded?.answers(superseded.answer ?? cancelled) ?? []),
+    ...(finishing?.answer === undefined || finishing.storing !== undefined ? [] : finishing.answers(finishing.answer)),
+    ...dropped.map(({ run }) => ({ run, content: cancelled })),
+  ]
 }

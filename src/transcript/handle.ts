@@ -36,8 +36,9 @@ export function createHandle(shared: LogTranscript, blobs: Blobs, onClose: () =>
       yield* live().entries()
     },
     entry: (id) => ask((transcript) => transcript.entry(id)),
-    branchTo: (id) => ask((transcript) => transcript.branchTo(id)),
-    branchWithSummary: (id, summary) => ask((transcript) => transcript.branchWithSummary(id, summary)),
+    branchTo: (id, options) => ask((transcript) => transcript.branchTo(id, options)),
+    branchWithSummary: (id, summary, options) =>
+      ask((transcript) => transcript.branchWithSummary(id, summary, options)),
     blob: (id) => blobs.get(id),
     async close() {
       if (closed) return

@@ -42,8 +42,8 @@ export interface Transcript {
   entries(): AsyncIterable<Entry>
   entry(id: EntryId): Promise<Entry | undefined>
   /** Moves the leaf, durably. Null starts a new root. */
-  branchTo(id: EntryId | null): Promise<void>
-  branchWithSummary(id: EntryId | null, summary: string): Promise<Entry>
+  branchTo(id: EntryId | null, options?: Pick<AppendOptions, 'owner'>): Promise<void>
+  branchWithSummary(id: EntryId | null, summary: string, options?: Pick<AppendOptions, 'owner'>): Promise<Entry>
   /** The full text of a tool result that was cut, by the id its notice names. */
   blob(id: string): Promise<string | undefined>
   close(): Promise<void>

@@ -141,24 +141,24 @@ export class LogTranscript {
     return this.#alone(() => this.#log.find(id))
   }
 
-  branchTo(id: EntryId | null): Promise<void> {
+  branchTo(id: EntryId | null, { owner }: Pick<AppendOptions, 'owner'> = {}): Promise<void> {
     return this.#alone(async () => {
       await this.#writing(async () => {
         await this.#requireEntry(id)
         const pointer = this.#toEntry({ type: 'custom', customType: LEAF_POINTER, data: { leafId: id } }, id, [])
-        await this.#log.write([pointer], ALONE)
+        await this.#log.write([pointer], { changes: [], owner })
         await this.#moveLeaf(id)
         this.#options.onAppended?.(this.sessionId, [pointer.entry])
       })
     })
   }
 
-  branchWithSummary(id: EntryId | null, summary: string): Promise<Entry> {
+  branchWithSummary(id: EntryId | null, summary: string, { owner }: Pick<AppendOptions, 'owner'> = {}): Promise<Entry> {
     return this.#alone(() =>
       this.#writing(async () => {
         await this.#requireEntry(id)
         const written = this.#toEntry({ type: 'branch_summary', fromId: id ?? 'root', summary }, id, [])
-        await this.#log.write([written], ALONE)
+        await this.#log.write([written], { changes: [], owner })
         await this.#moveLeaf(written.entry.id)
         this.#options.onAppended?.(this.sessionId, [written.entry])
         return written.entry

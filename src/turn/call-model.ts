@@ -1,10 +1,10 @@
 import { GrowingText } from '../base/growing-text.ts'
 import type { Change } from '../core/change.ts'
+import type { EntryDraft } from '../core/entry.ts'
 import type { LogFacts } from '../base/log.ts'
 import { GatewayError, toGatewayError, type ErrorCode } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
 import { NO_USAGE, textOf, type AssistantMessage, type Usage } from '../core/message.ts'
-import { causeOf } from '../core/turn-stopped.ts'
 import { cachePricesOf } from '../history/cache-cost.ts'
 import { cleanupEffect } from '../history/cleanup-effect.ts'
 import { exceedsWindowWithoutHistory, shouldCompact } from '../history/compaction.ts'
@@ -13,8 +13,10 @@ import type { ToolSpec } from '../provider/provider.ts'
 import { compact } from './compact.ts'
 import { hookContext } from './hook-context.ts'
 import { learnWindow } from './learn-window.ts'
-import type { RequestForm, TurnModel, TurnDeps } from './deps.ts'
+import type { RequestForm, TurnModel, TurnDeps, UnfinishedWork } from './deps.ts'
 import { prepareRequest, type PreparedRequest, type RequestOptions } from './request.ts'
+import { callsNotRun } from './run-tools.ts'
+import { stoppedStep } from './unfinished.ts'
 import { unlessStopped } from './unless-stopped.ts'
 
 export interface Round {
@@ -270,6 +272,8 @@ async function send(
   request.times.start()
   const message = await readAnswer(request, round, deps, signal)
   const durationMs = request.times.end()
+  // What is complete is kept: a stop while those who listen are told stores the answer and says that its calls were not run.
+  deps.ifStopped(() => (isEmpty(message) ? stoppedStep(round.run) : unstoredAnswer(message, request, round, deps)))
   const event = { provider: provider.name, model, message, round: round.round, durationMs }
   await unlessStopped(deps.hooks.llmOutput(event, context, signal), signal)
   if (isEmpty(message)) throw new ModelFailure(emptyAnswer(message), '', request, message.usage)
@@ -287,6 +291,10 @@ async function readAnswer(
 ): Promise<FinishedAnswer> {
   const { provider } = request.model
   const shown = new GrowingText()
+  deps.ifStopped(() => {
+    const cut = cutAnswer(request, { text: shown.toString(), errorMessage: 'stopped', stopReason: 'aborted' }, deps)
+    return stoppedStep(round.run, 'cancelled', { drafts: answerDrafts(request, cut, round) })
+  })
   try {
     for await (const event of provider.stream(request.encoded, signal)) {
       switch (event.type) {
@@ -310,17 +318,9 @@ async function readAnswer(
       }
     }
   } catch (thrown) {
-    if (signal.aborted) {
-      // After a shutdown the step goes on as if this request had not been made.
-      if (causeOf(signal) !== 'shutdown')
-        await appendCutAnswer(
-          request,
-          { text: shown.toString(), errorMessage: 'stopped', stopReason: 'aborted' },
-          round,
-          deps,
-        )
-      throw signal.reason
-    }
+    // After a shutdown the step goes on as if this request had not been made; a stop has stored what was shown.
+    if (signal.aborted) throw signal.reason
+    deps.ifStopped(() => stoppedStep(round.run))
     // What a provider of somebody else throws is its failure, not the end of the conversation.
     if (!(thrown instanceof GatewayError))
       deps.log.error('a provider failed in an unforeseen way', {
@@ -353,22 +353,50 @@ async function appendAnswer(
   round: Round,
   deps: TurnDeps,
 ): Promise<AssistantMessage> {
-  const stored = await deps.transcript.append(
-    [...request.drafts(), { type: 'message', message, stepId: round.run, round: round.round }],
-    {
-      changes: [
-        ...deps.spending.record(request.model, message.usage),
-        ...deps.windows.confirm(request.model),
-        ...savingsOf(request, message, deps),
-      ],
-    },
-  )
+  const stored = await deps.transcript.append(answerDrafts(request, message, round), {
+    changes: changesOf(request, message, deps),
+  })
   const entry = stored.at(-1)
   if (entry === undefined) throw new GatewayError('INTERNAL', 'the transcript stored nothing')
-  await deps.emit({ type: 'round-end', round: round.round, entryId: entry.id, usage: message.usage })
   // The guard may have taken invalid calls out, or a hook the whole answer: what is stored is what counts.
-  if (entry.type === 'message' && entry.message.role === 'assistant') return entry.message
-  return { ...message, content: message.content.filter((block) => block.type !== 'toolCall') }
+  const answer =
+    entry.type === 'message' && entry.message.role === 'assistant'
+      ? entry.message
+      : { ...message, content: message.content.filter((block) => block.type !== 'toolCall') }
+  deps.ifStopped(() => stoppedStep(round.run, 'cancelled', { drafts: callsNotRun(answer, round, deps) }))
+  await deps.emit({ type: 'round-end', round: round.round, entryId: entry.id, usage: message.usage })
+  return answer
+}
+
+/** An answer that is complete and not stored yet, and its calls, none of which was run. */
+function unstoredAnswer(
+  finished: FinishedAnswer,
+  request: PreparedRequest,
+  round: Round,
+  deps: TurnDeps,
+): UnfinishedWork {
+  const message = { ...finished, timestamp: deps.clock.now() }
+  return stoppedStep(round.run, 'cancelled', {
+    drafts: [...answerDrafts(request, message, round), ...callsNotRun(message, round, deps)],
+    changes: changesOf(request, message, deps),
+  })
+}
+
+function answerDrafts(
+  request: PreparedRequest,
+  message: AssistantMessage,
+  { run, round }: Round,
+): readonly EntryDraft[] {
+  return [...request.drafts(), { type: 'message', message, stepId: run, round }]
+}
+
+/** What an answer cost, and what it taught. */
+function changesOf(request: PreparedRequest, message: AssistantMessage, deps: TurnDeps): readonly Change[] {
+  return [
+    ...deps.spending.record(request.model, message.usage),
+    ...deps.windows.confirm(request.model),
+    ...savingsOf(request, message, deps),
+  ]
 }
 
 /** What the cleanups in force did to this request, by what the provider reports of its cache. */
@@ -390,14 +418,21 @@ interface CutAnswer {
 }
 
 /** What a person may have read stays in the transcript, marked as cut; calls that were not finished do not. */
-async function appendCutAnswer(
-  request: PreparedRequest,
+async function appendCutAnswer(request: PreparedRequest, cut: CutAnswer, round: Round, deps: TurnDeps): Promise<void> {
+  const message = cutAnswer(request, cut, deps)
+  const { usage } = message
+  await deps.transcript.append(
+    answerDrafts(request, message, round),
+    usage.totalTokens > 0 ? { changes: deps.spending.record(request.model, usage) } : {},
+  )
+}
+
+function cutAnswer(
+  { model: { provider, model } }: PreparedRequest,
   { text, errorMessage, stopReason, usage = NO_USAGE }: CutAnswer,
-  round: Round,
-  deps: TurnDeps,
-): Promise<void> {
-  const { provider, model } = request.model
-  const message: AssistantMessage = {
+  { clock }: TurnDeps,
+): AssistantMessage {
+  return {
     role: 'assistant',
     content: text === '' ? [] : [{ type: 'text', text }],
     api: provider.api,
@@ -406,10 +441,6 @@ async function appendCutAnswer(
     usage,
     stopReason,
     errorMessage,
-    timestamp: deps.clock.now(),
+    timestamp: clock.now(),
   }
-  await deps.transcript.append(
-    [...request.drafts(), { type: 'message', message, stepId: round.run, round: round.round }],
-    usage.totalTokens > 0 ? { changes: deps.spending.record(request.model, usage) } : {},
-  )
 }

@@ -1,4 +1,5 @@
 import type { Entry, EntryDraft } from '../core/entry.ts'
+import { GatewayError } from '../core/errors.ts'
 import type { StepCleanupCompleted } from '../core/event.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { cachePricesOf } from '../history/cache-cost.ts'
@@ -140,6 +141,8 @@ async function cleanAndTell(stepId: string, outcome: StepOutcome, deps: TurnDeps
     await deps.emit(event)
     await unlessStopped(deps.hooks.stepCleanupCompleted(facts, hookContext(deps), signal), signal)
   } catch (error) {
+    // The turn was stopped meanwhile, or the session is another node's now.
+    if (error instanceof GatewayError && error.code === 'OWNERSHIP_LOST') return
     log.error('a cleanup failed; the conversation is not affected', {
       stepId,
       model: deps.models[0].name,

@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Change } from '../core/change.ts'
 import type { ClientTurn } from '../core/client-turn.ts'
+import type { EntryDraft } from '../core/entry.ts'
 import type { EmitTurnEvent } from '../core/event.ts'
 import type { RunId, SessionId, SessionKey } from '../core/ids.ts'
 import type { LanguageChoice } from '../core/language.ts'
@@ -140,6 +141,12 @@ export interface SavingsAccount {
   measured(effect: CleanupEffect): readonly Change[]
 }
 
+/** What is written in place of a turn that is stopped, in the transaction that stops it. */
+export interface UnfinishedWork {
+  readonly drafts: readonly EntryDraft[]
+  readonly changes: readonly Change[]
+}
+
 export interface TurnDeps {
   readonly session: SessionKey
   readonly sessionId: SessionId
@@ -165,6 +172,11 @@ export interface TurnDeps {
   readonly clock: Clock
   readonly log: Log
   readonly emit: EmitTurnEvent
+  /**
+   * Says what a stop has to write from here on. It is asked for between two appends, and what was said last counts: each
+   * append is followed, or preceded, by what holds when it has ended.
+   */
+  ifStopped(describe: () => UnfinishedWork): void
   /** The outcome stands and is in the transcript; tidying up and those who listen come after. */
   onSettled(outcome: Outcome): void
   /** Waits until a person has decided about a call. Throws the signal's reason. */

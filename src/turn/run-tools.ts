@@ -1,11 +1,13 @@
-import type { ToolCallBlock, ToolResultMessage } from '../core/message.ts'
-import { causeOf } from '../core/turn-stopped.ts'
+import type { EntryDraft } from '../core/entry.ts'
+import { toolCallsOf, type AssistantMessage, type ToolCallBlock, type ToolResultMessage } from '../core/message.ts'
 import type { ToolResult } from '../tool/tool.ts'
 import type { NamedToolCall } from '../tool/run-tool.ts'
 import { askApproval, isUndecided } from './approval.ts'
 import type { Round } from './call-model.ts'
+import { isOfClient } from './client-tools.ts'
 import { hookContext } from './hook-context.ts'
 import type { TurnDeps } from './deps.ts'
+import { stoppedStep } from './unfinished.ts'
 import { unlessStopped } from './unless-stopped.ts'
 
 /** Tools of the turn itself, which need its transcript; looked up before the configured ones. */
@@ -22,17 +24,27 @@ export async function runTools(
   deps: TurnDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const begun = new Set<number>()
-  const stored = new Set<number>()
-  try {
-    await runAll(calls, { begun, stored }, round, own, deps, signal)
-  } catch (thrown) {
-    if (signal.aborted && causeOf(signal) !== 'shutdown') {
-      for (const [index, call] of calls.entries())
-        if (!stored.has(index)) await appendResult(call, stoppedResult(begun.has(index)), round, deps)
-    }
-    throw thrown
-  }
+  const progress: Progress = { begun: new Set(), ended: new Map(), stored: new Set() }
+  deps.ifStopped(() => stoppedStep(round.run, 'cancelled', { drafts: stoppedCalls(calls, progress, round, deps) }))
+  await runAll(calls, progress, round, own, deps, signal)
+}
+
+/** The calls of an answer that was stored, or would be, when none of them has begun. */
+export function callsNotRun(answer: AssistantMessage, round: Round, deps: TurnDeps): readonly EntryDraft[] {
+  const ours = toolCallsOf(answer).filter((call) => !isOfClient(call, deps))
+  return ours.map((call) => resultDraft(call, stoppedResult(false), round, deps))
+}
+
+/** Results for the calls without one: what they came to where that is known, else how far they had come. */
+function stoppedCalls(
+  calls: readonly ToolCallBlock[],
+  { begun, ended, stored }: Progress,
+  round: Round,
+  deps: TurnDeps,
+): readonly EntryDraft[] {
+  return calls.flatMap((call, index) =>
+    stored.has(index) ? [] : [resultDraft(call, ended.get(index) ?? stoppedResult(begun.has(index)), round, deps)],
+  )
 }
 
 function stoppedResult(begun: boolean): ToolResult {
@@ -48,12 +60,15 @@ function failed(text: string, detail: string): ToolResult {
 /** Positions among the calls; ids need not be unique, whatever the provider promises. */
 interface Progress {
   readonly begun: Set<number>
+  /** What came out, while those who listen are told. */
+  readonly ended: Map<number, ToolResult>
+  /** Stored, or being stored. */
   readonly stored: Set<number>
 }
 
 async function runAll(
   calls: readonly ToolCallBlock[],
-  { begun, stored }: Progress,
+  { begun, ended, stored }: Progress,
   round: Round,
   own: OwnTools,
   deps: TurnDeps,
@@ -83,15 +98,17 @@ async function runAll(
         })
       },
       onResult: async ({ call, index, result, durationMs }) => {
-        await appendResult(call, result, round, deps, durationMs)
         stored.add(index)
+        await appendResult(call, result, round, deps, durationMs)
         await tellEnd(call, { failed: result.isError, durationMs }, round, deps)
       },
       run: (call, stop) => {
         const broken = written.get(call)
-        return broken === undefined
-          ? runHooked(call, round, own, { ...deps, onBegin: () => begun.add(named.indexOf(call)) }, stop)
-          : Promise.resolve(brokenArguments(broken))
+        if (broken !== undefined) return Promise.resolve(brokenArguments(broken))
+        const index = named.indexOf(call)
+        const onBegin = (): void => void begun.add(index)
+        const onEnd = (result: ToolResult): void => void ended.set(index, result)
+        return runHooked(call, round, own, { ...deps, onBegin, onEnd }, stop)
       },
     },
     signal,
@@ -108,7 +125,7 @@ async function runHooked(
   call: NamedToolCall,
   round: Round,
   own: OwnTools,
-  deps: TurnDeps & { onBegin(): void },
+  deps: TurnDeps & { onBegin(): void; onEnd(result: ToolResult): void },
   signal: AbortSignal,
 ): Promise<ToolResult> {
   const context = hookContext(deps)
@@ -124,6 +141,7 @@ async function runHooked(
   const startedAt = deps.clock.monotonic()
   const result = await (own.get(call.name)?.(allowed) ?? deps.tools.run(allowed, signal))
   const durationMs = deps.clock.monotonic() - startedAt
+  deps.onEnd(result)
   const event = { ...about, arguments: allowed.arguments, content: result.content, isError: result.isError, durationMs }
   await unlessStopped(deps.hooks.afterToolCall(event, context, signal), signal)
   return result
@@ -177,21 +195,33 @@ function tellEnd(
 }
 
 async function appendResult(
-  call: { readonly id: string; readonly name: string },
+  call: CallNames,
   result: ToolResult,
   round: Round,
   deps: TurnDeps,
   durationMs?: number,
 ): Promise<void> {
+  await deps.transcript.append([resultDraft(call, result, round, deps, durationMs)])
+}
+
+type CallNames = Pick<ToolCallBlock, 'id' | 'name'>
+
+function resultDraft(
+  call: CallNames,
+  result: ToolResult,
+  round: Round,
+  { clock }: TurnDeps,
+  durationMs?: number,
+): EntryDraft {
   const message: ToolResultMessage = {
     role: 'toolResult',
     toolCallId: call.id,
     toolName: call.name,
     content: result.content,
     isError: result.isError,
-    timestamp: deps.clock.now(),
+    timestamp: clock.now(),
     ...(result.details === undefined ? {} : { details: result.details }),
     ...(durationMs === undefined ? {} : { durationMs }),
   }
-  await deps.transcript.append([{ type: 'message', message, stepId: round.run, round: round.round }])
+  return { type: 'message', message, stepId: round.run, round: round.round }
 }

@@ -5,7 +5,7 @@ import type { ClientCall } from '../core/client-turn.ts'
 import type { StepCompleted } from '../core/event.ts'
 import { textOf, toolCallsOf, type AssistantMessage, type Provenance, type ToolCallBlock } from '../core/message.ts'
 import type { RunId } from '../core/ids.ts'
-import type { AnsweredBy, Outcome } from '../core/outcome.ts'
+import type { AnsweredBy, CancelCause, Outcome } from '../core/outcome.ts'
 import { addSpent, NOTHING_SPENT, toTurnUsage, type Spent } from '../core/spent.ts'
 import { causeOf } from '../core/turn-stopped.ts'
 import { deriveStep, stepEndDraft } from '../history/derive-steps.ts'
@@ -27,6 +27,7 @@ import {
   stepState,
   type StepState,
 } from './step-state.ts'
+import { NOTHING_UNFINISHED, stoppedStep } from './unfinished.ts'
 import { unlessStopped } from './unless-stopped.ts'
 import { earlierBlock, workspaceBlock } from './workspace-prompt.ts'
 
@@ -39,6 +40,7 @@ export async function runTurn(instruction: Instruction, deps: TurnDeps, signal: 
   await deps.emit({ type: 'turn-start', model: prepared.deps.models[0].name })
   await cleanDeferredSteps(prepared.deps, signal)
   const outcome = await runRounds(prepared, signal)
+  deps.ifStopped(() => (outcome.kind === 'completed' ? NOTHING_UNFINISHED : stoppedStep(instruction.run, outcome.kind)))
   deps.onSettled(outcome)
   if (outcome.kind !== 'interrupted') await finishStep(instruction, outcome, prepared.deps, signal)
   await deps.emit({ type: 'turn-end', outcome })
@@ -201,12 +203,16 @@ async function afterAnswer(
 async function beginStep(instruction: Instruction, deps: TurnDeps): Promise<Working> {
   const { entries } = await deps.transcript.context()
   const state = stepState(entries, instruction.run)
-  if (state.kind !== 'new') return state
+  if (state.kind !== 'new') {
+    deps.ifStopped(() => stoppedStep(instruction.run))
+    return state
+  }
   const joined = stepJoinedBy(entries, instruction.run)
   if (joined !== undefined) {
     const other = stepState(entries, joined)
     return other.kind === 'answered' ? other : { kind: 'next-round', round: 0 }
   }
+  deps.ifStopped(() => stoppedStep(instruction.run))
   await appendInstruction(instruction, deps)
   return { kind: 'next-round', round: 0 }
 }
@@ -254,26 +260,39 @@ function provenanceOf({ channel }: Instruction, { session }: TurnDeps): Provenan
   return { kind: 'external_user', ...source, sourceSessionKey: session }
 }
 
-/** A stopped step is announced too, and whoever stopped it does not wait long for those who listen. */
-const LAST_WORDS_MS = 2_000
+/** Those who listen to a stopped step have so long, because the next turn waits for them. */
+const STOP_GRACE_MS = 2_000
 
-/** Cleanup comes before the step is announced as done. A conversation that is about to be reset is not tidied first. */
+/** Cleanup comes before the step is announced as done. What a stop ended is finished by `finishStopped`. */
 async function finishStep({ run }: Instruction, outcome: Outcome, deps: TurnDeps, turn: AbortSignal): Promise<void> {
-  const isLeaving = outcome.kind === 'cancelled' && (outcome.by === 'reset' || outcome.by === 'delete')
-  if (isLeaving) return
-  const patience = limitedPatience(turn, deps.clock)
+  if (outcome.kind === 'cancelled') return
+  const isHandedOver = outcome.kind === 'completed' && outcome.calls !== undefined
+  if (outcome.kind !== 'completed' || isHandedOver) await deps.transcript.append([stepEndDraft(run, outcome.kind)])
+  deps.ifStopped(() => NOTHING_UNFINISHED)
+  await announceStep(run, outcome, deps, turn)
+}
+
+/** For a step that was cancelled. What it came to is in the transcript already, unless only that could not be stored. */
+export async function finishStopped(run: RunId, by: CancelCause, deps: TurnDeps): Promise<void> {
+  const step = deriveStep((await deps.transcript.context()).entries, run)
+  if (step === undefined) return
+  if (step.outcome === undefined) await deps.transcript.append([stepEndDraft(run, 'cancelled')])
+  await announceStep(run, { kind: 'cancelled', by }, deps, AbortSignal.abort())
+}
+
+async function announceStep(run: RunId, outcome: Outcome, deps: TurnDeps, turn: AbortSignal): Promise<void> {
+  const grace = graceSignal(turn, deps.clock)
   try {
-    const isHandedOver = outcome.kind === 'completed' && outcome.calls !== undefined
-    if (outcome.kind !== 'completed' || isHandedOver) await deps.transcript.append([stepEndDraft(run, outcome.kind)])
-    // Its calls wait for the client's results: hiding them would leave those without a call.
-    if (!isHandedOver) await cleanFinishedStep(run, outcome, deps, patience.signal)
+    // The calls of a step that was handed over wait for the client's results: hiding them would leave those without a call.
+    if (outcome.kind !== 'completed' || outcome.calls === undefined)
+      await cleanFinishedStep(run, outcome, deps, grace.signal)
     const { entries } = await deps.transcript.context()
     const facts = { stepId: run, rounds: stepRounds(entries, run), ...titleAndTimes(entries, run) }
     await deps.emit({ type: 'step-completed', ...facts })
     const event = { ...facts, outcome }
-    await unlessStopped(deps.hooks.stepCompleted(event, hookContext(deps), patience.signal), patience.signal)
+    await unlessStopped(deps.hooks.stepCompleted(event, hookContext(deps), grace.signal), grace.signal)
   } finally {
-    patience.end()
+    grace.dispose()
   }
 }
 
@@ -285,19 +304,19 @@ function titleAndTimes(entries: readonly Entry[], run: RunId): Pick<StepComplete
 }
 
 /** A signal that ends a little after the turn's own. */
-function limitedPatience(turn: AbortSignal, clock: Clock): { readonly signal: AbortSignal; end(): void } {
+function graceSignal(turn: AbortSignal, clock: Clock): { readonly signal: AbortSignal; dispose(): void } {
   const controller = new AbortController()
   let timer: Timer | undefined
   const stop = (): void => {
-    timer = clock.after(LAST_WORDS_MS, () => controller.abort(turn.reason))
+    timer = clock.after(STOP_GRACE_MS, () => controller.abort(turn.reason))
   }
   if (turn.aborted) stop()
   else turn.addEventListener('abort', stop, { once: true })
-  const end = (): void => {
+  const dispose = (): void => {
     timer?.cancel()
     turn.removeEventListener('abort', stop)
   }
-  return { signal: controller.signal, end }
+  return { signal: controller.signal, dispose }
 }
 
 function roundLimitText(lastText: string, rounds: number): string {

@@ -9,7 +9,8 @@ import { Delivery } from '../../src/gateway/delivery.ts'
 import { Channels } from '../../src/gateway/channels.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
 import type { DeliveryLimits } from '../../src/storage/local/run-table.ts'
-import { Sessions, type QueueMode, type TurnContext } from '../../src/session/sessions.ts'
+import { Sessions } from '../../src/session/sessions.ts'
+import type { QueueMode, TurnContext } from '../../src/session/turn-work.ts'
 import { SessionControl } from '../../src/session/control.ts'
 import type { TurnLimits } from '../../src/session/turn-slots.ts'
 import { LocalStorage } from '../../src/storage/local/local-storage.ts'
@@ -110,7 +111,7 @@ export class GatewayCore {
       storage,
       log: silentLog,
       maxArchivedPerSession: 10,
-      onLeaving: async () => undefined,
+      onEnding: async () => undefined,
     })
     const {
       turns: turnLimits,
@@ -146,6 +147,7 @@ export class GatewayCore {
             onTurn?.(message, 'end')
           }
         },
+        tidyUp: async () => undefined,
         recordPoisoned: async (message) => options.onPoisoned?.(message),
       },
       commands: {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { deferred, type Deferred } from '../../../src/base/deferred.ts'
 import type { RunId, SessionKey } from '../../../src/core/ids.ts'
-import type { AcceptedMessage, ReplyContent } from '../../../src/core/inbound.ts'
-import type { Answer } from '../../../src/session/outlet.ts'
+import type { AcceptedMessage } from '../../../src/core/inbound.ts'
+import type { RunningTurn } from '../../../src/session/running-turn.ts'
 import { Session } from '../../../src/session/session.ts'
 import { settle } from '../../../src/testing/manual-clock.ts'
 
@@ -10,40 +10,29 @@ const KEY = 's' as SessionKey
 
 /** A session whose turns end when the test says so, whatever they are told. */
 class Scene {
-  readonly started: string[] = []
-  readonly answered: string[] = []
-  readonly signals = new Map<string, AbortSignal>()
-  readonly tell = new Map<string, (content: ReplyContent) => void>()
-  storing: Promise<void> = Promise.resolve()
-  readonly #turns = new Map<string, Deferred<ReplyContent | undefined>>()
+  readonly turns = new Map<string, RunningTurn>()
+  idle = 0
+  readonly #ends = new Map<string, Deferred<void>>()
   readonly session = new Session(KEY, {
-    admit: async () => () => undefined,
-    work: (message, tellAnswer, signal) => {
-      const turn = deferred<ReplyContent | undefined>()
-      this.started.push(message.run)
-      this.signals.set(message.run, signal)
-      this.tell.set(message.run, tellAnswer)
-      this.#turns.set(message.run, turn)
-      return turn.promise
+    run: (turn) => {
+      const end = deferred()
+      this.turns.set(turn.message.run, turn)
+      this.#ends.set(turn.message.run, end)
+      return end.promise
     },
-    answer: async (answers) => {
-      await this.storing
-      this.note(answers)
-    },
-    answerLater: (answers) => this.note(answers),
-    onIdle: () => undefined,
+    onIdle: () => this.idle++,
   })
 
-  note(answers: readonly Answer[]): void {
-    for (const { run, content } of answers) this.answered.push(`${run} ${describe(content)}`)
+  get started(): readonly string[] {
+    return [...this.turns.keys()]
   }
 
   say(...runs: readonly string[]): void {
     for (const run of runs) this.session.enqueue(message(run))
   }
 
-  async end(run: string, content: ReplyContent | undefined): Promise<void> {
-    this.#turns.get(run)?.resolve(content)
+  async end(run: string): Promise<void> {
+    this.#ends.get(run)?.resolve()
     await settle()
   }
 }
@@ -63,148 +52,135 @@ function message(run: string): AcceptedMessage {
   }
 }
 
-function describe(content: ReplyContent): string {
-  return content.kind === 'complete'
-    ? content.text
-    : content.kind === 'cancelled'
-      ? `cancelled by ${content.by}`
-      : 'error'
-}
+const runsOf = (messages: readonly AcceptedMessage[]): readonly string[] => messages.map(({ run }) => run)
 
-const complete = (text: string): ReplyContent => ({ kind: 'complete', text })
-
-test('a task that needs no rest does not wait for a turn that ends slowly, but the next turn does', async () => {
+test('messages run in order, one turn at a time, and the session says when nothing is left', async () => {
   const scene = new Scene()
   scene.say('a', 'b')
-  await settle()
-  const stopped: string[] = []
-  await scene.session.exclusive('reset', async ({ answers }) => void stopped.push(...answers.map(({ run }) => run)))
-  expect(stopped).toEqual(['a', 'b'])
-  expect(scene.signals.get('a')?.aborted).toBe(true)
-  scene.say('c')
-  await settle()
   expect(scene.started).toEqual(['a'])
-  await scene.end('a', { kind: 'cancelled', by: 'reset' })
-  expect(scene.started).toEqual(['a', 'c'])
-  // Its answer was the task's affair, whatever the turn came to.
-  expect(scene.answered).toEqual([])
+  await scene.end('a')
+  expect(scene.started).toEqual(['a', 'b'])
+  expect(scene.idle).toBe(0)
+  await scene.end('b')
+  expect(scene.idle).toBe(1)
+  expect(scene.session.isBusy).toBe(false)
 })
 
-test('the turn is stopped when the task says so, and at the latest when the task ends', async () => {
-  for (const isEarly of [true, false]) {
+test('a stop takes the running turn and what waits out at once; what comes later is not touched', async () => {
+  const scene = new Scene()
+  scene.say('a', 'b')
+  const ended = scene.session.end('reset')
+  scene.say('c')
+  expect(ended.superseded?.message.run).toBe('a')
+  expect(ended.superseded?.isSuperseded).toBe(true)
+  expect(runsOf(ended.dropped)).toEqual(['b'])
+  expect(scene.session.running).toBeUndefined()
+  expect(scene.started).toEqual(['a'])
+})
+
+test('the next turn waits for the stop to be durable, not for the turn that was superseded', async () => {
+  const scene = new Scene()
+  scene.say('a')
+  const ended = scene.session.end('reset')
+  scene.say('b')
+  expect(scene.started).toEqual(['a'])
+  ended.release()
+  expect(scene.started).toEqual(['a', 'b'])
+  await scene.end('a')
+  expect(scene.session.running?.message.run).toBe('b')
+})
+
+test('of two stops each takes what came before it, and the next turn waits for both', async () => {
+  const scene = new Scene()
+  scene.say('a')
+  const first = scene.session.end('reset')
+  scene.say('b')
+  const second = scene.session.end('user')
+  scene.say('c')
+  expect([first.superseded?.message.run, ...runsOf(second.dropped)]).toEqual(['a', 'b'])
+  expect(second.superseded).toBeUndefined()
+  first.release()
+  first.release()
+  expect(scene.started).toEqual(['a'])
+  second.release()
+  expect(scene.started).toEqual(['a', 'c'])
+})
+
+test('what a stop begins with comes before everything that arrives meanwhile, unless it is taken back', async () => {
+  for (const isTakenBack of [false, true]) {
     const scene = new Scene()
     scene.say('a')
-    await settle()
-    const isStopped = (): boolean => scene.signals.get('a')?.aborted === true
-    const seen: boolean[] = []
-    await scene.session.exclusive('reset', async ({ stopTurn }) => {
-      seen.push(isStopped())
-      if (isEarly) stopTurn()
-      seen.push(isStopped())
-    })
-    expect([...seen, isStopped()]).toEqual([false, isEarly, true])
-    await scene.end('a', undefined)
+    const first = message('first')
+    const ended = scene.session.end('reset', { first })
+    scene.say('b')
+    if (isTakenBack) scene.session.remove(first)
+    ended.release()
+    expect(scene.started).toEqual(['a', isTakenBack ? 'b' : 'first'])
   }
 })
 
-test('a task that touches the files of the turn can wait for it', async () => {
-  const scene = new Scene()
-  scene.say('a')
-  await settle()
-  const order: string[] = []
-  const done = scene.session.exclusive('delete', async ({ turnEnded }) => {
-    await turnEnded()
-    order.push('task')
-  })
-  await settle()
-  order.push('turn')
-  await scene.end('a', undefined)
-  await done
-  expect(order).toEqual(['turn', 'task'])
-})
-
-test('an answer that was settled when the stop came is the answer', async () => {
-  const scene = new Scene()
-  scene.say('a', 'b')
-  await settle()
-  scene.tell.get('a')?.(complete('done'))
-  await scene.session.exclusive('reset', async ({ answers }) => scene.note(answers))
-  expect(scene.answered).toEqual(['a done', 'b cancelled by reset'])
-  await scene.end('a', complete('done'))
-  expect(scene.answered).toHaveLength(2)
-})
-
-test('an answer that is being stored when the stop comes is stored first, once', async () => {
-  const scene = new Scene()
-  const stored = deferred()
-  scene.storing = stored.promise
-  scene.say('a')
-  await settle()
-  await scene.end('a', complete('done'))
-  const done = scene.session.exclusive('reset', async ({ answers }) => {
-    scene.note(answers)
-    scene.answered.push('reset')
-  })
-  await settle()
-  expect(scene.answered).toEqual([])
-  stored.resolve()
-  await done
-  expect(scene.answered).toEqual(['a done', 'reset'])
-})
-
-test('messages that joined the turn are stopped with it', async () => {
+test('a stop of one run leaves the others alone', async () => {
   const scene = new Scene()
   scene.say('a', 'b', 'c')
-  await settle()
-  expect(scene.session.takeQueued(({ text }) => text === 'b').map(({ run }) => run)).toEqual(['b'])
-  await scene.session.exclusive('reset', async ({ answers }) => scene.note(answers))
-  expect(scene.answered).toEqual(['a cancelled by reset', 'b cancelled by reset', 'c cancelled by reset'])
-  expect(scene.session.takeQueued(() => true)).toEqual([])
-  await scene.end('a', undefined)
+  const ended = scene.session.end('user', { run: 'b' as RunId })
+  expect(ended.superseded).toBeUndefined()
+  expect(runsOf(ended.dropped)).toEqual(['b'])
+  ended.release()
+  await scene.end('a')
+  expect(scene.started).toEqual(['a', 'c'])
 })
 
-test('a task that fails leaves nobody without an answer', async () => {
+test('a turn whose answer stands is left to end by a cancel, and superseded with its answer by a reset', async () => {
+  for (const [by, isLeft] of [
+    ['user', true],
+    ['newer-message', true],
+    ['reset', false],
+    ['delete', false],
+  ] as const) {
+    const scene = new Scene()
+    scene.say('a', 'b')
+    const turn = scene.session.running as RunningTurn
+    turn.answer = { kind: 'complete', text: 'done' }
+    const ended = scene.session.end(by)
+    expect(ended.finishing, by).toBe(isLeft ? turn : undefined)
+    expect(ended.superseded, by).toBe(isLeft ? undefined : turn)
+  }
+})
+
+test('a turn that is storing its answer is never superseded', async () => {
+  const scene = new Scene()
+  scene.say('a')
+  const turn = scene.session.running as RunningTurn
+  turn.storing = new Promise(() => undefined)
+  const ended = scene.session.end('reset')
+  expect([ended.finishing, ended.superseded]).toEqual([turn, undefined])
+  ended.release()
+  scene.say('b')
+  expect(scene.started).toEqual(['a'])
+})
+
+test('messages that joined the turn are answered with it, and none joins one that was superseded', async () => {
+  const scene = new Scene()
+  scene.say('a', 'b', 'c')
+  const turn = scene.session.running as RunningTurn
+  expect(runsOf(scene.session.takeQueued(turn, ({ text }) => text === 'b'))).toEqual(['b'])
+  const ended = scene.session.end('reset')
+  scene.say('d')
+  expect(scene.session.takeQueued(turn, () => true)).toEqual([])
+  const answers = ended.superseded?.answers({ kind: 'cancelled', by: 'reset' }) ?? []
+  expect(answers.map(({ run }) => run)).toEqual(['a', 'b'])
+  expect(runsOf(ended.dropped)).toEqual(['c'])
+})
+
+test('a session that is shut down starts nothing more, also after a stop', async () => {
   const scene = new Scene()
   scene.say('a', 'b')
-  await settle()
-  const failing = scene.session.exclusive('reset', () => Promise.reject(new Error('disk full')))
-  await expect(failing).rejects.toThrow('disk full')
-  expect(scene.answered).toEqual(['a cancelled by reset', 'b cancelled by reset'])
-  await scene.end('a', undefined)
-})
-
-test('a cancel meanwhile resolves when the one who took the message over has answered it', async () => {
-  const scene = new Scene()
-  const stored = deferred()
-  scene.say('a')
-  await settle()
-  const reset = scene.session.exclusive('reset', async ({ answers }) => {
-    await stored.promise
-    scene.note(answers)
-  })
-  await settle()
-  let cancelled: number | undefined
-  const cancelling = scene.session.cancel('user').then((count) => (cancelled = count))
-  await scene.end('a', { kind: 'cancelled', by: 'reset' })
-  expect(cancelled).toBeUndefined()
-  stored.resolve()
-  await Promise.all([reset, cancelling])
-  expect(cancelled).toBe(1)
-  expect(scene.answered).toEqual(['a cancelled by reset'])
-})
-
-test('two tasks in a row stop what came before each of them, and answer it once', async () => {
-  const scene = new Scene()
-  scene.say('a')
-  await settle()
-  const first = scene.session.exclusive('reset', async ({ answers }) => scene.note(answers))
-  scene.say('b')
-  const second = scene.session.exclusive('reset', async ({ answers }) => scene.note(answers))
+  scene.session.stopStarting()
+  const idle = scene.session.idle()
+  await scene.end('a')
+  await idle
+  scene.session.end('reset').release()
   scene.say('c')
-  await Promise.all([first, second])
-  expect(scene.answered).toEqual(['a cancelled by reset', 'b cancelled by reset'])
-  await scene.end('a', undefined)
-  expect(scene.started).toEqual(['a', 'c'])
-  await scene.end('c', complete('c'))
-  expect(scene.answered.at(-1)).toBe('c c')
+  expect(scene.started).toEqual(['a'])
+  expect(scene.session.queued).toBe(1)
 })

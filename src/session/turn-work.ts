@@ -1,0 +1,263 @@
+import type { Clock } from '../base/clock.ts'
+import type { Ids } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
+import type { Owner } from '../core/change.ts'
+import { describeCause } from '../core/describe-cause.ts'
+import { toGatewayError } from '../core/errors.ts'
+import type { SessionEvent, TurnEvent } from '../core/event.ts'
+import type { RunId, SessionKey } from '../core/ids.ts'
+import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
+import type { CancelCause } from '../core/outcome.ts'
+import { retryWhileStorageFull } from '../core/storage-full.ts'
+import { causeOf } from '../core/turn-stopped.ts'
+import type { Storage } from '../storage/storage.ts'
+import { isLocal, parseSlash } from './commands.ts'
+import { rowChangeFor } from './message-row.ts'
+import type { OpenMessages } from './open-messages.ts'
+import type { Outlet } from './outlet.ts'
+import { noteResumed, POISONED, type Resumption, type Verdict } from './resumption.ts'
+import type { RunningTurn } from './running-turn.ts'
+import type { Session } from './session.ts'
+import { TurnPlace } from './turn-place.ts'
+import type { TurnSlots } from './turn-slots.ts'
+import type { TurnTranscript } from './turn-transcript.ts'
+
+/** What a new message does while its session's turn runs: wait, join it before its next round, or end it. */
+export type QueueMode = 'queue' | 'steer' | 'interrupt'
+
+export interface SessionMetrics {
+  turnEnded(outcome: string, seconds: number): void
+  happened(event: TurnEvent): void
+}
+
+export interface TurnWorkDeps {
+  readonly clock: Clock
+  readonly log: Log
+  readonly ids: Ids
+  readonly storage: Storage
+  readonly outlet: Outlet
+  readonly metrics: SessionMetrics
+  readonly turns: TurnRunner
+  readonly slots: TurnSlots
+  readonly resumption: Resumption
+  readonly open: OpenMessages
+  queueMode(): QueueMode
+}
+
+/** Works messages out. */
+export interface TurnRunner {
+  /**
+   * Answers one message: opens its transcript, runs the turn. Resolves with what to reply, or with undefined when the
+   * turn was interrupted by a shutdown and is to be resumed. Never throws for anything a conversation can survive.
+   */
+  run(message: AcceptedMessage, turn: TurnContext): Promise<ReplyContent | undefined>
+  /** What is left to do for a turn that was cancelled: cleanup, and telling those who listen. */
+  tidyUp(message: AcceptedMessage, by: CancelCause, turn: TurnContext): Promise<void>
+  /** The provider and the model (`provider/model`) that are to answer first. */
+  firstModel(key: SessionKey): Promise<{ readonly provider: string; readonly model: string }>
+  /** Keeps a message in its transcript that is not tried again. */
+  recordPoisoned(message: AcceptedMessage, reason: string, owner: Owner): Promise<void>
+}
+
+/** What a turn has of the session it runs in. */
+export interface TurnContext {
+  readonly signal: AbortSignal
+  /** The right to write: everything the turn stores carries it. Void once another node, a reset or a cancel took it. */
+  readonly owner: Owner
+  /** The transcript that it writes to: a stop asks it what to write in the turn's place. */
+  writesTo(transcript: TurnTranscript): void
+  /** What the turn comes to, as soon as that is settled: a stop from then on does not take it back. */
+  tellAnswer(content: ReplyContent): void
+  emit(event: SessionEvent): Promise<void>
+  /** Messages that arrived meanwhile and are to join this turn (`queue.mode: "steer"`). */
+  takeQueued(): readonly AcceptedMessage[]
+  /** Gives the turn's place to others while it waits for a person. */
+  whileWaiting<T>(wait: () => Promise<T>): Promise<T>
+}
+
+const NO_CONVERSATION: ReplyContent = { kind: 'complete', text: 'There is no conversation here yet.' }
+
+/** Runs the turns of all sessions: a place, the right to write, the turn, the answer. */
+export class TurnWork {
+  readonly #deps: TurnWorkDeps
+  /** Turns that have their place and were not superseded. */
+  readonly #working = new Set<RunningTurn>()
+
+  constructor(deps: TurnWorkDeps) {
+    this.#deps = deps
+  }
+
+  get running(): number {
+    return this.#working.size
+  }
+
+  /** Until the answer is durable; one that was superseded meanwhile is answered by what superseded it. Never throws. */
+  async run(turn: RunningTurn, session: Session): Promise<void> {
+    const content = await this.#inItsPlace(turn, session)
+    if (content === undefined || turn.isSuperseded || !this.#deps.open.has(turn.message.run)) return
+    turn.storing = this.#deps.open.answerWhenPossible(turn.answers(content), turn.owner)
+    await turn.storing
+  }
+
+  /** It counts no more, although it may take a while to notice. */
+  superseded(turn: RunningTurn): void {
+    this.#working.delete(turn)
+  }
+
+  /** After a cancel, before the next turn of the session. Never throws. */
+  async tidyUp(turn: RunningTurn, by: CancelCause): Promise<void> {
+    const { storage, turns, log } = this.#deps
+    const { message } = turn
+    try {
+      const claim = await storage.ownership.claim(message.key)
+      if (claim !== undefined)
+        await turns.tidyUp(message, by, { ...this.#contextOf(turn, claim.owner), writesTo: () => undefined })
+    } catch (thrown) {
+      const error = toGatewayError(thrown)
+      if (error.code !== 'OWNERSHIP_LOST')
+        log.error('a cancelled turn could not be tidied up', {
+          session: message.key,
+          run: message.run,
+          code: error.code,
+        })
+    }
+  }
+
+  async #inItsPlace(turn: RunningTurn, session: Session): Promise<ReplyContent | undefined> {
+    const { slots, turns } = this.#deps
+    const { message, signal } = turn
+    const { key, channel, account } = message
+    const admit = async (): Promise<() => void> =>
+      slots.acquire({ provider: (await turns.firstModel(key)).provider, account: `${channel}\n${account}` }, signal)
+    try {
+      turn.place = await TurnPlace.take(admit, () => {
+        // A person may take hours; a shutdown does not wait for one, and the question is asked again after the next start.
+        if (session.isStopped) turn.stop('shutdown')
+      })
+    } catch {
+      // Stopped before it began. What a shutdown catches here keeps its place: it is answered after the next start.
+      return cancelledBy(signal)
+    }
+    try {
+      return await this.#work(turn, session)
+    } finally {
+      turn.place.release()
+    }
+  }
+
+  async #work(turn: RunningTurn, session: Session): Promise<ReplyContent | undefined> {
+    const { clock, metrics, resumption, storage, turns, queueMode } = this.#deps
+    const { message, signal } = turn
+    let content: ReplyContent | undefined
+    const startedAt = clock.monotonic()
+    let leave = (): void => undefined
+    if (!turn.isSuperseded) this.#working.add(turn)
+    try {
+      const claim = await storage.ownership.claim(message.key)
+      if (claim === undefined) return this.#deps.open.leave(message.run)
+      turn.owner = claim.owner
+      const entry = await resumption.enter(message.run, signal)
+      leave = entry.leave
+      if (!(await this.#ensureRow(turn, claim.owner))) return (content = NO_CONVERSATION)
+      if (entry.verdict !== 'converse')
+        return (content = await this.#refusePoisoned(message, entry.verdict, claim.owner))
+      content = await turns.run(message, {
+        ...this.#contextOf(turn, claim.owner),
+        takeQueued: () => (queueMode() === 'steer' ? session.takeQueued(turn, isPlain) : []),
+      })
+    } catch (thrown) {
+      content = await this.#contentOfFailure(thrown, turn)
+    } finally {
+      leave()
+      this.#working.delete(turn)
+      const outcome = turn.isSuperseded ? 'cancelled' : (content?.kind ?? 'interrupted')
+      metrics.turnEnded(outcome, (clock.monotonic() - startedAt) / 1000)
+    }
+    return content
+  }
+
+  #contextOf(turn: RunningTurn, owner: Owner): TurnContext {
+    const { metrics, open, outlet } = this.#deps
+    const { message } = turn
+    return {
+      signal: turn.signal,
+      owner,
+      writesTo: (transcript) => turn.writesTo(transcript),
+      tellAnswer: (content) => void (turn.answer = content),
+      emit: async (event) => {
+        metrics.happened(event.event)
+        // Nothing of a turn may follow its answer.
+        if (!turn.isSuperseded && open.has(message.run)) outlet.show(event, message)
+      },
+      takeQueued: () => [],
+      whileWaiting: (wait) =>
+        turn.place === undefined ? wait() : turn.place.whileWaiting(() => this.#pausedFor(message.run, owner, wait)),
+    }
+  }
+
+  /** A start that ends while a person is waited for does not count against the message. */
+  async #pausedFor<T>(run: RunId, owner: Owner, wait: () => Promise<T>): Promise<T> {
+    const { storage } = this.#deps
+    await storage.transact([{ kind: 'paused', run }], owner).catch(() => undefined)
+    const result = await wait()
+    await noteResumed(storage, run, owner)
+    return result
+  }
+
+  async #refusePoisoned(message: AcceptedMessage, verdict: Verdict, owner: Owner): Promise<ReplyContent> {
+    const { log, turns } = this.#deps
+    log.error('a message that ended the gateway again and again is not tried any more', {
+      session: message.key,
+      run: message.run,
+      code: POISONED.code,
+    })
+    if (verdict === 'record') await turns.recordPoisoned(message, `${POISONED.code}: ${POISONED.message}`, owner)
+    return POISONED
+  }
+
+  /** A message accepted while its session was being deleted begins a new one; a command begins none. */
+  async #ensureRow({ message, signal }: RunningTurn, owner: Owner): Promise<boolean> {
+    const { clock, log, ids, storage } = this.#deps
+    if ((await storage.sessions.get(message.key)) !== undefined) return true
+    if (isLocal(parseSlash(message.text))) return false
+    const begin = rowChangeFor(message, ids)
+    await retryWhileStorageFull(() => storage.transact([begin], owner), { clock, log, signal })
+    return true
+  }
+
+  async #contentOfFailure(thrown: unknown, turn: RunningTurn): Promise<ReplyContent | undefined> {
+    const { message, signal } = turn
+    if (turn.isSuperseded) return undefined
+    if (signal.aborted) return cancelledBy(signal)
+    if (toGatewayError(thrown).code === 'OWNERSHIP_LOST') return this.#deps.open.leave(message.run)
+    return this.failureOf(thrown, 'a turn failed', message)
+  }
+
+  /** Logged, and as an answer. */
+  async failureOf(thrown: unknown, what: string, { key, run }: AcceptedMessage): Promise<ReplyContent> {
+    const { log, turns } = this.#deps
+    const error = toGatewayError(thrown)
+    log.error(what, {
+      ...error.facts,
+      session: key,
+      run,
+      model: await turns.firstModel(key).then(
+        ({ model }) => model,
+        () => 'unknown',
+      ),
+      code: error.code,
+      ...(error.code === 'INTERNAL' ? describeCause(error) : {}),
+    })
+    return { kind: 'error', code: error.code, message: error.message, partialText: '' }
+  }
+}
+
+function cancelledBy(signal: AbortSignal): ReplyContent | undefined {
+  const by = causeOf(signal)
+  return by === 'shutdown' ? undefined : { kind: 'cancelled', by }
+}
+
+/** An ordinary message: only those can join a running turn. One with a place of its own in the tree cannot. */
+function isPlain({ text, client }: AcceptedMessage): boolean {
+  return client === undefined && parseSlash(text).kind === 'message'
+}
