@@ -88,6 +88,7 @@ function addLists(program: Command): void {
   program
     .command('cluster')
     .description('the gateways that share one database')
+    .addHelpText('after', examples('clew cluster status'))
     .command('status')
     .description('nodes, what each holds, and how the database answers')
     .addOption(homeOption())

@@ -19,6 +19,8 @@ export interface LoadConfigOptions {
   readonly overrides?: readonly ConfigOverride[]
   /** Names of providers that the program brings itself. */
   readonly ownProviders?: readonly string[]
+  /** For commands that call no service: a variable that is not set is no problem, except where the storage is. */
+  readonly withoutSecrets?: boolean
 }
 
 export interface ConfigOverride {
@@ -93,7 +95,7 @@ async function examine(options: LoadConfigOptions): Promise<Examined> {
 
 function examineSource(
   source: ConfigSource,
-  options: Pick<LoadConfigOptions, 'env' | 'overrides' | 'ownProviders'>,
+  options: Pick<LoadConfigOptions, 'env' | 'overrides' | 'ownProviders' | 'withoutSecrets'>,
 ): Examined {
   const overrides = options.overrides ?? []
   const locate = placing(source, overrides)
@@ -107,18 +109,22 @@ function examineSource(
   const expanded = expandEnvironment(overridden, options.env)
   const problems: ConfigProblem[] = [...source.problems]
   for (const { path, variable } of expanded.missing) {
-    problems.push(locate(path, 'error', notSet(variable)))
+    if (options.withoutSecrets === true && path[0] !== 'storage') continue
+    problems.push({ ...locate(path, 'error', notSet(variable)), isUnset: true })
   }
+  // A text that stands for a missing variable may break a rule for texts; that is the same problem once more.
+  const missing = new Set(expanded.missing.map(({ path }) => keyOf(path)))
   const { config: file, findings } = validate(expanded)
   for (const { kind, path, message } of findings) {
-    // A text that stands for a missing variable may break a rule for texts; that is the same problem once more.
-    if (kind === 'invalid' && expanded.missing.some((missing) => keyOf(missing.path) === keyOf(path))) continue
+    if (kind === 'invalid' && missing.has(keyOf(path))) continue
     problems.push(locate(path, kind === 'unknown-key' ? 'warning' : 'error', message))
   }
   if (file === undefined) return { config: undefined, problems: inOrder(problems), locate }
 
   const complete = withWellKnownProviders(file, options.env)
-  for (const breach of breaches(complete, options.ownProviders)) problems.push(toProblem(breach, locate))
+  for (const breach of breaches(complete, options.ownProviders)) {
+    if (!missing.has(keyOf(breach.path))) problems.push(toProblem(breach, locate))
+  }
   return { config: toConfig(complete), problems: inOrder(problems), locate }
 }
 

@@ -15,6 +15,8 @@ export interface ConfigProblem {
   readonly key: string
   /** What is wrong and what is allowed. Never holds a secret. */
   readonly message: string
+  /** It names an environment variable that is not set in this shell. */
+  readonly isUnset?: boolean
 }
 
 /** `bridge.json:3:11: listen.port: expected …`, the form editors and terminals make clickable. */

@@ -21,7 +21,19 @@ export function breaches(file: FileConfig, ownProviders: readonly string[] = [])
     ...tools(file),
     ...xiaoyi(file),
     ...pruning(file),
+    ...storage(file),
   ]
+}
+
+/** What the driver takes; anything else it would look up as the name of a machine, for ever. */
+const DATABASE_ADDRESS = /^(?:postgres(?:ql)?:\/\/|socket:|\/)/
+
+function* storage({ storage: kept }: FileConfig): Generator<RuleBreach> {
+  if (kept.kind === 'postgres' && !DATABASE_ADDRESS.test(kept.url))
+    yield {
+      path: ['storage', 'url'],
+      message: 'is not an address of PostgreSQL: postgres://USER:PASSWORD@HOST:5432/DATABASE',
+    }
 }
 
 const MIN_TOKEN_CHARS = 16

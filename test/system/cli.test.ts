@@ -99,6 +99,7 @@ describe('commands beside a running gateway', () => {
   it('print the log that the gateway keeps, without any text', async () => {
     const { stdout, code } = await clew('logs', '--home', home, '--json')
     expect(code).toBe(0)
+    expect(stdout).toContain('the gateway has started')
     expect(stdout).not.toContain('6 * 7')
   })
 
@@ -121,6 +122,40 @@ describe('commands without a gateway', () => {
     expect(await clew('logs', '--home', absent)).toMatchObject({ code: 1 })
     expect(existsSync(absent)).toBe(false)
     await rm(folder, { recursive: true })
+  })
+
+  it('need no key, plugin, hook or MCP server to read a stopped home, but to change it what may have a say', async () => {
+    const other = await newHome()
+    const running = await BuiltGateway.start(other)
+    await clew('send', 'What is 6 * 7?', '--home', other, '--session', 'kept')
+    await running.stop()
+    const config = {
+      listen: { host: '0.0.0.0', token: '$CLEW_TOKEN_NOT_SET' },
+      model: 'anthropic/claude-sonnet-4-5',
+      providers: { anthropic: { apiKey: '$KEY_NOT_SET' } },
+      agent: { tools: ['no-such-tool'], mcp: { servers: { s: { command: 'no-such-program' } } } },
+      plugins: ['./no-such-plugin.mjs'],
+      hooks: ['./no-such-hook.mjs'],
+    }
+    await writeFile(join(other, 'bridge.json'), JSON.stringify(config))
+    for (const args of [
+      ['sessions', 'list'],
+      ['sessions', 'show', 'kept'],
+      ['sessions', 'show', 'kept', '--request', '1'],
+      ['sessions', 'search', '6 * 7'],
+      ['sessions', 'export', 'kept'],
+      ['usage'],
+    ]) {
+      const { code, stdout, stderr } = await clew(...args, '--home', other)
+      expect({ args, code, stderr, isEmpty: stdout === '' }).toEqual({ args, code: 0, stderr: '', isEmpty: false })
+    }
+    expect((await clew('sessions', 'reset', 'kept', '--home', other)).stderr).toContain('no-such-plugin.mjs')
+    await writeFile(join(other, 'bridge.json'), JSON.stringify({ ...config, agent: {}, plugins: [], hooks: [] }))
+    expect(await clew('models', 'list', '--home', other)).toMatchObject({ code: 0, stderr: '' })
+    expect(await clew('tools', 'list', '--home', other)).toMatchObject({ code: 0, stderr: '' })
+    expect(await clew('sessions', 'reset', 'kept', '--home', other)).toMatchObject({ code: 0, stderr: '' })
+    expect((await clew('config', 'check', '--home', other)).stdout).toContain('KEY_NOT_SET is not set')
+    await removeHome(other)
   })
 
   it('stop a gateway in order, and say when none runs', async () => {

@@ -83,6 +83,16 @@ describe('doctor', () => {
       expect(checks.map((check) => check.name)).toContain(name)
   })
 
+  it('says where to set a variable that is not set, and counts in English', async () => {
+    await configure({ providers: { anthropic: { apiKey: '$KEY_NOT_SET' } } })
+    const { code, checks } = await doctor()
+    expect(code).toBe(1)
+    const [found] = checks.filter(({ status }) => status === 'problem')
+    expect(found?.message).toContain('KEY_NOT_SET is not set')
+    expect(found?.fix).toContain('in the shell or service that starts the gateway')
+    expect((await runClew(['doctor', '--home', home])).stdout).toContain('1 problem, 0 warnings')
+  })
+
   it('warnings alone leave the exit code 0', async () => {
     await configure({})
     await chmod(home, 0o777)

@@ -66,11 +66,10 @@ async function checkConfiguration(
       ...options,
       further: (config) => startBreaches(platform, { config, paths }),
     })
-    const checks = problems.map((found) =>
-      found.severity === 'error'
-        ? problem(name, formatProblem(found), words.correctConfiguration)
-        : warning(name, formatProblem(found), words.correctConfiguration),
-    )
+    const checks = problems.map((found) => {
+      const fix = found.isUnset === true ? words.setVariable : words.correctConfiguration
+      return (found.severity === 'error' ? problem : warning)(name, formatProblem(found), fix)
+    })
     const config = await loadConfig(options).then(
       (loaded) => loaded.config,
       () => undefined,

@@ -1,3 +1,4 @@
+import { counted } from '../../base/counted.ts'
 import type { Language } from '../../core/language.ts'
 
 /** What `clew doctor` says; names of checks are the same in every language. */
@@ -5,6 +6,7 @@ export interface DoctorWords {
   noConfiguration(home: string): string
   configurationFine(file: string): string
   readonly correctConfiguration: string
+  readonly setVariable: string
   noHome(home: string): string
   homeFine(home: string): string
   homeUnwritable(home: string): string
@@ -58,6 +60,7 @@ const WORDS: Readonly<Record<Language, DoctorWords>> = {
     noConfiguration: (home) => `no bridge.json in ${home}: defaults apply`,
     configurationFine: (file) => `${file}: no problems`,
     correctConfiguration: 'correct it in bridge.json; `clew config check` reads it again',
+    setVariable: 'set it in the shell or service that starts the gateway; other commands do not need it',
     noHome: (home) => `${home} does not exist yet; the first start makes it`,
     homeFine: (home) => `${home} can be written, and only by this user`,
     homeUnwritable: (home) => `${home} cannot be written`,
@@ -102,13 +105,14 @@ const WORDS: Readonly<Record<Language, DoctorWords>> = {
     askClients: 'nothing, unless a client misses one: it gets it again when it connects with resume',
     mcpFine: 'connected',
     mcpDown: (reason) => `not available${reason === '' ? '' : `: ${reason}`}`,
-    summary: (problems, warnings) => `${problems} problems, ${warnings} warnings`,
+    summary: (problems, warnings) => `${counted(problems, 'problem')}, ${counted(warnings, 'warning')}`,
     fix: 'to do',
   },
   zh: {
     noConfiguration: (home) => `${home} 中没有 bridge.json：使用默认值`,
     configurationFine: (file) => `${file}：没有问题`,
     correctConfiguration: '请修改 bridge.json；`clew config check` 可再次检查',
+    setVariable: '请在启动网关的终端或服务里设置它；其他命令不需要它',
     noHome: (home) => `${home} 还不存在；首次启动时会创建`,
     homeFine: (home) => `${home} 可写，且只有本用户可写`,
     homeUnwritable: (home) => `${home} 不可写`,

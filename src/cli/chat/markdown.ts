@@ -3,6 +3,14 @@ const STYLES = { bold: '\u001B[1m', italic: '\u001B[3m', code: '\u001B[36m', quo
 
 type Style = keyof typeof STYLES
 
+const MARKS: Readonly<Record<string, Style>> = { '`': 'code', '*': 'italic', '**': 'bold' }
+
+/** A mark that ends a style stands behind a character that is neither a blank nor a star. */
+const ENDS: Readonly<Record<string, RegExp>> = { '`': /.`/u, '*': /[^\s*]\*(?!\*)/u, '**': /[^\s*]\*\*/u }
+
+/** So many characters behind a mark are held back until the mark that ends it is there. */
+const MAX_HELD = 200
+
 /** Marks at the beginning of a line are decided once so many characters are there, or the line ends. */
 const MARK = /^(\s{0,12})(#{1,6} |[-*+] |> ?|```[^\n]*\n|~~~[^\n]*\n)/u
 const MAYBE_MARK = /^\s{0,12}(?:#{0,6}|[-*+]?|>?|`{1,2}|```[^\n]*|~{1,2}|~~~[^\n]*)$/u
@@ -17,6 +25,8 @@ export class MarkdownStream {
   #atLineStart = true
   #isFenced = false
   #isHeading = false
+  /** The character before the next one, on the same line. */
+  #before = ''
   readonly #open: Style[] = []
 
   take(piece: string): string {
@@ -30,6 +40,7 @@ export class MarkdownStream {
         break
       }
       out += step.out
+      this.#before = rest.slice(0, step.used).at(-1) ?? this.#before
       rest = rest.slice(step.used)
     }
     return out
@@ -89,14 +100,33 @@ export class MarkdownStream {
       return { used: 1, out: `${this.#isFenced ? '' : this.#endAll()}\n` }
     }
     if (this.#isFenced) return { used: endOf(rest, /\n/u), out: rest.slice(0, endOf(rest, /\n/u)) }
-    if (rest.startsWith('`')) return { used: 1, out: this.#toggle('code') }
-    if (this.#open.includes('code')) return { used: endOf(rest, /[`\n]/u), out: rest.slice(0, endOf(rest, /[`\n]/u)) }
-    if (rest === '*' || rest === '**') return undefined
-    if (rest.startsWith('**')) return { used: 2, out: this.#isHeading ? '' : this.#toggle('bold') }
-    if (/^\*\S/u.test(rest) || (rest.startsWith('*') && this.#open.includes('italic')))
-      return { used: 1, out: this.#toggle('italic') }
+    if (this.#open.includes('code') && !rest.startsWith('`'))
+      return { used: endOf(rest, /[`\n]/u), out: rest.slice(0, endOf(rest, /[`\n]/u)) }
+    if (rest === '*') return undefined
+    const mark = /^(?:`|\*\*?)/u.exec(rest)?.[0]
+    if (mark !== undefined) return this.#mark(mark, rest)
     const used = Math.max(1, endOf(rest, /[`*\n]/u))
     return { used, out: rest.slice(0, used) }
+  }
+
+  /** The mark of a style that is open ends it. One that nothing on its line ends is no mark but a character. */
+  #mark(mark: string, rest: string): Step | undefined {
+    const style = MARKS[mark] ?? 'code'
+    const isOpen = this.#open.includes(style)
+    const begins = isOpen || this.#begins(mark, rest.slice(mark.length))
+    if (begins === undefined) return undefined
+    if (!begins) return { used: mark.length, out: mark }
+    // A heading is bold already.
+    return { used: mark.length, out: style === 'bold' && this.#isHeading ? '' : this.#toggle(style) }
+  }
+
+  /** Undefined until the rest of the line, or enough of it, is there. */
+  #begins(mark: string, after: string): boolean | undefined {
+    // A star between letters or digits (`6*7`, `2**3`) or before a blank is one.
+    if (mark !== '`' && (/\w/u.test(this.#before) || /^\s/u.test(after))) return false
+    const end = endOf(after, /\n/u)
+    if (ENDS[mark]?.test(after.slice(0, end)) === true) return true
+    return end < after.length || after.length > MAX_HELD ? false : undefined
   }
 
   #toggle(style: Style): string {

@@ -1,3 +1,4 @@
+import { counted } from '../../base/counted.ts'
 import type { FrameUsage } from '../../client/frames.ts'
 import type { Language } from '../../core/language.ts'
 
@@ -9,8 +10,8 @@ export interface ChatWords {
   readonly connected: string
   /** Until the first words come. */
   readonly thinking: string
-  /** What the answer took. */
-  spent(model: string, usage: FrameUsage): string
+  /** What the answer took, and how large the context of its last request was. */
+  spent(model: string, usage: FrameUsage, contextTokens?: number): string
   cleaned(messages: number, tokens: number): string
   attached(name: string, bytes: number): string
   readonly stopped: string
@@ -29,9 +30,15 @@ const WORDS: Readonly<Record<Language, ChatWords>> = {
     disconnected: 'the connection is lost; trying again',
     connected: 'connected again',
     thinking: 'thinking',
-    spent: (model, usage) =>
-      [model, `${contextOf(usage)} tokens of context`, `${usage.output} out`, costOf(usage)].join(' · '),
-    cleaned: (messages, tokens) => `· context cleaned: ${messages} messages, ${tokens} tokens saved`,
+    spent: (model, usage, context) =>
+      joined(
+        model,
+        context === undefined ? '' : `context ${context} tokens`,
+        `${inputOf(usage)} in, ${usage.output} out`,
+        costOf(usage),
+      ),
+    cleaned: (messages, tokens) =>
+      `· context cleaned: ${counted(messages, 'message')}, ${counted(tokens, 'token')} saved`,
     attached: (name, bytes) => `· sent ${name} (${sizeOf(bytes)})`,
     stopped: 'stopped',
     failed: 'failed',
@@ -45,8 +52,13 @@ const WORDS: Readonly<Record<Language, ChatWords>> = {
     disconnected: '连接已断开，正在重试',
     connected: '已重新连接',
     thinking: '思考中',
-    spent: (model, usage) =>
-      [model, `上下文 ${contextOf(usage)} token`, `输出 ${usage.output}`, costOf(usage)].join(' · '),
+    spent: (model, usage, context) =>
+      joined(
+        model,
+        context === undefined ? '' : `上下文 ${context} token`,
+        `输入 ${inputOf(usage)}，输出 ${usage.output}`,
+        costOf(usage),
+      ),
     cleaned: (messages, tokens) => `· 已清理上下文：${messages} 条消息，节省 ${tokens} 个 token`,
     attached: (name, bytes) => `· 已发送 ${name}（${sizeOf(bytes)}）`,
     stopped: '已停止',
@@ -58,7 +70,12 @@ const WORDS: Readonly<Record<Language, ChatWords>> = {
 
 export const chatWords = (language: Language): ChatWords => WORDS[language]
 
-function contextOf({ input, cacheRead, cacheWrite }: FrameUsage): number {
+function joined(...facts: readonly string[]): string {
+  return facts.filter((fact) => fact !== '').join(' · ')
+}
+
+/** Of all requests of the turn. */
+function inputOf({ input, cacheRead, cacheWrite }: FrameUsage): number {
   return input + cacheRead + cacheWrite
 }
 

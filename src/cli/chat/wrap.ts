@@ -48,11 +48,11 @@ export function wrapLine(line: string, columns: number): readonly string[] {
   return [...lines, current]
 }
 
-/** Words, blanks between them, and wide characters one by one. */
+/** Words, blanks between them, and wide characters one by one, each with the closing marks behind it: none begins a line. */
 function piecesOf(line: string): readonly string[] {
   return (
     line.match(
-      /\s+|[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFFE6]|[^\s\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFFE6]+/gu,
+      /\s+|[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFFE6][,.;:!?)\]}，。、；：！？）】》」』”’…]*|[^\s\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFFE6]+/gu,
     ) ?? []
   )
 }

@@ -1,6 +1,7 @@
 import { contactUrl } from '../../app/contact.ts'
 import { ClewClient, ClewError, type Answer } from '../../client/index.ts'
 import { chooseLanguage, type LanguageChoice } from '../../core/language.ts'
+import { isRecord, type JsonObject } from '../../base/json.ts'
 import { visibleLine } from '../../base/visible-text.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { nodeFiles } from '../../platform/node-files.ts'
@@ -171,6 +172,15 @@ class Conversation {
     return sent.map(({ id }) => ({ id }))
   }
 
+  /** How large the latest request was; the usage of an answer counts all of them. */
+  async #contextTokens(): Promise<number | undefined> {
+    const { session } = await apiOf(this.#deps.gateway())
+      .get(sessionPath(this.#session), { limit: 1 })
+      .catch((): JsonObject => ({}))
+    const tokens = isRecord(session) ? session['contextTokens'] : undefined
+    return typeof tokens === 'number' ? tokens : undefined
+  }
+
   async #show(answer: Answer): Promise<void> {
     const { screen, input } = this.#deps
     let thought = ''
@@ -185,7 +195,7 @@ class Conversation {
         }
         if (event.type === 'event' && event.event === 'tool_start') this.#spinner.start(this.#words.thinking)
         if (event.type === 'complete' && event.usage !== undefined && input.isTerminal)
-          screen.line(this.#words.spent(event.model ?? '', event.usage))
+          screen.line(this.#words.spent(event.model ?? '', event.usage, await this.#contextTokens()))
       }
     } catch (error) {
       if (!(error instanceof ClewError)) throw error

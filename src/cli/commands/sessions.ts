@@ -4,7 +4,7 @@ import { GatewayError } from '../../core/errors.ts'
 import { phrasesIn } from '../../core/phrases/phrases-in.ts'
 import { systemClock } from '../../platform/system-clock.ts'
 import { apiOf, commandLine, findGateway, quoted, type CommonOptions } from '../connect.ts'
-import { withGatewayApp } from '../offline.ts'
+import { withGatewayApp, type OfflineOptions } from '../offline.ts'
 import { ago, printJson, printLines, printPaged, table } from '../output.ts'
 import { sessionPath } from '../remote-api.ts'
 import { sessionWords, type SessionWords } from '../words.ts'
@@ -116,27 +116,29 @@ export async function exportSession(key: string, options: ExportOptions): Promis
 }
 
 export async function resetSession(key: string, options: CommonOptions): Promise<void> {
-  await report(await call(options, (api) => api.reset(key)), options, (words) => words.reset(key))
+  await report(await call({ ...options, changes: true }, (api) => api.reset(key)), options, (words) => words.reset(key))
 }
 
 export async function deleteSession(key: string, options: CommonOptions & { readonly yes?: boolean }): Promise<void> {
   if (options.yes !== true && !(await confirm((await sessionWords(options)).confirmDelete(key)))) {
     throw new GatewayError('FIELD_INVALID', 'nothing was deleted: confirm, or pass --yes', { field: 'yes' })
   }
-  await report(await call(options, (api) => api.delete(key)), options, (words) => words.deleted(key))
+  await report(await call({ ...options, changes: true }, (api) => api.delete(key)), options, (words) =>
+    words.deleted(key),
+  )
 }
 
 export async function restoreSession(key: string, options: CommonOptions & RestoreQuery): Promise<void> {
   const { archive, compaction } = options
   const what = { ...(archive === undefined ? {} : { archive }), ...(compaction === undefined ? {} : { compaction }) }
-  const result = await call(options, (api) => api.restore(key, what))
+  const result = await call({ ...options, changes: true }, (api) => api.restore(key, what))
   await report(result, options, (words) =>
     words.language === 'en' && text(result['message']) !== '' ? text(result['message']) : words.restored(key),
   )
 }
 
 /** Through the running gateway when there is one; else on the files, with the home locked meanwhile. */
-async function call(options: CommonOptions, action: (api: SessionsApi) => Promise<JsonObject>): Promise<JsonObject> {
+async function call(options: OfflineOptions, action: (api: SessionsApi) => Promise<JsonObject>): Promise<JsonObject> {
   const running = await findGateway(options)
   if (running === undefined)
     return withGatewayApp(options, (app) => action({ ...app.api, search: (query) => app.dashboard.search(query) }))
@@ -181,7 +183,7 @@ function renderSession(shown: JsonObject, words: SessionWords): string[] {
   const head = table([
     ['key', text(session['key'])],
     ['id', text(session['sessionId'])],
-    ['updated', new Date(Number(session['updatedAt'])).toISOString()],
+    ['updated', timeOf(Number(session['updatedAt']))],
     ['requests', `${Number(shown['requests'] ?? 0)}`],
     ['tokens', `${Number(session['tokens'] ?? 0)}`],
     ['usd', typeof session['usd'] === 'number' ? session['usd'].toFixed(4) : '?'],
@@ -189,7 +191,7 @@ function renderSession(shown: JsonObject, words: SessionWords): string[] {
     ...(Array.isArray(session['archived'])
       ? session['archived']
           .filter(isRecord)
-          .map((old) => ['archived', `${text(old['sessionId'])} (${new Date(Number(old['at'])).toISOString()})`])
+          .map((old) => ['archived', `${text(old['sessionId'])} (${timeOf(Number(old['at']))})`])
       : []),
   ])
   const messages = Array.isArray(shown['messages']) ? shown['messages'].filter(isRecord) : []
@@ -221,7 +223,7 @@ function renderMessage(message: Record<string, unknown>, words: SessionWords): s
 }
 
 function timeOf(timestamp: unknown): string {
-  const at = new Date(text(timestamp))
+  const at = new Date(typeof timestamp === 'number' ? timestamp : text(timestamp))
   return Number.isNaN(at.getTime()) ? '' : at.toISOString().slice(0, 19).replace('T', ' ')
 }
 

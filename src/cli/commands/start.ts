@@ -8,6 +8,7 @@ import { hasTerminal } from '../../platform/terminal.ts'
 import { watchLoop } from '../../platform/loop-watch.ts'
 import { LogFiles } from '../../platform/log-files.ts'
 import { nodeHttpServers } from '../../platform/node-http-server.ts'
+import { VERSION } from '../../platform/own-folder.ts'
 import { openPinoLog } from '../../platform/pino-log.ts'
 import { observeRuntime } from '../../platform/runtime-stats.ts'
 import { systemClock } from '../../platform/system-clock.ts'
@@ -90,7 +91,9 @@ async function run(options: StartOptions, phone: SimulatedPhone | undefined): Pr
     throw error
   }
   announce(app, serving, phone !== undefined)
+  log.info('the gateway has started', { version: VERSION, url: serving.url, model: app.config.model.join(', ') })
   await stopped(app, serving, log)
+  log.info('the gateway has stopped')
   stopRuntime()
   stopWatch()
   await platform.close()

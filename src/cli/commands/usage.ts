@@ -25,7 +25,7 @@ export async function showUsage(options: UsageOptions): Promise<void> {
   const head = ['DAY', options.by.toUpperCase(), 'REQUESTS', 'IN', 'CACHED', 'OUT', 'SAVED', 'USD']
   printLines(table([head, ...rows.map(cells), totals(rows)]))
   const date = typeof report['pricesDate'] === 'string' ? report['pricesDate'] : ''
-  printLines(['', `prices of ${date}, or as configured (providers.<name>.models.<id>.price); ? is a price nobody said`])
+  printLines(['', `prices of ${date}, or as configured (providers.<name>.models.<id>.price); ? marks an unknown price`])
 }
 
 async function ask(options: UsageOptions, query: UsageQuery): Promise<JsonObject> {

@@ -1,3 +1,4 @@
+import { counted } from '../../base/counted.ts'
 import type { Phrases } from './phrases.ts'
 
 export const english: Phrases = {
@@ -35,16 +36,17 @@ export const english: Phrases = {
   statusQueue: (waiting, mode) =>
     waiting === 0 ? `queue empty (mode: ${mode})` : `${waiting} waiting (mode: ${mode})`,
   statusTokens: ({ requests, input, output, cacheRead, cacheWrite }) =>
-    `${requests} ${requests === 1 ? 'request' : 'requests'}: ${input + cacheRead + cacheWrite} tokens in (${cacheRead} from the cache), ${output} out`,
+    `${counted(requests, 'request')}: ${input + cacheRead + cacheWrite} tokens in (${cacheRead} from the cache), ${output} out`,
   statusCost: (usd, unpriced) => {
     if (usd === null) return 'cost unknown: the model has no price'
-    return `cost $${usd.toFixed(4)}${unpriced === 0 ? '' : ` and ${unpriced} requests without a known price`}`
+    return `cost $${usd.toFixed(4)}${unpriced === 0 ? '' : ` and ${counted(unpriced, 'request')} without a known price`}`
   },
-  statusContext: (tokens, messages) => `context about ${tokens} tokens in ${messages} messages (estimated)`,
+  statusContext: (tokens, messages) =>
+    `context about ${counted(tokens, 'token')} in ${counted(messages, 'message')} (estimated)`,
   statusCleanup: ({ steps, messages, tokensSaved, netTokensSaved, netBasis }) =>
-    `cleaned up ${messages} messages of ${steps} steps, ${tokensSaved} tokens saved; net of cache effects ${netTokensSaved} so far (${netBasis})`,
+    `cleaned up ${counted(messages, 'message')} of ${counted(steps, 'step')}, ${counted(tokensSaved, 'token')} saved; net of cache effects ${netTokensSaved} so far (${netBasis})`,
   cleaned: (messages, steps, tokens) =>
-    `Cleaned ${messages} messages of ${steps} steps; saved about ${tokens} tokens. /restore brings the latest back.`,
+    `Cleaned ${counted(messages, 'message')} of ${counted(steps, 'step')}; saved about ${counted(tokens, 'token')}. /restore brings the latest back.`,
   nothingToClean: () => 'There is nothing to clean up.',
   restored: (asked) => `The working steps of “${asked}” are in view again.`,
   nothingToAskAgain: () => 'There is no such message of yours to ask again.',
@@ -57,7 +59,7 @@ export const english: Phrases = {
   decided: (tool, isApproved) => `${isApproved ? 'Approved' : 'Denied'}: ${tool}.`,
   nothingToApprove: (id) => (id === '' ? 'Nothing waits for approval.' : `Nothing waits under the id ${id}.`),
   severalToApprove: (calls) => [`${calls.length} calls wait; name one:`, ...calls].join('\n'),
-  compactUsage: () => 'Nothing was done: it is /compact, or /compact undo.',
+  compactUsage: () => 'Usage: /compact, or /compact undo.',
   tooShort: () => 'The conversation is too short to be summarised.',
   notSummarised: (reason) => `The conversation was not summarised: ${reason}.`,
   summarised: (before, after) =>

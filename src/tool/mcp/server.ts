@@ -56,6 +56,8 @@ export class McpServer {
   #failures = 0
   #unanswered = 0
   #problem: string | undefined
+  /** The reason that the log has already. */
+  #logged: string | undefined
   /** Settles when the attempt under way, or the next one, has succeeded or failed. */
   #attempt: Deferred<boolean> = deferred()
   #wake = new AbortController()
@@ -126,6 +128,7 @@ export class McpServer {
       await this.#list(connection, startTimeoutMs)
       this.#state = 'ready'
       this.#problem = undefined
+      this.#logged = undefined
       attempt.resolve(true)
       const reason = await this.#endOf(connection)
       this.#problem = reason === undefined ? 'the connection ended' : this.#safe(new Error(reason))
@@ -143,11 +146,10 @@ export class McpServer {
     }
     if (!this.#stop.signal.aborted) {
       const reason = this.#problem ?? 'unknown'
-      this.#deps.log.warn('an MCP server is not available', {
-        server: this.name,
-        failures: this.#failures + 1,
-        reason,
-      })
+      const facts = { server: this.name, failures: this.#failures + 1, reason }
+      if (reason === this.#logged) this.#deps.log.debug('an MCP server is still not available', facts)
+      else this.#deps.log.warn('an MCP server is not available; it is tried again with growing pauses', facts)
+      this.#logged = reason
     }
   }
 

@@ -73,7 +73,14 @@ export class StdioTransport implements Transport {
 
   async send(message: JSONRPCMessage): Promise<void> {
     if (this.#running === undefined || this.#closing !== undefined) throw new Error('the server is not running')
-    await this.#running.write(`${JSON.stringify(message)}\n`)
+    const running = this.#running
+    try {
+      await running.write(`${JSON.stringify(message)}\n`)
+    } catch (error) {
+      // A program that takes no input has usually ended: why it ended says more than the broken pipe.
+      await this.#endsByItself(running)
+      throw this.endReason === undefined ? error : new Error(this.endReason, { cause: error })
+    }
   }
 
   /** Resolves when the program and all it started are gone. */

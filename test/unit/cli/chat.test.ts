@@ -8,6 +8,19 @@ import { recentTurns } from '../../../src/cli/chat/recent-turns.ts'
 import { closeStyles, widthOf, wrapLine } from '../../../src/cli/chat/wrap.ts'
 
 describe('lines of an answer', () => {
+  it('no line of Chinese begins with a closing mark, and no character is cut', () => {
+    const text =
+      '你好！我是演示模型：完全离线运行，同样的问题总是得到同样的回答。可以问我现在几点、让我计算（一下）,好吗?'
+    for (let columns = 8; columns < 60; columns++) {
+      const lines = wrapLine(text, columns)
+      expect(lines.join('')).toBe(text)
+      for (const line of lines) {
+        expect(widthOf(line)).toBeLessThanOrEqual(columns)
+        expect(line).not.toMatch(/^[，。、；：！？）,.?]/u)
+      }
+    }
+  })
+
   it('break at blanks, and inside a word only when it is too long', () => {
     expect(wrapLine('one two three', 8)).toEqual(['one two', 'three'])
     expect(wrapLine('abcdefghij', 4)).toEqual(['abcd', 'efgh', 'ij'])
@@ -103,6 +116,13 @@ describe('markdown on a terminal', () => {
     expect(out).toContain('\u001B[3mitalic\u001B[0m')
     expect(out).toContain('\u001B[36mcode *as is*\u001B[0m')
   })
+
+  it.each(['{"expression":"6*7"} and 2*3', '2**10 and 3**2', 'a * b and c *', 'f(*args, **kwargs', '**'])(
+    'a star that is no mark stays: %s',
+    (text) => {
+      for (let size = 1; size <= text.length; size++) expect(visible(render(text, size))).toBe(text)
+    },
+  )
 
   it('is the same however the answer is cut into pieces', () => {
     for (let size = 1; size < TEXT.length; size++) expect(render(TEXT, size)).toBe(render(TEXT))

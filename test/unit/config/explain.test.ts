@@ -7,7 +7,7 @@ import { loadConfig } from '../../../src/config/load.ts'
 import { isSecret } from '../../../src/config/secret-keys.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 
-const SECRETS = ['tok-1', 'key-2', 'head-3', 'env-4', 'mcp-5', 'ak-6', 'sk-7', 'pg-8', 'push-9']
+const SECRETS = ['tok-1', 'key-2', 'head-3', 'env-4', 'mcp-5', 'ak-6', 'sk-7', 'postgres://pg-8', 'push-9']
 
 const overrides = [
   { key: 'listen.token', value: 'tok-1', source: 'test' },
@@ -22,7 +22,7 @@ const overrides = [
     value: { ak: 'ak-6', sk: 'sk-7', push: { url: 'https://p.example', sk: 'push-9' } },
     source: 'test',
   },
-  { key: 'storage', value: { kind: 'postgres', url: 'pg-8' }, source: 'test' },
+  { key: 'storage', value: { kind: 'postgres', url: 'postgres://pg-8' }, source: 'test' },
   { key: 'webhook_url', value: 'wss://me:pass@hub.example/ws?token=abc', source: 'test' },
 ]
 

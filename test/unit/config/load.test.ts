@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { checkConfig, loadConfig, type ConfigOverride, type LoadedConfig } from '../../../src/config/load.ts'
+import {
+  checkConfig,
+  checkConfigText,
+  loadConfig,
+  type ConfigOverride,
+  type LoadedConfig,
+} from '../../../src/config/load.ts'
 import { formatProblem } from '../../../src/config/problem.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 
@@ -32,6 +38,13 @@ async function problems(text: string, given: Given = {}): Promise<string[]> {
   const found = await checkConfig({ files: await filesWith(text), path, env: {}, ...given })
   return found.map(formatProblem)
 }
+
+it.each(['x', 'localhost:5432', 'http://db/clew'])('an address of no PostgreSQL is refused: %s', async (url) => {
+  const problems = checkConfigText('bridge.json', JSON.stringify({ storage: { kind: 'postgres', url } }), {})
+  expect(problems.map(({ key, message }) => `${key}: ${message}`)).toEqual([
+    'storage.url: is not an address of PostgreSQL: postgres://USER:PASSWORD@HOST:5432/DATABASE',
+  ])
+})
 
 describe('without a file', () => {
   it('gives every default', async () => {

@@ -2,9 +2,12 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { CommandEnd, Commands } from '../../../src/base/commands.ts'
+import { deferred } from '../../../src/base/deferred.ts'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { nodeCommands } from '../../../src/platform/node-commands.ts'
 import { systemClock } from '../../../src/platform/system-clock.ts'
+import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 import type { McpServerConfig } from '../../../src/tool/mcp/config.ts'
 import { type McpServers, openMcpServers } from '../../../src/tool/mcp/servers.ts'
@@ -156,6 +159,34 @@ describe('an MCP server over stdio', () => {
     expect(reason).not.toContain('k-123456789')
     expect(log.join('\n')).toContain('the program exited with code 3')
     expect(log.join('\n')).not.toContain('k-123456789')
+  })
+
+  it('that takes no input any more is reported with the reason of its end, once', async () => {
+    const clock = new ManualClock()
+    const ended = deferred<CommandEnd>()
+    const commands: Commands = {
+      baseEnvironment: () => ({}),
+      start: (_command, { onStderr }) => {
+        onStderr(Buffer.from('MISSING FOO\n'))
+        return {
+          ended: ended.promise,
+          write: async () => {
+            ended.resolve({ kind: 'exited', code: 1 })
+            throw new Error('write EPIPE')
+          },
+          endInput: () => undefined,
+          stop: () => ended.promise,
+        }
+      },
+    }
+    log = []
+    const ports = { log: recordingLog(log), clock, commands, http: new ScriptedHttp({}), ids: new SeededIds() }
+    servers = openMcpServers({ s: { command: 'x' } }, { ...ports, workspace: directory, version: '0' })
+    await servers.settled()
+    expect(servers.status()[0]?.reason).toBe('the program exited with code 1; it said: MISSING FOO')
+    for (let tries = 0; tries < 5; tries++) await clock.advance(60_000)
+    expect(servers.status()[0]?.failures).toBeGreaterThan(2)
+    expect(log.filter((line) => line.includes('"level":"warn"'))).toHaveLength(1)
   })
 
   it('whose answer is nested without end is not parsed', async () => {
