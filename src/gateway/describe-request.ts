@@ -12,6 +12,7 @@ import {
 import type { Providers } from '../provider/registry.ts'
 import { rebuildRequest } from '../turn/rebuild-request.ts'
 import { latestSetup } from '../turn/setup.ts'
+import { messageLines, setupLines } from './request-text.ts'
 
 /** A past request, built again from the transcript: the same bytes, proved by their hash, and why they are what they are. */
 export function describeRequest(
@@ -25,11 +26,8 @@ export function describeRequest(
   if (record === undefined)
     throw new GatewayError('FIELD_INVALID', `this session has no request ${n}`, { field: 'request' })
   const path = branch.slice(0, at)
-  const rebuilt = rebuildRequest(
-    record,
-    { path, setup: latestSetup(path), sessionId },
-    (ref) => providers.resolve(ref).provider,
-  )
+  const setup = latestSetup(path)
+  const rebuilt = rebuildRequest(record, { path, setup, sessionId }, (ref) => providers.resolve(ref).provider)
   const matches = rebuilt?.matches === true
   const report = decodeReport(record.report)
   const provider = providerOfRecord(record)
@@ -48,7 +46,10 @@ export function describeRequest(
       ...windowLine(record),
       `${record.hash}: ${verdict}`,
       '',
-      report === undefined ? 'the report of this request cannot be read' : renderReport(report),
+      ...(setup === undefined ? [] : setupLines(setup)),
+      report === undefined
+        ? 'the report of this request cannot be read'
+        : renderReport(report, rebuilt?.messages.map(messageLines)),
     ].join('\n'),
   }
 }

@@ -62,9 +62,14 @@ export async function dispatch(
     return route.answer({ request, url, name, second, caller, principal, peer })
   }
   if (url.pathname === '/ws') return show({ error: 'open a WebSocket here', code: 'UPGRADE_REQUIRED', status: 426 })
-  if (methods.length === 0) return show({ error: 'there is nothing at this address', code: 'NOT_FOUND', status: 404 })
+  if (methods.length === 0) return show({ error: 'Not found', code: 'NOT_FOUND', status: 404 })
   const allow = [...new Set(methods)].join(', ')
-  return show({ error: `only ${allow} here`, code: 'METHOD_NOT_ALLOWED', status: 405, headers: { allow } })
+  return show({
+    error: `Method not allowed (allowed: ${allow})`,
+    code: 'METHOD_NOT_ALLOWED',
+    status: 405,
+    headers: { allow },
+  })
 }
 
 /** In the gateway's own form. */

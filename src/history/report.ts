@@ -113,8 +113,11 @@ export function isCompactReport(data: unknown): data is CompactReport {
   return isTexts(reasons) && Array.isArray(c) && c.every(isReportRow)
 }
 
-/** For `clew sessions show KEY --request N`: message by message what was sent, then what happened to the rest. */
-export function renderReport(report: HistoryReport): string {
+/**
+ * For `clew sessions show KEY --request N`: message by message what was sent, then what happened to the rest. `texts` are
+ * lines to show below each message, in the same order.
+ */
+export function renderReport(report: HistoryReport, texts: readonly (readonly string[])[] = []): string {
   const byEntry = new Map<EntryId, Change[]>()
   const others: Change[] = []
   for (const one of report.changes) {
@@ -125,6 +128,7 @@ export function renderReport(report: HistoryReport): string {
   const lines = report.messages.flatMap((message, at) => [
     `${String(at + 1).padStart(4)}  ${describe(message)}`,
     ...message.entries.flatMap((entry) => (byEntry.get(entry) ?? []).map((one) => `        ${line(one)}`)),
+    ...(texts[at] ?? []),
   ])
   const gone = [...byEntry]
     .filter(([entry]) => !sent.has(entry))

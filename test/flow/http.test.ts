@@ -16,7 +16,7 @@ describe('the JSON interface', () => {
     expect(await ask(gateway, 'PUT', '/api/sessions/s')).toMatchObject({
       status: 405,
       code: 'METHOD_NOT_ALLOWED',
-      error: 'only GET, DELETE, PATCH here',
+      error: 'Method not allowed (allowed: GET, DELETE, PATCH)',
     })
     expect(await ask(gateway, 'GET', '/ws')).toMatchObject({ status: 426, code: 'UPGRADE_REQUIRED' })
     expect(await ask(gateway, 'GET', '/api/sessions/s')).toMatchObject({ status: 404, code: 'SESSION_NOT_FOUND' })
@@ -42,7 +42,18 @@ describe('the JSON interface', () => {
     expect(shown).toMatchObject({ requests: 1, messages: [{ role: 'assistant' }] })
     const { sessionId } = shown['session'] as { sessionId: string }
     expect(await ask(gateway, 'GET', `/api/sessions/${sessionId}`)).toMatchObject({ session: { key: 'a' } })
-    expect(await ask(gateway, 'GET', '/api/sessions/a?request=1')).toMatchObject({ request: 1, hashMatches: true })
+    const request = await ask(gateway, 'GET', '/api/sessions/a?request=1')
+    expect(request).toMatchObject({ request: 1, hashMatches: true })
+    const rows = String(request['rendered']).split('\n')
+    expect(rows).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/^ +system prompt, about \d+ tokens$/u),
+        expect.stringMatching(/^ +You are a helpful assistant\. /u),
+        expect.stringMatching(/^ +\d+ tools, about \d+ tokens$/u),
+        expect.stringMatching(/^ +1 {2}user, \d+ tokens, from /u),
+        '        Hello',
+      ]),
+    )
     expect(await ask(gateway, 'POST', '/api/sessions/a/cancel')).toMatchObject({ success: true, cancelled: 0 })
     expect(await ask(gateway, 'POST', '/api/sessions/a/reset')).toMatchObject({ success: true, key: 'a' })
     expect(await ask(gateway, 'GET', '/api/sessions/a')).toMatchObject({ messages: [] })

@@ -85,8 +85,8 @@ export async function answerHttpJson(call: A2aCall, deps: DoorDeps): Promise<Res
 
 function nothingHere(others: readonly Operation[]): Response {
   const allow = [...new Set(others.map(({ verb }) => verb))].join(', ')
-  if (allow === '') return restError({ code: METHOD_NOT_FOUND, message: 'there is nothing at this address' }, 404)
-  const response = restError({ code: METHOD_NOT_FOUND, message: `only ${allow} here` }, 405)
+  if (allow === '') return restError({ code: METHOD_NOT_FOUND, message: 'Not found' }, 404)
+  const response = restError({ code: METHOD_NOT_FOUND, message: `Method not allowed (allowed: ${allow})` }, 405)
   response.headers.set('allow', allow)
   return response
 }
