@@ -176,7 +176,7 @@ describe('what cleanups saved in all', () => {
     const status = String((await client.ask({ id: '3', content: '/status', session: 's' }))['content'])
     expect(status).toMatch(/^context about \d+ tokens in 4 messages \(estimated\)$/mu)
     expect(status).toContain(
-      `cleaned up 4 messages of 1 steps, ${saved} tokens saved; net of cache effects ${saved} so far (estimated)`,
+      `cleaned up 4 messages of 1 step, ${saved} tokens saved; net of cache effects ${saved} so far (estimated)`,
     )
     const metrics = await gateway.house.metrics.expose()
     expect(metrics).toContain('clew_cleanup_steps_total 1')
