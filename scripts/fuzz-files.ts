@@ -1,7 +1,7 @@
 import { checkFile, FILE_TARGETS } from '../test/support/file-fuzz/check.ts'
 import { checkGateway, GATEWAY_EVERY } from '../test/support/file-fuzz/gateway.ts'
-import { longestTurn, MAX_TURN_MS, watchTurns } from '../test/support/loop-turns.ts'
-import { checkSeeds, type SeedFailure } from './lib/check-seeds.ts'
+import { longestTurn, watchTurns } from '../test/support/loop-turns.ts'
+import { checkSeeds, stallIn, type SeedFailure } from './lib/check-seeds.ts'
 
 /** Sessions of one gateway. */
 const SESSIONS = 20
@@ -22,7 +22,7 @@ await checkSeeds({
     const failures: SeedFailure[] = []
     for (let seed = from; seed < to; seed++) {
       const { result, ms } = await longestTurn(turns, () => checkFile(seed, turns))
-      failures.push(...result.map((failure) => ({ seed, ...failure })), ...stall(seed, ms))
+      failures.push(...result.map((failure) => ({ seed, ...failure })), ...stallIn(seed, ms))
     }
     const served = Array.from({ length: to - from }, (_, at) => from + at).filter((seed) => seed % GATEWAY_EVERY === 0)
     for (let at = 0; at < served.length; at += SESSIONS) {
@@ -32,8 +32,3 @@ await checkSeeds({
     return failures
   },
 })
-
-function stall(seed: number, ms: number): readonly SeedFailure[] {
-  if (ms <= MAX_TURN_MS) return []
-  return [{ seed, api: 'any', problem: `held the event loop for ${Math.round(ms)} ms of processor time` }]
-}

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { watchStalls } from '../../test/support/loop-stalls.ts'
+import { MAX_TURN_MS } from '../../test/support/loop-turns.ts'
 
 export interface SeedFailure {
   readonly seed: number
@@ -44,6 +45,12 @@ const SILENCE_MS = 10 * 60_000
 export async function checkSeeds(options: SeedCheck): Promise<void> {
   if (argument('worker') === undefined) await runAll(options)
   else await work(options)
+}
+
+/** A turn of the event loop that a case held for longer than anything may. */
+export function stallIn(seed: number, ms: number): readonly SeedFailure[] {
+  if (ms <= MAX_TURN_MS) return []
+  return [{ seed, api: 'any', problem: `held the event loop for ${Math.round(ms)} ms of processor time` }]
 }
 
 async function work({ check }: SeedCheck): Promise<void> {

@@ -1,6 +1,6 @@
 import { sleep, type Clock } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
-import type { Log } from '../base/log.ts'
+import type { Log, LogFacts } from '../base/log.ts'
 import type { EntryDraft } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
@@ -33,6 +33,8 @@ export interface WriteHooks {
       readonly isSynthetic: boolean
     },
   ): HookAnswer<{ readonly message?: ToolResultMessage }>
+  /** What a line of the log says about where the message belongs. */
+  placeOf?(written: WrittenBy): Promise<LogFacts>
 }
 
 type HookAnswer<T> = T | undefined | void | Promise<T | undefined | void>
@@ -210,7 +212,9 @@ async function askHook<T>(hook: string, ask: () => HookAnswer<T>, options: Guard
     const answer = await Promise.race([Promise.resolve(ask()), late.catch(rethrowUnlessAborted(timeout.signal))])
     return isRecord(answer) ? answer : undefined
   } catch {
-    log.warn('a hook failed; the message is stored without it', { hook, ...writtenBy(options) })
+    const written = writtenBy(options)
+    const place = await options.hooks.placeOf?.(written)
+    log.warn('a hook failed; the message is stored without it', { hook, ...written, ...place })
     return undefined
   } finally {
     timeout.abort()

@@ -51,4 +51,25 @@ describe('the log lines of a turn', () => {
         model: 'anthropic/claude-sonnet-4-5',
       })
   })
+
+  it('name them also when a hook of the transcript takes too long', async () => {
+    const lines: string[] = []
+    const handler = (): Promise<never> => new Promise(() => undefined)
+    const world = await openWorld({
+      ports: { log: recordingLog(lines) },
+      hooks: [{ source: 'test', hooks: { before_message_write: { handler, timeoutMs: 600_000 } } }],
+    })
+    world.enqueue(done)
+    await say(await world.connect(), 'hello')
+    const written = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+    const late = written.filter(({ message }) => message === 'a hook failed; the message is stored without it')
+    expect(late.length).toBeGreaterThan(0)
+    for (const line of late)
+      expect(line).toMatchObject({
+        hook: 'before_message_write',
+        session: 's',
+        run: expect.stringMatching(/^run_/u) as string,
+        model: 'anthropic/claude-sonnet-4-5',
+      })
+  })
 })

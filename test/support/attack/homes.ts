@@ -125,7 +125,7 @@ export const homeAttacks: readonly Attack[] = [
       const home = await world.home()
       const target = join(home, 'target')
       await writeFile(target, 'untouched')
-      for (const name of ['sessions.json.tmp', 'gateway.json.tmp', 'bridge.json.tmp'])
+      for (const name of ['sessions.json.tmp', 'gateway.json.tmp', 'gateway.json.tmp-0123456789abcdef'])
         await symlink(target, join(home, name))
       const gateway = await world.start(home)
       const client = await gateway.connect('?uid=a')

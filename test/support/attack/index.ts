@@ -1,5 +1,6 @@
 import { accessAttacks } from './access.ts'
 import { AttackWorld, Finding, type Attack } from './attack.ts'
+import { doorAttacks } from './doors.ts'
 import { homeAttacks } from './homes.ts'
 import { memoryAttacks } from './memory.ts'
 import { messageAttacks } from './messages.ts'
@@ -13,6 +14,7 @@ export const ATTACKS: readonly Attack[] = [
   ...serverAttacks,
   ...memoryAttacks,
   ...accessAttacks,
+  ...doorAttacks,
   ...homeAttacks,
 ].toSorted((a, b) => rank(a.row) - rank(b.row))
 

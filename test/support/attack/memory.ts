@@ -165,6 +165,7 @@ export const memoryAttacks: readonly Attack[] = [
     async run(world) {
       const gateway = await world.start(await world.home())
       const odd: Buffer[] = [
+        frame(2, Buffer.from('{"id":"1","content":"binary"}')),
         frame(3, Buffer.from('reserved')),
         frame(1, Buffer.from([0xff, 0xfe])),
         frame(0, Buffer.from('a continuation of nothing')),

@@ -14,6 +14,10 @@ import {
   type Attack,
 } from './attack.ts'
 import { callTool, openObedientModel } from './model.ts'
+import { nodeHttpServers } from '../../../src/platform/node-http-server.ts'
+import { systemClock } from '../../../src/platform/system-clock.ts'
+import { systemIds } from '../../../src/platform/system-ids.ts'
+import { createXiaoyiSimulator } from '../../../src/simulator/xiaoyi/simulator.ts'
 
 const MIB = 1024 * 1024
 const SERVER = join(ROOT, 'test', 'support', 'hostile-mcp-server.mjs')
@@ -128,6 +132,58 @@ export const serverAttacks: readonly Attack[] = [
   },
   {
     row: 'held',
+    title: 'packed downloads that unpack to 128 MB: a file of a phone, another agent, the receiver of a callback',
+    quick: true,
+    async run(world) {
+      const bytes = packed()
+      const asked = new Map<string, number>()
+      const port = await listenOn(world, (request, response) => {
+        const [, kind = ''] = (request.url ?? '').split('/')
+        asked.set(kind, (asked.get(kind) ?? 0) + 1)
+        bomb('text/plain', bytes)(request, response)
+      })
+      const agent = { ak: 'ak-of-the-attack', sk: 'sk-of-the-attack', agentId: 'agent-1' }
+      const endpoint = { host: '127.0.0.1', port: 0 }
+      const platform = { clock: systemClock, ids: systemIds, servers: nodeHttpServers }
+      const phone = await createXiaoyiSimulator({ ...platform, agent, endpoints: [endpoint, endpoint] })
+      world.onClose(() => phone.close())
+      const [wsUrl1, wsUrl2] = phone.urls
+      const gateway = await world.start(
+        await world.home({
+          ...(await openObedientModel(world)),
+          agent: { tools: ['a2a'] },
+          a2a: { agents: { other: { url: `http://127.0.0.1:${port}/`, private: true } } },
+          limits: { callback_hosts: ['127.0.0.1'] },
+          channels: { xiaoyi: { enabled: true, ...agent, wsUrl1, wsUrl2, media: { allowHosts: ['127.0.0.1'] } } },
+        }),
+      )
+      await until(() => phone.connections.ready().length === 2, 'the phone is not connected')
+      const before = await residentBytes(gateway)
+      const uri = `http://127.0.0.1:${port}/file/a.txt`
+      const file = { kind: 'file', file: { name: 'a.txt', mimeType: 'text/plain', uri } }
+      const task = phone.sayParts([{ kind: 'text', text: 'read this' }, file])
+      await requireServing(gateway, 'a packed file')
+      await until(() => task.state !== 'running', 'the phone is never answered')
+      const calling = callTool(gateway, 'a2a', { agent: 'other', message: 'hello' })
+      await requireServing(gateway, 'a packed agent')
+      await calling
+      const callback = { url: `http://127.0.0.1:${port}/callback` }
+      const headers = { 'content-type': 'application/json' }
+      const body = JSON.stringify({ content: 'hello', callback })
+      await (await fetch(`${gateway.url}/api/messages`, { method: 'POST', headers, body })).arrayBuffer()
+      await until(() => asked.has('callback'), 'the callback was never sent')
+      await requireServing(gateway, 'a packed receiver')
+      await pause(3_000)
+      require(asked.get('callback') === 1, 'a callback that was taken is sent again')
+      for (const kind of ['file', '.well-known', 'callback'])
+        require(asked.has(kind), `nothing asked for the ${kind}, but for ${[...asked.keys()].join()}`)
+      const grown = ((await residentBytes(gateway)) - before) / MIB
+      require(grown < 150, `${Math.round(grown)} MB more memory`)
+      return `3 × 128 MB; each cut at its limit, ${Math.round(grown)} MB more`
+    },
+  },
+  {
+    row: 'held',
     title: 'resolvers that lie to fetch',
     quick: true,
     async run(world) {
@@ -152,3 +208,10 @@ export const serverAttacks: readonly Attack[] = [
     },
   },
 ]
+
+async function until(holds: () => boolean, otherwise: string): Promise<void> {
+  for (let waited = 0; !holds(); waited += 20) {
+    require(waited < 30_000, otherwise)
+    await pause(20)
+  }
+}
