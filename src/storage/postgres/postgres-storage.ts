@@ -61,6 +61,8 @@ interface UnitResult {
     readonly kind: Accepted['kind']
     readonly known?: MessageColumns
     readonly holder?: string | null
+    /** Messages that other nodes accepted are open in the session. */
+    readonly others?: boolean
     /** When this node holds the session. */
     readonly epoch?: number
   }
@@ -310,10 +312,10 @@ export class PostgresStorage implements Storage {
     if (accepted === undefined) throw new GatewayError('STORAGE_FAILED', 'the database gave no result', {})
     if (accepted.kind !== 'duplicate' || accepted.known === undefined) {
       if (accepted.kind !== 'fresh') return { kind: accepted.kind } as Accepted
-      const { holder = null } = accepted
+      const { holder = null, others = false } = accepted
       if (holder !== null && holder !== this.#options.node) this.#notices.send({ kind: 'message', key })
       this.#tell({ kind: 'message', key })
-      return { kind: 'fresh', mine: holder === this.#options.node }
+      return { kind: 'fresh', mine: holder === this.#options.node && !others }
     }
     const known = readMessage(accepted.known, this.#options.node)
     return known.message.run === run ? { kind: 'fresh', mine: false } : { kind: 'duplicate', known }

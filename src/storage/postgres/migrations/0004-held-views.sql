@@ -87,7 +87,9 @@ begin
       and not exists (select from messages where key = a->>'key' and state = 'open' and run <> a->>'run') then
     update sessions set node = me, epoch = nextval('epochs') where key = a->>'key' returning * into row;
   end if;
-  return jsonb_build_object('kind', 'fresh', 'holder', row.node)
+  -- What another node accepted for it may still be on its way to this one, and comes before.
+  return jsonb_build_object('kind', 'fresh', 'holder', row.node, 'others', exists (
+      select from messages where key = a->>'key' and state = 'open' and node <> me))
     || case when row.node = me then jsonb_build_object('epoch', row.epoch) else '{}' end;
 end $$;
 

@@ -151,3 +151,22 @@ test('a transcript that moved to another node and back is read again', async () 
   }
   expect([await append(a), await append(b), await append(a)]).toEqual([1, 2, 3])
 })
+
+test('accepting takes a session that is free; behind what another node accepted it has to be read in order', async () => {
+  const { a, b } = await twoNodes()
+  expect(await accept(a, 'run_1')).toEqual({ kind: 'fresh', mine: true })
+  expect(await accept(b, 'run_2')).toEqual({ kind: 'fresh', mine: false })
+  expect(await accept(a, 'run_3')).toEqual({ kind: 'fresh', mine: false })
+  expect((await a.inbox.open({ key: KEY })).map(({ message }) => message.run)).toEqual(['run_1', 'run_2', 'run_3'])
+})
+
+test('a node knows the rows it holds until another one changes them', async () => {
+  const { a, b } = await twoNodes()
+  await accept(a, 'run_1')
+  await a.transact([{ kind: 'change-session', key: KEY, fields: { title: 'ours' } }])
+  expect((await a.sessions.get(KEY))?.title).toBe('ours')
+  const told = heardBy(a, 'session')
+  await b.transact([{ kind: 'change-session', key: KEY, fields: { title: 'theirs' } }])
+  await told
+  expect((await a.sessions.get(KEY))?.title).toBe('theirs')
+})
