@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { DEFAULTS } from '../../../src/config/defaults.ts'
 import { readConfigText } from '../../../src/config/load.ts'
+import { runClew } from '../../support/run-clew.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..', '..')
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
@@ -89,11 +90,20 @@ describe('compose.yaml', () => {
     )
   })
 
-  it('its configuration is one that starts, with the variables that it sets', () => {
-    const env = { CLEW_TOKEN: 'x'.repeat(32), DATABASE_URL: 'postgres://clew:x@postgres:5432/clew' }
+  it('its configuration keeps conversations in that database, with the variables that it sets', async () => {
+    const { POSTGRES_PASSWORD } = services.postgres.environment
+    expect(POSTGRES_PASSWORD).toMatch(/^\$\{POSTGRES_PASSWORD:\?/u)
+    const url = services.clew.environment['DATABASE_URL']?.replace('${POSTGRES_PASSWORD}', 'secret') ?? ''
+    const env = { CLEW_TOKEN: 'x'.repeat(32), DATABASE_URL: url }
     for (const name of Object.keys(env)) expect(Object.keys(services.clew.environment)).toContain(name)
     const config = readConfigText('bridge.json', read('examples/container/bridge.json'), env)
     expect(config.listen).toMatchObject({ host: '0.0.0.0', port: DEFAULTS.listen.port, token: env.CLEW_TOKEN })
+    expect(config.storage).toMatchObject({ kind: 'postgres', url: 'postgres://clew:secret@postgres:5432/clew' })
+    const home = join(ROOT, 'examples/container')
+    expect(await runClew(['config', 'check', '--home', home], env)).toMatchObject({ code: 0, stderr: '' })
+    const missing = await runClew(['config', 'check', '--home', home], { CLEW_TOKEN: env.CLEW_TOKEN })
+    expect(missing.code).toBe(1)
+    expect(missing.stdout + missing.stderr).toContain('DATABASE_URL')
   })
 
   it('is of the version of the package', () => {
