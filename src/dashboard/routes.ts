@@ -74,7 +74,7 @@ function sessionRoutes(deps: DashboardDeps): readonly Route[] {
       method: 'GET',
       path: of('entries/([^/]+)/images'),
       answer: async ({ name, second, url, caller }) =>
-        picture(entryImage((await deps.branch(name, caller)).entries, second, wholeNumber(url, 'n') ?? 0)),
+        picture(entryImage((await deps.branch(name, caller)).entries, second, wholeNumber(url, 'n', 0) ?? 0)),
     },
     {
       method: 'GET',

@@ -111,17 +111,21 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
         if (query.request !== undefined) {
           return describeRequest(branch, query.request, row.record.sessionId, providers)
         }
-        const hidden = new Set(activeCleanups(branch).flatMap(({ record }) => record.hidden))
-        const active = new Set(activeEntries(branch))
-        const messages = branch.filter((entry): entry is MessageEntry => entry.type === 'message')
-        return {
+        const summary = {
           session: { ...rowOf(row.key, row.record), ...(await costOf(storage, row.record.sessionId)) },
           activity: { ...sessions.activityOf(row.key) },
           requests: branch.filter((entry) => factsOf(entry) !== undefined).length,
           usage: await usageOf(storage, row.record.sessionId),
           cleanup: { ...(await storage.usage.savedBy(row.record.sessionId)) },
-          steps: describeSteps(branch),
           repairs: transcript.repairs.map((note) => ({ ...note })),
+        }
+        if (query.limit === 0) return summary
+        const hidden = new Set(activeCleanups(branch).flatMap(({ record }) => record.hidden))
+        const active = new Set(activeEntries(branch))
+        const messages = branch.filter((entry): entry is MessageEntry => entry.type === 'message')
+        return {
+          ...summary,
+          steps: describeSteps(branch),
           messages: messages.slice(-(query.limit ?? 1_000)).map((entry) => ({
             ...messageView(entry),
             ...(hidden.has(entry.id) ? { hidden: true } : {}),

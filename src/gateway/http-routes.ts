@@ -82,11 +82,11 @@ function checkRight({ needs }: Route, { admin, sees }: Principal): void {
   throw new GatewayError('FORBIDDEN', 'this token may not see the gateway itself; see listen.tokens and "admin"')
 }
 
-export function wholeNumber(url: URL, name: string): number | undefined {
+export function wholeNumber(url: URL, name: string, least: 0 | 1 = 1): number | undefined {
   const value = url.searchParams.get(name)
   if (value === null) return undefined
-  if (!/^[1-9]\d{0,8}$/u.test(value))
-    throw new GatewayError('FIELD_INVALID', `${name} must be a whole number above 0`, { field: name })
+  if (!/^(?:0|[1-9]\d{0,8})$/u.test(value) || Number(value) < least)
+    throw new GatewayError('FIELD_INVALID', `${name} must be a whole number above ${least - 1}`, { field: name })
   return Number(value)
 }
 

@@ -315,7 +315,7 @@ function textParameter(url: URL, name: 'state' | 'channel' | 'q'): ListQuery {
 
 function showQuery(url: URL): ShowQuery {
   const request = wholeNumber(url, 'request')
-  const limit = wholeNumber(url, 'limit')
+  const limit = wholeNumber(url, 'limit', 0)
   return { ...(request === undefined ? {} : { request }), ...(limit === undefined ? {} : { limit }) }
 }
 

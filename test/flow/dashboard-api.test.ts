@@ -101,6 +101,16 @@ describe('messages', () => {
       code: 'ENTRY_NOT_FOUND',
     })
     expect(await ask(gateway, 'GET', '/api/sessions/s/messages?limit=x')).toMatchObject({ status: 400 })
+    expect(await ask(gateway, 'GET', '/api/sessions/s/messages?limit=0')).toMatchObject({ status: 400 })
+    const summary = await ask(gateway, 'GET', '/api/sessions/s?limit=0')
+    expect(Object.keys(summary)).toEqual(expect.arrayContaining(['session', 'requests', 'usage', 'cleanup']))
+    expect(summary).not.toHaveProperty('messages')
+    expect(summary).not.toHaveProperty('steps')
+    // The first picture has the number 0: a message without one has none, which is no wrong number.
+    expect(await ask(gateway, 'GET', `/api/sessions/s/entries/${last.before}/images?n=0`)).toMatchObject({
+      status: 404,
+      code: 'ENTRY_NOT_FOUND',
+    })
   })
 
   it('cut long texts and have them whole by entry', async () => {

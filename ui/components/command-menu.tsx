@@ -107,6 +107,7 @@ export function KeyHelp(): JSX.Element | null {
     ['j k', words.keys.list],
     ['[ ]', words.keys.requests],
     ['/', words.keys.search],
+    ['Ctrl F', words.keys.find],
     ['Esc', words.keys.escape],
     ['?', words.keys.help],
   ] as const

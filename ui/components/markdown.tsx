@@ -1,30 +1,74 @@
-import { Lexer, type Token, type Tokens } from 'marked'
+import type { Token, Tokens } from 'marked'
+import { memo } from 'preact/compat'
 import type { ComponentChildren, JSX } from 'preact'
-import { useMemo } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { GrowingMarkdown, piecesOf } from '../lib/growing-markdown.ts'
 
-/** Longer texts are shown as they are: reading them as markdown would hold up the page. */
-const MAX_CHARS = 100_000
+/** From so many on, blocks out of sight are not laid out. */
+const MANY_BLOCKS = 30
 
-/** Model text as elements. HTML in it is shown as letters, links lead only to web and mail addresses. */
-export function Markdown({ text }: { readonly text: string }): JSX.Element {
-  const tokens = useMemo(() => (text.length > MAX_CHARS ? undefined : lex(text)), [text])
-  if (tokens === undefined) return <pre class="plain">{text}</pre>
-  return <div class="markdown">{blocks(tokens)}</div>
+/**
+ * Model text as elements, also while it is being written. HTML in it is shown as letters, links lead only to web and
+ * mail addresses.
+ */
+export const Markdown = memo(function Markdown({ text }: { readonly text: string }): JSX.Element {
+  const reader = useMemo(() => new GrowingMarkdown(), [])
+  const shown = useGradually(text)
+  const { done, growing, plain } = useMemo(() => reader.read(shown), [shown])
+  return (
+    <div class={`markdown ${done.length > MANY_BLOCKS ? 'many-blocks' : ''}`}>
+      {blocks(done)}
+      {growing.map((token, at) => (
+        <Block key={done.length + at} token={token} />
+      ))}
+      {plain !== '' && <LongText text={plain} />}
+    </div>
+  )
+})
+
+/** So much of a text is shown at once, and so much more with each frame. */
+const FIRST_CHARS = 8_000
+const MORE_CHARS = 1_000
+
+/** A long text bit by bit, so that no frame takes long. */
+function useGradually(text: string): string {
+  const before = useRef({ text, length: Math.min(text.length, FIRST_CHARS) })
+  const [, setFrames] = useState(0)
+  const goesOn = text.startsWith(before.current.text.slice(0, before.current.length))
+  const length = Math.min(text.length, goesOn ? before.current.length + MORE_CHARS : FIRST_CHARS)
+  const isWhole = length === text.length
+  useEffect(() => {
+    before.current = { text, length }
+    if (isWhole) return
+    const frame = requestAnimationFrame(() => setFrames((frames) => frames + 1))
+    return () => cancelAnimationFrame(frame)
+  })
+  return isWhole ? text : text.slice(0, length)
 }
 
-function lex(text: string): readonly Token[] | undefined {
-  try {
-    return new Lexer({ gfm: true, breaks: true }).lex(text)
-  } catch {
-    return undefined
-  }
+/** A text of any length as it was written; what is out of sight costs nothing. */
+export function LongText({ text }: { readonly text: string }): JSX.Element {
+  return (
+    <div class="long-text">
+      {piecesOf(text).map((piece, at) => (
+        <Piece key={at} text={piece} />
+      ))}
+    </div>
+  )
 }
+
+const Piece = memo(function Piece({ text }: { readonly text: string }): JSX.Element {
+  return <p class="as-written">{text}</p>
+})
 
 function blocks(tokens: readonly Token[]): ComponentChildren {
   return tokens.map((token, at) => <Block key={at} token={token} />)
 }
 
-function Block({ token }: { readonly token: Token }): JSX.Element | null {
+/** A token never changes: its elements are made once. */
+const Block = memo(BlockOfToken)
+
+function BlockOfToken({ token }: { readonly token: Token }): JSX.Element | null {
   switch (token.type) {
     case 'space':
     case 'def':
@@ -109,38 +153,47 @@ function Table({ table }: { readonly table: Tokens.Table }): JSX.Element {
 }
 
 function inline(tokens: readonly Token[]): ComponentChildren {
-  return tokens.map((token, at) => <Inline key={at} token={token} />)
+  return tokens.map(inlineOf)
 }
 
-function Inline({ token }: { readonly token: Token }): JSX.Element {
+/** A function and no component: an answer has thousands of these. */
+function inlineOf(token: Token, at: number): ComponentChildren {
   switch (token.type) {
     case 'strong':
-      return <strong>{inline((token as Tokens.Strong).tokens)}</strong>
+      return <strong key={at}>{inline((token as Tokens.Strong).tokens)}</strong>
     case 'em':
-      return <em>{inline((token as Tokens.Em).tokens)}</em>
+      return <em key={at}>{inline((token as Tokens.Em).tokens)}</em>
     case 'del':
-      return <del>{inline((token as Tokens.Del).tokens)}</del>
+      return <del key={at}>{inline((token as Tokens.Del).tokens)}</del>
     case 'codespan':
-      return <code>{(token as Tokens.Codespan).text}</code>
+      return <code key={at}>{(token as Tokens.Codespan).text}</code>
     case 'br':
-      return <br />
+      return <br key={at} />
     case 'link': {
       const { href, tokens } = token as Tokens.Link
-      return <SafeLink href={href}>{inline(tokens)}</SafeLink>
+      return (
+        <SafeLink key={at} href={href}>
+          {inline(tokens)}
+        </SafeLink>
+      )
     }
     case 'image': {
       // A picture of another host would tell that host who reads: it is a link.
       const { href, text } = token as Tokens.Image
-      return <SafeLink href={href}>{text === '' ? href : text}</SafeLink>
+      return (
+        <SafeLink key={at} href={href}>
+          {text === '' ? href : text}
+        </SafeLink>
+      )
     }
     case 'text': {
       const { tokens, text } = token as Tokens.Text
-      return <>{tokens === undefined ? text : inline(tokens)}</>
+      return tokens === undefined ? text : inline(tokens)
     }
     case 'escape':
-      return <>{(token as Tokens.Escape).text}</>
+      return (token as Tokens.Escape).text
     default:
-      return <>{(token as { raw?: string }).raw ?? ''}</>
+      return (token as { raw?: string }).raw ?? ''
   }
 }
 

@@ -1,14 +1,7 @@
 import { signal } from '@preact/signals'
 import { ApiError, uploadFile } from './api.ts'
 import { keep, kept } from './kept.ts'
-
-/** A file that the gateway has; a message names it by its id. */
-export interface StoredFile {
-  readonly id: string
-  readonly name: string
-  readonly mimeType: string
-  readonly bytes: number
-}
+import type { StoredFile } from './types.ts'
 
 /** A file that is to go with the next message. */
 export interface Attached {

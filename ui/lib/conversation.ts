@@ -5,44 +5,21 @@ import { forgetOutgoing, outgoing } from './sender.ts'
 import type {
   CleanupRow,
   CompactionRow,
+  LiveTurn,
   Message,
   MessagePage,
   RequestRow,
   SessionDetail,
+  Step,
   TurnEvent,
   TurnFrame,
 } from './types.ts'
 
-export interface LiveTool {
-  readonly id: string
-  readonly tool: string
-  readonly detail: string
-  readonly startedAt: number
-  readonly durationMs?: number
-  readonly failed?: boolean
-}
-
-/** A turn that runs now, as far as it is not stored yet. */
-export interface LiveTurn {
-  readonly run: string
-  readonly startedAt: number
-  readonly round: number
-  readonly text: string
-  readonly tools: readonly LiveTool[]
-  readonly note?: string
-  readonly ended?: 'complete' | 'error'
-  readonly error?: string
-}
-
-/** One instruction with everything it led to. */
-export interface Step {
-  readonly id: string
-  readonly messages: readonly Message[]
-  readonly cleanup?: CleanupRow
-  readonly compaction?: CompactionRow
-}
-
 const PAGE = 200
+/** As many as the gateway gives at once. */
+const LARGEST_PAGE = 500
+const MOST_REQUESTS = 1_000
+const BACKGROUND_MS = 500
 const CATCH_UP_AGAIN_MS = 2_000
 
 /** What one conversation shows: stored messages by entry id, turns in the making, and how to get the rest. */
@@ -57,30 +34,44 @@ export class Conversation {
   readonly older = signal<string | undefined>(undefined)
   readonly state = signal<'loading' | 'ready' | 'missing' | 'failed'>('loading')
   readonly error = signal<ApiError | undefined>(undefined)
+  /** The entry that an address or a search points at. */
+  readonly found = signal<string | undefined>(undefined)
+  /** What was unfolded or loaded whole, by the name of its part: it outlives being scrolled away. */
+  readonly rowStates = new Map<string, unknown>()
   readonly steps: ReadonlySignal<readonly Step[]>
+  readonly isRunning: ReadonlySignal<boolean>
+  /** An answer was seen to end here, and no other began since. */
+  readonly hasAnswered = signal(false)
   readonly #close: (() => void)[]
+  #loadingOlder: Promise<void> | undefined
+  /** Turns in the making as the latest event left them; `live` follows with the next frame. */
+  readonly #turns = new Map<string, LiveTurn>()
+  #frame: (() => void) | undefined
   #catchingUp: Promise<void> | undefined
   #again = false
   #later: ReturnType<typeof setTimeout> | undefined
 
   constructor(key: string) {
     this.key = key
-    this.steps = computed(() => stepsOf(this.messages.value, this.cleanups.value, this.compactions.value))
+    this.steps = computed(() => stepsOf(this.messages.value, this.cleanups.value))
+    this.isRunning = computed(() => [...this.live.value.values()].some((turn) => turn.ended === undefined))
     this.#close = [
       feed.on('turn', (turn: TurnEvent) => {
         if (turn.key === key) this.#onTurn(turn)
       }),
       feed.on('reset', () => {
         // Another start of the gateway, or events that were missed: what was being written is told anew, or is stored.
-        this.live.value = new Map()
+        this.#turns.clear()
+        this.#publish()
         void this.reload()
       }),
     ]
   }
 
+  /** Loads what is shown anew, as far back as it was loaded. */
   async reload(): Promise<void> {
     try {
-      const [page] = await Promise.all([this.#page({ limit: PAGE }), this.loadDetail(), this.loadRequests()])
+      const [page] = await Promise.all([this.#lastMessages(), this.loadDetail(), this.#loadRequestsAfter(undefined)])
       this.messages.value = page.messages
       this.older.value = page.before
       this.#takeMarks(page)
@@ -92,10 +83,25 @@ export class Conversation {
     }
   }
 
-  async loadOlder(): Promise<void> {
+  /** Loads the page before what is shown; asked twice at once it loads one page. */
+  loadOlder(limit = LARGEST_PAGE): Promise<void> {
+    this.#loadingOlder ??= this.#loadOlderPage(limit).finally(() => (this.#loadingOlder = undefined))
+    return this.#loadingOlder
+  }
+
+  /** Points at an entry, and loads as far back as it stands. */
+  async find(entry: string): Promise<void> {
+    this.found.value = entry
+    const isLoaded = (): boolean => this.messages.value.some((message) => message.id === entry)
+    while (!isLoaded() && this.older.value !== undefined && this.found.value === entry) await this.loadOlder()
+  }
+
+  async #loadOlderPage(limit: number): Promise<void> {
     const before = this.older.value
     if (before === undefined) return
-    const page = await this.#page({ before, limit: PAGE })
+    const page = await this.#page({ before, limit })
+    // A reset may have replaced the conversation meanwhile.
+    if (this.older.value !== before) return
     this.messages.value = [...page.messages, ...this.messages.value]
     this.older.value = page.before
   }
@@ -116,16 +122,27 @@ export class Conversation {
   }
 
   async loadDetail(): Promise<void> {
-    this.detail.value = await api.get<SessionDetail>(sessionPath(this.key, '?limit=1'))
+    this.detail.value = await api.get<SessionDetail>(sessionPath(this.key, '?limit=0'))
   }
 
-  async loadRequests(): Promise<void> {
-    const after = this.requests.value.at(-1)?.n ?? 0
-    const found = await api.get<{ requests: readonly RequestRow[] }>(
-      sessionPath(this.key, `/requests${query({ after: after || undefined, limit: 1_000 })}`),
-    )
-    const known = new Map([...this.requests.value, ...found.requests].map((row) => [row.n, row]))
-    this.requests.value = [...known.values()].sort((a, b) => a.n - b.n)
+  loadRequests(): Promise<void> {
+    return this.#loadRequestsAfter(this.requests.value.at(-1)?.n)
+  }
+
+  async #loadRequestsAfter(known: number | undefined): Promise<void> {
+    let after = known
+    const found: RequestRow[] = []
+    for (;;) {
+      const page = await api.get<{ requests: readonly RequestRow[]; nextCursor?: string }>(
+        sessionPath(this.key, `/requests${query({ after, limit: MOST_REQUESTS })}`),
+      )
+      found.push(...page.requests)
+      if (page.nextCursor === undefined) break
+      after = Number(page.nextCursor)
+    }
+    if (known === undefined) this.requests.value = found
+    else if (found.length > 0)
+      this.requests.value = [...this.requests.value.filter((row) => row.n < (found[0]?.n ?? 0)), ...found]
   }
 
   async restoreCleanup(id: string): Promise<void> {
@@ -140,6 +157,7 @@ export class Conversation {
 
   close(): void {
     clearTimeout(this.#later)
+    this.#frame?.()
     for (const end of this.#close) end()
   }
 
@@ -154,6 +172,7 @@ export class Conversation {
       this.messages.value = [...this.messages.value, ...fresh].map((message) => withMark(message, hidden))
       this.#takeMarks(page)
       this.#settle()
+      this.#clearStoredText(fresh)
       await Promise.all([this.loadDetail(), this.loadRequests()])
       if (fresh.length >= PAGE) this.#again = true
     } catch (thrown) {
@@ -169,6 +188,23 @@ export class Conversation {
     this.#later = setTimeout(() => {
       if (feed.state.value === 'open') void this.catchUp()
     }, CATCH_UP_AGAIN_MS)
+  }
+
+  /** The end of the conversation, as many messages as are shown now. */
+  async #lastMessages(): Promise<MessagePage> {
+    const wanted = this.messages.value.length
+    let all = await this.#page({ limit: PAGE })
+    while (all.before !== undefined && all.messages.length < wanted) {
+      const { messages, before } = await this.#page({ before: all.before, limit: LARGEST_PAGE })
+      const { cleanups, compactions } = all
+      all = {
+        messages: [...messages, ...all.messages],
+        cleanups,
+        compactions,
+        ...(before === undefined ? {} : { before }),
+      }
+    }
+    return all
   }
 
   #page(fields: { before?: string; after?: string; limit: number }): Promise<MessagePage> {
@@ -193,17 +229,70 @@ export class Conversation {
       if (message.key === this.key && message.run !== undefined && stored.has(message.run)) forgetOutgoing(message.id)
     }
     const answered = new Set(this.messages.value.filter(isFinalAnswer).map((message) => message.stepId))
-    const running = [...this.live.value].filter(([run, turn]) => turn.ended === undefined && !answered.has(run))
-    if (running.length !== this.live.value.size) this.live.value = new Map(running)
+    const ended = [...this.#turns].filter(([run, turn]) => turn.ended !== undefined || answered.has(run))
+    if (ended.length === 0) return
+    this.#keepShownText()
+    for (const [run] of ended) this.#turns.delete(run)
+    this.#publish()
+    this.hasAnswered.value = true
+  }
+
+  /** Text of a round that is over goes when the message that holds it comes. */
+  #clearStoredText(fresh: readonly Message[]): void {
+    const stored = new Set(fresh.flatMap((message) => (message.role === 'assistant' ? [message.stepId] : [])))
+    for (const [run, turn] of this.#turns) {
+      if (turn.isRoundOver !== true || !stored.has(run)) continue
+      this.#turns.set(run, { ...turn, text: '', isRoundOver: false })
+      this.#publish()
+    }
+  }
+
+  /** A long answer that was read while it was written stays whole; its stored form is cut. */
+  #keepShownText(): void {
+    for (const message of this.messages.value.slice(-PAGE)) {
+      if (message.cut !== true || message.role !== 'assistant') continue
+      const text = this.#turns.get(message.stepId ?? '')?.text ?? ''
+      const blocks = message.blocks.map((block) =>
+        block.type === 'text' && block.text !== '' && text.startsWith(block.text) ? { ...block, text } : block,
+      )
+      if (blocks.some((block, at) => block !== message.blocks[at])) this.rowStates.set(`blocks ${message.id}`, blocks)
+    }
   }
 
   #onTurn({ run, at, event }: TurnEvent): void {
-    const before = this.live.value.get(run) ?? { run, startedAt: at, round: 1, text: '', tools: [] }
+    const before = this.#turns.get(run) ?? { run, startedAt: at, round: 1, text: '', tools: [] }
     if (event.type === 'delta' && Number(event['offset'] ?? 0) > before.text.length) feed.resync()
     const after = nextTurn(before, event, at)
-    this.live.value = new Map([...this.live.value, [run, after]])
+    this.#turns.set(run, after)
+    this.#publishSoon()
     if (event.type === 'accepted' || after.ended !== undefined || isStored(event)) void this.catchUp()
   }
+
+  /** Words that come faster than the screen is drawn are shown together. */
+  #publishSoon(): void {
+    if (this.#frame !== undefined) return
+    // A page in the background draws nothing.
+    const soon = document.visibilityState === 'visible' ? nextFrame : later
+    this.#frame = soon(() => this.#publish())
+  }
+
+  #publish(): void {
+    this.#frame?.()
+    this.#frame = undefined
+    this.live.value = new Map(this.#turns)
+    if (this.#turns.size > 0) this.hasAnswered.value = false
+  }
+}
+
+/** Both give back how to call it off. */
+function nextFrame(act: () => void): () => void {
+  const id = requestAnimationFrame(act)
+  return () => cancelAnimationFrame(id)
+}
+
+function later(act: () => void): () => void {
+  const id = setTimeout(act, BACKGROUND_MS)
+  return () => clearTimeout(id)
 }
 
 function isFinalAnswer(message: Message): boolean {
@@ -223,10 +312,11 @@ function nextTurn(turn: LiveTurn, event: TurnFrame, at: number): LiveTurn {
       const offset = Number(event['offset'] ?? 0)
       // A gap: this reader was too slow. What is shown stays until the whole text comes.
       if (offset > turn.text.length) return turn
-      return { ...turn, text: turn.text.slice(0, offset) + textOf(event['delta']), note: '' }
+      const text = turn.text.slice(0, offset) + textOf(event['delta'])
+      return { ...turn, text, isRoundOver: false, note: '' }
     }
     case 'progress':
-      return { ...turn, text: textOf(event['content']), note: '' }
+      return { ...turn, text: textOf(event['content']), isRoundOver: false, note: '' }
     case 'complete':
       return { ...turn, ended: 'complete' }
     case 'error':
@@ -253,7 +343,7 @@ function withEvent(turn: LiveTurn, name: string, data: Readonly<Record<string, u
         ),
       }
     case 'round_end':
-      return { ...turn, round: turn.round + 1, text: '' }
+      return { ...turn, round: turn.round + 1, isRoundOver: true }
     case 'model_retry':
       return { ...turn, note: textOf(data['code']) }
     default:
@@ -286,11 +376,7 @@ function withMark(message: Message, hidden: ReadonlySet<string>): Message {
   return hidden.has(message.id) ? { ...rest, hidden: true } : rest
 }
 
-export function stepsOf(
-  messages: readonly Message[],
-  cleanups: readonly CleanupRow[],
-  compactions: readonly CompactionRow[],
-): readonly Step[] {
+export function stepsOf(messages: readonly Message[], cleanups: readonly CleanupRow[]): readonly Step[] {
   const steps: { id: string; messages: Message[] }[] = []
   for (const message of messages) {
     const last = steps.at(-1)
@@ -298,14 +384,9 @@ export function stepsOf(
     if (last !== undefined && last.id === id) last.messages.push(message)
     else steps.push({ id, messages: [message] })
   }
+  const cleanupOf = new Map(cleanups.toReversed().map((one) => [one.stepId, one]))
   return steps.map((step) => {
-    const cleanup = cleanups.find((one) => one.stepId === step.id)
-    const end = step.messages.at(-1)
-    const compaction = compactions.find((one) => end !== undefined && one.id === end.id)
-    return {
-      ...step,
-      ...(cleanup === undefined ? {} : { cleanup }),
-      ...(compaction === undefined ? {} : { compaction }),
-    }
+    const cleanup = cleanupOf.get(step.id)
+    return cleanup === undefined ? step : { ...step, cleanup }
   })
 }

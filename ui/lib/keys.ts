@@ -11,12 +11,21 @@ type Step = (by: 1 | -1) => void
 export const stepRequests: { current: Step | undefined } = { current: undefined }
 /** What Escape does on the page shown; a conversation stops its answer. */
 export const onEscape: { current: (() => void) | undefined } = { current: undefined }
+/** What Ctrl F does on the page shown; a conversation finds words that are not in the page too. */
+export const onFind: { current: (() => void) | undefined } = { current: undefined }
 
 export function startKeys(): void {
   document.addEventListener('keydown', (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
       event.preventDefault()
       menuOpen.value = !menuOpen.value
+      return
+    }
+    // Pressed again inside the page's own field it is the browser's.
+    const isFinding = event.target instanceof Element && event.target.closest('.find-bar') !== null
+    if ((event.ctrlKey || event.metaKey) && event.key === 'f' && onFind.current !== undefined && !isFinding) {
+      event.preventDefault()
+      onFind.current()
       return
     }
     if (event.key === 'Escape') {

@@ -1,23 +1,8 @@
 import { ClewClient, type Answer } from 'clew/client'
 import { signal } from '@preact/signals'
-import type { StoredFile } from './attachments.ts'
 import { feed } from './feed.ts'
 import { keep, kept } from './kept.ts'
-
-/** A message written here that the transcript does not show yet. */
-export interface Outgoing {
-  readonly id: string
-  readonly key: string
-  readonly text: string
-  readonly files?: readonly StoredFile[]
-  readonly at: number
-  readonly state: 'sending' | 'accepted' | 'failed'
-  /** The run it became; the stored message has it as its step. */
-  readonly run?: string
-  readonly error?: string
-  /** A command's answer: it is shown here and stands in no transcript. */
-  readonly reply?: string
-}
+import type { Outgoing, StoredFile } from './types.ts'
 
 export const outgoing = signal<readonly Outgoing[]>(restoreOutgoing())
 

@@ -1,6 +1,5 @@
-import type { Step } from './conversation.ts'
 import { millis } from './format.ts'
-import type { RequestRow } from './types.ts'
+import type { RequestRow, Step } from './types.ts'
 
 export interface StepPart {
   readonly kind: 'queue' | 'wait' | 'text' | 'tool' | 'cleanup'

@@ -307,3 +307,56 @@ export interface TurnEvent {
 }
 
 export type TurnFrame = Readonly<Record<string, unknown>> & { readonly type: string }
+
+export interface LiveTool {
+  readonly id: string
+  readonly tool: string
+  readonly detail: string
+  readonly startedAt: number
+  readonly durationMs?: number
+  readonly failed?: boolean
+}
+
+/** A turn that runs now, as far as it is not stored yet. */
+export interface LiveTurn {
+  readonly run: string
+  readonly startedAt: number
+  readonly round: number
+  readonly text: string
+  /** The text belongs to the round before, and stays until that is stored. */
+  readonly isRoundOver?: boolean
+  readonly tools: readonly LiveTool[]
+  readonly note?: string
+  readonly ended?: 'complete' | 'error'
+  readonly error?: string
+}
+
+/** One instruction with everything it led to. */
+export interface Step {
+  readonly id: string
+  readonly messages: readonly Message[]
+  readonly cleanup?: CleanupRow
+}
+
+/** A file that the gateway has; a message names it by its id. */
+export interface StoredFile {
+  readonly id: string
+  readonly name: string
+  readonly mimeType: string
+  readonly bytes: number
+}
+
+/** A message written here that the transcript does not show yet. */
+export interface Outgoing {
+  readonly id: string
+  readonly key: string
+  readonly text: string
+  readonly files?: readonly StoredFile[]
+  readonly at: number
+  readonly state: 'sending' | 'accepted' | 'failed'
+  /** The run it became; the stored message has it as its step. */
+  readonly run?: string
+  readonly error?: string
+  /** A command's answer: it is shown here and stands in no transcript. */
+  readonly reply?: string
+}

@@ -1,7 +1,9 @@
-import type { JSX } from 'preact'
+import { useComputed } from '@preact/signals'
+import type { JSX, RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Conversation } from '../lib/conversation.ts'
 import { feed } from '../lib/feed.ts'
+import { onFind } from '../lib/keys.ts'
 import { texts } from '../lib/language.ts'
 import { entryInAddress } from '../lib/router.ts'
 import { rowOf } from '../lib/sessions.ts'
@@ -13,7 +15,8 @@ import { ConversationHeader } from '../components/conversation-header.tsx'
 import { ConversationList, newConversation } from '../components/conversation-list.tsx'
 import { Icon } from '../components/icons.tsx'
 import { Side } from '../components/side.tsx'
-import { Thread } from '../components/thread.tsx'
+import { FindBar } from '../components/find-bar.tsx'
+import { Thread, useThreadView, type ThreadView } from '../components/thread.tsx'
 
 /** Opens a conversation for a page and closes it with the page. */
 export function useConversation(key: string | undefined): Conversation | undefined {
@@ -64,10 +67,7 @@ export function ConversationPage({ sessionKey }: { readonly sessionKey: string |
 
 function OpenConversation({ conversation }: { readonly conversation: Conversation }): JSX.Element {
   const row = rowOf(conversation.key)
-  const isRunning =
-    row?.state === 'running' ||
-    row?.state === 'queued' ||
-    [...conversation.live.value.values()].some((turn) => turn.ended === undefined)
+  const isRunning = row?.state === 'running' || row?.state === 'queued' || conversation.isRunning.value
   return (
     <section class="open-conversation" aria-label={row?.title ?? conversation.key}>
       <ConversationHeader sessionKey={conversation.key} />
@@ -84,91 +84,89 @@ function OpenConversation({ conversation }: { readonly conversation: Conversatio
   )
 }
 
-/** Keeps the end in sight while the reader is there, and the place of a reader who is not. */
+/** The thread in its window: it keeps the end in sight for a reader who is there, and the place of one who is not. */
 function Scroll({ conversation }: { readonly conversation: Conversation }): JSX.Element {
   const words = texts.value.conversation
   const box = useRef<HTMLDivElement>(null)
-  const atEnd = useRef(true)
-  const [isAway, setIsAway] = useState(false)
-  const target = useRef(entryInAddress())
-  const grows = [conversation.messages.value, conversation.live.value, outgoing.value]
+  const view = useThreadView(conversation)
+  const [isFinding, setIsFinding] = useState(false)
+  const entry = entryInAddress()
   useEffect(() => {
-    const element = box.current
-    if (element === null) return
-    const wanted = target.current === undefined ? null : document.getElementById(`entry-${target.current}`)
-    if (wanted !== null) {
-      target.current = undefined
-      wanted.closest('details')?.setAttribute('open', '')
-      wanted.scrollIntoView({ block: 'center' })
-      wanted.classList.add('found')
-    } else if (atEnd.current) element.scrollTop = element.scrollHeight
-  }, grows)
-  const look = () => {
-    const element = box.current
-    if (element === null) return
-    atEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < 80
-    setIsAway(!atEnd.current)
-  }
-  const older = async () => {
-    const element = box.current
-    const fromEnd = element === null ? 0 : element.scrollHeight - element.scrollTop
-    await conversation.loadOlder()
-    if (element !== null) requestAnimationFrame(() => (element.scrollTop = element.scrollHeight - fromEnd))
-  }
+    if (entry !== undefined && conversation.state.value === 'ready')
+      void conversation.find(entry).catch(() => undefined)
+  }, [conversation, entry, conversation.state.value])
+  const older = () => void conversation.loadOlder().catch(() => undefined)
+  view.onNearTop = conversation.older.value === undefined ? undefined : older
+  useEffect(() => {
+    onFind.current = () => setIsFinding(true)
+    return () => (onFind.current = undefined)
+  }, [])
   return (
-    <div class="scroll" ref={box} onScroll={look} tabIndex={0} role="region" aria-label={words.tab}>
-      <div class="column">
-        {conversation.older.value !== undefined && (
-          <p class="older">
-            <button type="button" class="button small" onClick={() => void older()}>
-              {words.older}
-            </button>
-          </p>
-        )}
-        <Content conversation={conversation} />
-      </div>
-      {isAway && (
-        <button
-          type="button"
-          class="button to-end"
-          onClick={() => {
-            if (box.current !== null) box.current.scrollTop = box.current.scrollHeight
+    <>
+      {isFinding && (
+        <FindBar
+          conversation={conversation}
+          view={view}
+          onClose={() => {
+            setIsFinding(false)
+            box.current?.focus({ preventScroll: true })
           }}
-        >
-          <Icon name="down" size={16} /> {words.latest}
-        </button>
+        />
       )}
-    </div>
+      <div class="scroll" ref={box} tabIndex={0} role="region" aria-label={words.tab}>
+        <div class="column">
+          {conversation.older.value !== undefined && (
+            <p class="older">
+              <button type="button" class="button small" onClick={older}>
+                {words.older}
+              </button>
+            </p>
+          )}
+          <Content conversation={conversation} view={view} scroller={box} />
+        </div>
+        {view.isAway.value && (
+          <button type="button" class="button to-end" onClick={() => view.toEnd()}>
+            <Icon name="down" size={16} /> {words.latest}
+          </button>
+        )}
+      </div>
+    </>
   )
 }
 
-function Content({ conversation }: { readonly conversation: Conversation }): JSX.Element | null {
+function Content({
+  conversation,
+  view,
+  scroller,
+}: {
+  readonly conversation: Conversation
+  readonly view: ThreadView
+  readonly scroller: RefObject<HTMLElement | null>
+}): JSX.Element | null {
   const words = texts.value.conversation
-  const isWriting =
-    outgoing.value.some((message) => message.key === conversation.key) || conversation.live.value.size > 0
+  const isWriting = outgoing.value.some((message) => message.key === conversation.key) || conversation.isRunning.value
   if (conversation.state.value === 'loading' && !isWriting) return <Loading rows={6} />
   if (conversation.state.value === 'failed')
     return <Failure error={conversation.error.value} again={() => void conversation.reload()} />
   if (conversation.messages.value.length === 0 && !isWriting) return <Empty>{words.empty}</Empty>
-  return <Thread conversation={conversation} />
+  return <Thread conversation={conversation} view={view} scroller={scroller} />
 }
 
 /** Says start, tools and end of an answer, not every word. */
 function Announcer({ conversation }: { readonly conversation: Conversation }): JSX.Element {
-  const words = texts.value.thread
-  const turn = [...conversation.live.value.values()].at(-1)
-  const tool = turn?.tools.findLast((one) => one.durationMs === undefined)
-  const said =
-    turn === undefined
-      ? ''
-      : turn.ended !== undefined
-        ? words.answerEnded
-        : tool !== undefined
-          ? words.toolStarted(tool.tool)
-          : words.answerStarted
+  const said = useComputed(() => sayingOf(conversation))
   return (
     <p class="hidden-text" aria-live="polite">
-      {said}
+      {said.value}
     </p>
   )
+}
+
+function sayingOf(conversation: Conversation): string {
+  const words = texts.value.thread
+  const turn = [...conversation.live.value.values()].at(-1)
+  if (turn === undefined) return conversation.hasAnswered.value ? words.answerEnded : ''
+  if (turn.ended !== undefined) return words.answerEnded
+  const tool = turn.tools.findLast((one) => one.durationMs === undefined)
+  return tool === undefined ? words.answerStarted : words.toolStarted(tool.tool)
 }

@@ -4,10 +4,11 @@ import { duration } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import { go, paths } from '../lib/router.ts'
 import { partsOfStep, type StepPart } from '../lib/step-parts.ts'
-import type { Conversation, Step } from '../lib/conversation.ts'
+import type { Conversation } from '../lib/conversation.ts'
 import { Empty, Failure, Loading } from '../components/basics.tsx'
 import { ConversationHeader } from '../components/conversation-header.tsx'
 import { useConversation } from './conversation.tsx'
+import type { Step } from '../lib/types.ts'
 
 /** Where the time of one step went. */
 export function TimelinePage({

@@ -103,6 +103,14 @@ export const en = {
     tooMany: (name: string) => `${name} was not added: a message has at most 10 files.`,
     tooLarge: (name: string) => `${name} is larger than 25 MB.`,
   },
+  find: {
+    label: 'Find in this conversation',
+    none: 'Not found.',
+    place: (n: string, all: string) => `${n} of ${all}, newest first`,
+    searching: 'Searching earlier messages.',
+    earlier: 'Earlier place',
+    later: 'Later place',
+  },
   cluster: {
     title: 'Cluster',
     alone:
@@ -434,6 +442,7 @@ export const en = {
       list: 'Next and previous conversation',
       requests: 'Earlier and later request',
       search: 'Search',
+      find: 'Find in the open conversation',
       escape: 'Stop, then close',
       help: 'This help',
     },

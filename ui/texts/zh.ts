@@ -104,6 +104,14 @@ export const zh: Texts = {
     tooMany: (name: string) => `未添加 ${name}：一条消息最多 10 个文件。`,
     tooLarge: (name) => `${name} 超过 25 MB。`,
   },
+  find: {
+    label: '在此对话中查找',
+    none: '未找到。',
+    place: (n: string, all: string) => `第 ${n} 处，共 ${all} 处（从新到旧）`,
+    searching: '正在查找更早的消息。',
+    earlier: '更早的一处',
+    later: '更晚的一处',
+  },
   cluster: {
     title: '集群',
     alone:
@@ -433,6 +441,7 @@ export const zh: Texts = {
       list: '下一个、上一个对话',
       requests: '前一次、后一次请求',
       search: '搜索',
+      find: '在打开的对话中查找',
       escape: '停止，然后关闭',
       help: '此帮助',
     },

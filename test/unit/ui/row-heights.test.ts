@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest'
+import { RowHeights } from '../../../ui/lib/row-heights.ts'
+
+const rows = (count: number, from = 0) => Array.from({ length: count }, (_, at) => ({ key: `row ${from + at}` }))
+
+describe('heights of the rows of a long list', () => {
+  it('are assumed until they are measured', () => {
+    const heights = new RowHeights(() => 10)
+    heights.setRows(rows(5))
+    expect(heights.total).toBe(50)
+    expect(heights.measure(new Map([['row 1', 30]]))).toBe(true)
+    expect([0, 1, 2, 5].map((at) => heights.top(at))).toEqual([0, 10, 40, 70])
+    expect(heights.measure(new Map([['row 1', 30]]))).toBe(false)
+  })
+
+  it('tell which row covers a place, and the nearest one outside of the list', () => {
+    const heights = new RowHeights(() => 10)
+    heights.setRows(rows(5))
+    expect([-5, 0, 9, 10, 49, 500].map((y) => heights.rowAt(y))).toEqual([0, 0, 0, 1, 4, 4])
+    heights.setRows([])
+    expect(heights.rowAt(3)).toBe(0)
+    expect(heights.total).toBe(0)
+  })
+
+  it('stay with their rows when others come in front', () => {
+    const heights = new RowHeights(() => 10)
+    heights.setRows(rows(3, 2))
+    heights.measure(new Map([['row 2', 25]]))
+    heights.setRows(rows(5))
+    expect(heights.placeOf('row 2')).toBe(2)
+    expect(heights.top(3)).toBe(45)
+    heights.forgetMeasured()
+    expect(heights.top(3)).toBe(30)
+  })
+})
