@@ -3,7 +3,7 @@ import type { EntryId } from '../src/core/ids.ts'
 import { NO_USAGE } from '../src/core/message.ts'
 import { createBudget } from '../src/history/budget.ts'
 import { prepareHistory } from '../src/history/prepare.ts'
-import { createRequestRecord, REQUEST_ENTRY_TYPE, storedForm } from '../src/history/request-record.ts'
+import { createRequestState, REQUEST_ENTRY_TYPE, storedForm } from '../src/history/request-record.ts'
 
 /**
  * How large a transcript gets beside its text: questions of 70 and answers of 200 characters, with the record of each
@@ -41,9 +41,9 @@ function turn(n: number): void {
   push({ type: 'message', message: { role: 'user', content: question, timestamp: n, provenance }, stepId })
   const budget = createBudget({ contextWindow: 1_000_000, calibration: 1 + (n % 5) / 97 })
   const input = { entries: [...entries], target: TARGET, budget, historyLimit: 0, now: n }
-  const record = createRequestRecord({ n, input, prepared: prepareHistory(input), body: `${n}` })
-  const stored = storedForm(entries, record)
-  if (stored === record) wholes++
+  const state = createRequestState({ n, input, prepared: prepareHistory(input), body: `${n}` })
+  const stored = storedForm(entries, state)
+  if (!('base' in stored)) wholes++
   const timing = { startedAt: 1_767_225_675_760, firstByteMs: 420, durationMs: 2_240 }
   records += push({ type: 'custom', customType: REQUEST_ENTRY_TYPE, data: { ...stored, ...timing } })
   const message = {

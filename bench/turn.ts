@@ -1,25 +1,16 @@
-import { silentLog } from '../src/base/log.ts'
 import type { EntryDraft } from '../src/core/entry.ts'
-import type { RunId, SessionId, SessionKey } from '../src/core/ids.ts'
+import type { RunId } from '../src/core/ids.ts'
 import { NO_USAGE, type AssistantBlock } from '../src/core/message.ts'
-import { NOTHING_SPENT } from '../src/core/spent.ts'
-import { createTokenCounter } from '../src/core/token-counter.ts'
-import { DEFAULT_RULES } from '../src/history/cleanup-strategy.ts'
-import { createBudget } from '../src/history/budget.ts'
-import { createHookRunner } from '../src/hook/runner.ts'
 import { encodeAnthropic } from '../src/provider/anthropic/encode.ts'
 import type { ModelApi, ModelProvider } from '../src/provider/provider.ts'
 import { systemClock } from '../src/platform/system-clock.ts'
 import { SeededIds } from '../src/testing/seeded-ids.ts'
-import { NO_PRICES } from '../src/provider/usage.ts'
-import { createToolRegistry } from '../src/tool/registry.ts'
-import { createToolRunner } from '../src/tool/run-tool-calls.ts'
+import type { Tool } from '../src/tool/tool.ts'
 import { createMemoryStore } from '../src/transcript/memory-store.ts'
 import { cleanStep } from '../src/turn/cleanup.ts'
 import type { TurnModel, TurnDeps } from '../src/turn/deps.ts'
-import { RememberedForms } from '../src/session/accepted-forms.ts'
-import { LearnedWindows } from '../src/session/learned-windows.ts'
 import { runTurn } from '../src/turn/turn.ts'
+import { largeModel, median, SESSION, turnDeps } from './lib/turn-world.ts'
 
 /**
  * What a turn costs besides the model and its tools, which answer at once here: one round over transcripts of several
@@ -27,10 +18,15 @@ import { runTurn } from '../src/turn/turn.ts'
  */
 const TEXT = 'def part(rows):\n    """Sum of one column."""\n    return sum(row[0] for row in rows)\n'.repeat(25)
 const ROUNDS = 10
-const SESSION = 's' as SessionId
 
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+const READ: Tool = {
+  name: 'read',
+  description: 'Reads a file.',
+  parameters: { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] },
+  parallel: true,
+  repeatable: true,
+  run: async () => ({ content: [{ type: 'text', text: TEXT }], isError: false }),
+}
 
 function instantModel(api: ModelApi, model: string): TurnModel {
   let asked = 0
@@ -48,18 +44,10 @@ function instantModel(api: ModelApi, model: string): TurnModel {
       yield { type: 'end', message: { role: 'assistant', content, ...origin, stopReason } }
     },
   }
-  const limits = {
-    contextWindow: 1_000_000,
-    maxOutputTokens: 8_000,
-    acceptsImages: false,
-    isPriced: false,
-    prices: NO_PRICES,
-  }
-  const window = { tokens: limits.contextWindow, source: 'configuration' } as const
-  return { window, name: `${provider.name}/${model}`, provider, model, ...limits }
+  return largeModel(provider, model)
 }
 
-async function openParts(model: TurnModel, past: number): Promise<TurnDeps> {
+async function openDeps(model: TurnModel, past: number): Promise<TurnDeps> {
   const store = createMemoryStore({ clock: systemClock, ids: new SeededIds(1) })
   const transcript = await store.open(SESSION, new AbortController().signal)
   const drafts = Array.from({ length: past }, (_, at): EntryDraft => {
@@ -71,53 +59,7 @@ async function openParts(model: TurnModel, past: number): Promise<TurnDeps> {
     return { type: 'message', message, round: 0, ...step }
   })
   if (drafts.length > 0) await transcript.append(drafts)
-  const registry = createToolRegistry([
-    {
-      name: 'read',
-      description: 'Reads a file.',
-      parameters: { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] },
-      parallel: true,
-      repeatable: true,
-      run: async () => ({ content: [{ type: 'text', text: TEXT }], isError: false }),
-    },
-  ])
-  return {
-    session: 's' as SessionKey,
-    sessionId: SESSION,
-    run: 'run_bench' as RunId,
-    transcript,
-    models: [model],
-    tools: createToolRunner({ registry, clock: systemClock }),
-    hooks: createHookRunner({ sources: [], clock: systemClock }),
-    counter: createTokenCounter(),
-    savings: { cleaned: () => [], measured: () => [] },
-    spending: { check: async () => undefined, record: () => [], recordSaved: () => [], ofTurn: () => NOTHING_SPENT },
-    windows: new LearnedWindows(systemClock),
-    forms: new RememberedForms(systemClock),
-    clock: systemClock,
-    log: silentLog,
-    ifStopped: () => undefined,
-    onSettled: () => undefined,
-    emit: async () => undefined,
-    resolveModel: () => model,
-    approve: async () => 'approved',
-    account: 'bench',
-    owner: 'bench',
-    workspaceText: async () => '',
-    takeSteering: async () => [],
-    settings: {
-      systemPrompt: 'You are a helpful assistant.',
-      maxRounds: 16,
-      historyLimit: 0,
-      toolOutputChars: 200_000,
-      approveTimeoutMs: 60_000,
-      thinkingLevel: 'off',
-      pruning: createBudget({ contextWindow: 1_000_000 }).pruning,
-      compaction: { mode: 'off', maxHistoryShare: 0.5, keepRecentTokens: 20_000 },
-      cleanup: { enabled: false, minTokens: 0, policy: 'always', rules: DEFAULT_RULES },
-      language: { setting: 'en', locale: 'en' },
-    },
-  }
+  return turnDeps(model, transcript, [READ])
 }
 
 async function measure(past: number, model: TurnModel): Promise<{ round: number; cleanup: number; tokens: number }> {
@@ -125,7 +67,7 @@ async function measure(past: number, model: TurnModel): Promise<{ round: number;
   const cleanups: number[] = []
   let tokens = 0
   for (let at = 0; at < 5; at++) {
-    const deps = await openParts(model, past)
+    const deps = await openDeps(model, past)
     await deps.counter.load()
     const run = `run_${at}` as RunId
     const started = performance.now()

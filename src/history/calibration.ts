@@ -1,6 +1,7 @@
 import type { Entry } from '../core/entry.ts'
 import type { ModelIdentity } from '../core/history-rules.ts'
 import type { Usage } from '../core/message.ts'
+import { readPath, type PathReader } from '../core/path-memory.ts'
 import { factsOf, REQUEST_ENTRY_TYPE } from './request-record.ts'
 
 const SAMPLES = 5
@@ -12,21 +13,33 @@ const MAX_RATIO = 4
  * against what we had counted. 1 while it has reported nothing.
  */
 export function calibrationFrom(entries: readonly Entry[], target: ModelIdentity): number {
-  const ratios: number[] = []
-  let reported: number | undefined
-  for (let at = entries.length - 1; at >= 0 && ratios.length < SAMPLES; at--) {
-    const entry = entries[at]
-    if (entry?.type === 'message' && entry.message.role === 'assistant') {
-      const own = entry.message.provider === target.provider && entry.message.model === target.model
-      reported = own ? inputTokens(entry.message.usage) : undefined
-    }
-    if (entry?.type !== 'custom' || entry.customType !== REQUEST_ENTRY_TYPE) continue
-    const estimate = factsOf(entry)?.estimate ?? 0
-    if (reported !== undefined && estimate > 0) ratios.push(reported / estimate)
-    reported = undefined
-  }
+  const ratios = readPath(entries, RATIOS).byModel.get(nameOf(target)) ?? []
   return ratios.length === 0 ? 1 : Math.min(MAX_RATIO, Math.max(MIN_RATIO, median(ratios)))
 }
+
+interface Ratios {
+  /** The latest ones of each model, oldest first. */
+  readonly byModel: Map<string, readonly number[]>
+  /** Of the request whose answer comes next. */
+  estimate: number
+}
+
+const RATIOS: PathReader<Ratios> = {
+  start: () => ({ byModel: new Map(), estimate: 0 }),
+  add(ratios, entry) {
+    if (entry.type === 'custom' && entry.customType === REQUEST_ENTRY_TYPE)
+      ratios.estimate = factsOf(entry)?.estimate ?? 0
+    if (entry.type !== 'message' || entry.message.role !== 'assistant') return
+    const { estimate, byModel } = ratios
+    const reported = inputTokens(entry.message.usage)
+    const name = nameOf(entry.message)
+    if (reported !== undefined && estimate > 0)
+      byModel.set(name, [...(byModel.get(name) ?? []), reported / estimate].slice(-SAMPLES))
+    ratios.estimate = 0
+  },
+}
+
+const nameOf = ({ provider, model }: Pick<ModelIdentity, 'provider' | 'model'>): string => `${provider}\n${model}`
 
 /** Everything the request held, whether the provider had it cached or not. */
 function inputTokens({ input, cacheRead, cacheWrite }: Usage): number | undefined {

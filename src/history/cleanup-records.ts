@@ -1,6 +1,7 @@
 import { isRecord } from '../base/json.ts'
-import type { Entry, EntryDraft } from '../core/entry.ts'
+import type { CustomEntry, Entry, EntryDraft } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
+import { readPath, type PathReader } from '../core/path-memory.ts'
 import { isEntryId } from './loose.ts'
 
 export const CLEANUP_ENTRY_TYPE = 'clew.cleanup'
@@ -28,13 +29,17 @@ export interface ActiveCleanup {
 
 /** The cleanups in force, oldest first: written and not undone by a later `clew.restore`. */
 export function activeCleanups(entries: readonly Entry[]): readonly ActiveCleanup[] {
-  const active = new Map<EntryId, CleanupRecord>()
-  for (const entry of entries) {
-    if (entry.type !== 'custom') continue
-    if (entry.customType === CLEANUP_ENTRY_TYPE && isCleanupRecord(entry.data)) active.set(entry.id, entry.data)
-    if (entry.customType === RESTORE_ENTRY_TYPE && isRestore(entry.data)) active.delete(entry.data.cleanup)
-  }
-  return [...active].map(([id, record]) => ({ id, record }))
+  return [...readPath(entries, ACTIVE_CLEANUPS).values()]
+}
+
+const ACTIVE_CLEANUPS: PathReader<Map<EntryId, ActiveCleanup>> = {
+  start: () => new Map(),
+  add(active, entry) {
+    if (entry.type !== 'custom') return
+    const { id, customType, data } = entry
+    if (customType === CLEANUP_ENTRY_TYPE && isCleanupRecord(data)) active.set(id, { id, record: data })
+    if (customType === RESTORE_ENTRY_TYPE && isRestore(data)) active.delete(data.cleanup)
+  },
 }
 
 /** The one that `/restore` undoes: the latest still in force. */
@@ -48,13 +53,22 @@ export function deferredDraft(stepId: string): EntryDraft {
 
 /** The steps whose cleanup was put off and not made up for. One that was cleaned and restored is not meant again. */
 export function deferredSteps(entries: readonly Entry[]): readonly string[] {
-  const deferred = new Set<string>()
-  for (const entry of entries) {
-    if (entry.type !== 'custom' || !isRecord(entry.data) || typeof entry.data['stepId'] !== 'string') continue
+  return [...readPath(entries, DEFERRED_STEPS)]
+}
+
+const DEFERRED_STEPS: PathReader<Set<string>> = {
+  start: () => new Set(),
+  add(deferred, entry) {
+    if (entry.type !== 'custom' || !isRecord(entry.data) || typeof entry.data['stepId'] !== 'string') return
     if (entry.customType === DEFERRED_ENTRY_TYPE) deferred.add(entry.data['stepId'])
     if (entry.customType === CLEANUP_ENTRY_TYPE) deferred.delete(entry.data['stepId'])
-  }
-  return [...deferred]
+  },
+}
+
+/** The entries that a cleanup hides, or the cleanup that is taken back. */
+export function cleanupTargets({ customType, data }: CustomEntry): readonly EntryId[] {
+  if (customType === CLEANUP_ENTRY_TYPE && isCleanupRecord(data)) return data.hidden
+  return customType === RESTORE_ENTRY_TYPE && isRestore(data) ? [data.cleanup] : []
 }
 
 function isCleanupRecord(data: unknown): data is CleanupRecord {

@@ -1,5 +1,6 @@
 import type { CustomEntry, Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
+import { tryOutPath } from '../core/path-memory.ts'
 import { USUAL_CACHE_PRICES, type CachePrices } from './cache-cost.ts'
 import { batches, createDraft, deferredDrafts, numbersOf, type CleanupDraft } from './cleanup-drafts.ts'
 import { activeCleanups, CLEANUP_ENTRY_TYPE, type CleanupRecord } from './cleanup-records.ts'
@@ -114,7 +115,7 @@ function tryOut(
   options: CleanupOptions,
 ): Attempt {
   const added = drafts.flatMap(({ record }) => record.hidden.slice(0, 1).map((id) => asEntry(record, id)))
-  const after = prepareHistory({ ...options.input, entries: [...entries, ...added] })
+  const after = prepareHistory({ ...options.input, entries: tryOutPath(entries, added) })
   const stats = measure(before, after, options, drafts)
   return { drafts, stats, problem: problemOf(stats, options) ?? brokenInvariant(drafts, before, after) }
 }

@@ -1,6 +1,7 @@
 import { isRecord } from '../base/json.ts'
 import type { CompactionEntry, Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
+import { readPath, type PathReader } from '../core/path-memory.ts'
 import { isEntryId } from './loose.ts'
 
 /** `details` of a compaction that takes another one back. */
@@ -18,7 +19,19 @@ export function undoDetails({ details }: CompactionEntry): UndoDetails | undefin
 
 /** The last compaction decides what the model sees. */
 export function latestCompaction(entries: readonly Entry[]): CompactionEntry | undefined {
-  return entries.findLast((entry): entry is CompactionEntry => entry.type === 'compaction')
+  return readPath(entries, LATEST_COMPACTION).entry
+}
+
+/** Its place on the path; -1 when there is none. */
+export function latestCompactionAt(entries: readonly Entry[]): number {
+  return readPath(entries, LATEST_COMPACTION).at
+}
+
+const LATEST_COMPACTION: PathReader<{ entry: CompactionEntry | undefined; at: number }> = {
+  start: () => ({ entry: undefined, at: -1 }),
+  add(latest, entry, at) {
+    if (entry.type === 'compaction') Object.assign(latest, { entry, at })
+  },
 }
 
 /** Oldest first: the ones that no later entry took back. */

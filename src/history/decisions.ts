@@ -1,6 +1,7 @@
 import { isOneOf } from '../base/json.ts'
 import type { CustomEntry, Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
+import { readPath, type PathReader } from '../core/path-memory.ts'
 
 /** The custom entry that holds decisions; the turn appends it before the request it belongs to. */
 export const VIEW_ENTRY_TYPE = 'clew.view'
@@ -26,16 +27,24 @@ export type StickyDecisions = ReadonlyMap<EntryId, readonly StickyDecision[]>
 /** Reads what is well formed and leaves the rest: another program may have written the file. */
 export function readDecisions(entries: readonly Entry[], contextWindow = 0): StickyDecisions {
   const byEntry = new Map<EntryId, readonly StickyDecision[]>()
-  for (const entry of entries) {
-    if (entry.type !== 'custom' || entry.customType !== VIEW_ENTRY_TYPE) continue
-    for (const decision of listOf(entry.data)) {
-      if (!isDecision(decision) || contextWindow > (decision.window ?? Infinity)) continue
-      const before = byEntry.get(decision.entry) ?? []
-      // Left out stays left out: results that will be are still measured, and may be cleared, before they go.
-      byEntry.set(decision.entry, [...(decision.action === 'clear' ? before.filter(isLeaveOut) : before), decision])
-    }
+  for (const decision of readPath(entries, DECISIONS)) {
+    if (contextWindow > (decision.window ?? Infinity)) continue
+    const before = byEntry.get(decision.entry) ?? []
+    // Left out stays left out: results that will be are still measured, and may be cleared, before they go.
+    byEntry.set(decision.entry, [...(decision.action === 'clear' ? before.filter(isLeaveOut) : before), decision])
   }
   return byEntry
+}
+
+const DECISIONS: PathReader<StickyDecision[]> = {
+  start: () => [],
+  add(decisions, entry) {
+    for (const decision of decisionsIn(entry)) decisions.push(decision)
+  },
+}
+
+export function decisionsIn(entry: Entry): readonly StickyDecision[] {
+  return entry.type === 'custom' && entry.customType === VIEW_ENTRY_TYPE ? listOf(entry.data).filter(isDecision) : []
 }
 
 export const isLeaveOut = ({ action }: StickyDecision): boolean => action === 'leave-out'

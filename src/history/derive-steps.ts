@@ -4,6 +4,7 @@ import type { Entry, EntryDraft, MessageEntry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 import { textOf, toolCallsOf, type AssistantMessage, type ToolResultMessage } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
+import { readPath, type PathReader } from '../core/path-memory.ts'
 
 /** Says how a step ended that has no final answer. */
 const STEP_ENTRY_TYPE = 'clew.step'
@@ -41,10 +42,25 @@ export interface Round {
 
 /** One step, at the cost of its own entries. */
 export function deriveStep(entries: readonly Entry[], id: string): TranscriptStep | undefined {
-  const own = entries.filter((entry) => {
-    return entry.type === 'custom' ? stepEndOf(entry)?.stepId === id : entry.stepId === id
-  })
+  const own = entriesFromStep(entries, id).filter((entry) => stepOf(entry) === id)
   return deriveSteps(own).find((step) => step.id === id)
+}
+
+/** From the first entry of a step on; nothing when it has none. */
+export function entriesFromStep(entries: readonly Entry[], id: string): readonly Entry[] {
+  return entries.slice(readPath(entries, STEP_STARTS).get(id) ?? entries.length)
+}
+
+const STEP_STARTS: PathReader<Map<string, number>> = {
+  start: () => new Map(),
+  add(starts, entry, at) {
+    const id = stepOf(entry)
+    if (id !== undefined && !starts.has(id)) starts.set(id, at)
+  },
+}
+
+function stepOf(entry: Entry): string | undefined {
+  return entry.type === 'custom' ? stepEndOf(entry)?.stepId : entry.stepId
 }
 
 /** Written when a step ends in another way than with an answer: the messages alone do not tell how. */

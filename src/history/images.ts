@@ -43,7 +43,7 @@ function contentOf(message: PreparedMessage): readonly UserBlock[] {
   return message.role === 'assistant' || typeof message.content === 'string' ? [] : message.content
 }
 
-const hasImage = ({ message }: Item): boolean => contentOf(message).some((block) => block.type === 'image')
+export const hasImage = ({ message }: Item): boolean => contentOf(message).some((block) => block.type === 'image')
 
 function withContent(item: Item, content: readonly UserBlock[]): Item {
   const { message } = item
@@ -59,6 +59,11 @@ function startOfRecentTurns(items: readonly Item[], turns: number): number {
     if (seen++ === turns) return at
   }
   return 0
+}
+
+/** How many turns there are, messages that queued up as one. */
+export function userRuns(items: readonly Item[]): number {
+  return items.filter(({ message }, at) => message.role === 'user' && items[at - 1]?.message.role !== 'user').length
 }
 
 interface ImageRoom {

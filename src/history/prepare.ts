@@ -6,27 +6,14 @@ import {
   type TranscriptPolicy,
 } from '../core/history-rules.ts'
 import type { PreparedMessage } from '../core/message.ts'
-import { estimateMessageTokens } from '../core/tokens.ts'
-import { annotateInterSessionUserMessages } from './annotate-inter-session.ts'
 import { maxHistoryTokens, type HistoryBudget } from './budget.ts'
 import { readDecisions, type StickyDecision } from './decisions.ts'
 import { fit, type Room } from './fit.ts'
-import { sanitizeSessionMessagesImages } from './images.ts'
 import { brokenInvariant, flatten } from './invariants.ts'
-import { change, type Change, type Item, type Step, type StepContext } from './item.ts'
-import { limitHistoryTurns } from './limit-turns.ts'
-import { downgradeOpenAIReasoningBlocks } from './openai-reasoning.ts'
-import { pairResults, sanitizeToolUseResultPairing, showOrphansAsContext } from './pair-results.ts'
-import { pruneContext } from './prune.ts'
-import { mergeQueuedMessages } from './queued-messages.ts'
-import { createReport, type HistoryReport } from './report.ts'
-import { stripToolResultDetails } from './strip-details.ts'
-import { sanitizeThinking } from './thinking.ts'
-import { sanitizeToolCallInputs } from './tool-call-inputs.ts'
-import { splitParallelCalls, tellToolCalls } from './tool-calls.ts'
-import { truncateOversizedToolResults } from './truncate-results.ts'
-import { applyTurnOrder } from './turn-order.ts'
-import { validateTurns } from './validate-turns.ts'
+import { change, type Change, type Item, type StepContext, type StepResult } from './item.ts'
+import { reportItems, type HistoryReport } from './report.ts'
+import { prepareGrown, type Prepared } from './settled.ts'
+import { AFTER_FITTING, BEFORE_FITTING, runSteps, totalTokens } from './steps.ts'
 import { activeEntries, viewOf } from './view.ts'
 import { bytesMeasure } from './wire-bytes.ts'
 
@@ -66,33 +53,6 @@ export interface HistoryTokens {
   readonly raw: number
 }
 
-const BEFORE_FITTING: readonly Step[] = [
-  annotateInterSessionUserMessages,
-  limitHistoryTurns,
-  sanitizeToolCallInputs,
-  // Before reasoning, because which calls stay and where a turn ends decide what of it may stay; and before anything
-  // is cut, because what a result says decides whether it is real and whether it repeats another.
-  (items, { policy }) => pairResults(items, policy),
-  sanitizeThinking,
-  downgradeOpenAIReasoningBlocks,
-  sanitizeSessionMessagesImages,
-  pruneContext,
-  truncateOversizedToolResults,
-  stripToolResultDetails,
-  (items) => showOrphansAsContext(items),
-]
-
-const AFTER_FITTING: readonly Step[] = [
-  (items, { policy }) => sanitizeToolUseResultPairing(items, policy, 'pair-again'),
-  tellToolCalls,
-  mergeQueuedMessages,
-  applyTurnOrder,
-  validateTurns,
-  // Once more on the final turns: a placeholder or a merge can make an image older than it was.
-  sanitizeSessionMessagesImages,
-  splitParallelCalls,
-]
-
 /**
  * From transcript to request. Pure: the same input gives the same output, nothing handed in is changed. Total: whatever
  * the entries hold, the messages returned are valid for the target. Runs before every model request, inside the tool
@@ -101,23 +61,31 @@ const AFTER_FITTING: readonly Step[] = [
 export function prepareHistory(input: HistoryInput): PreparedHistory {
   const entries = activeEntries(input.entries)
   const context = contextOf(input, entries)
+  const { messages, report, wanted, raw, decisions } = prepareGrown(entries, context) ?? prepareWhole(entries, context)
+  const { calibration, contextWindow } = context.budget
+  return {
+    messages,
+    report,
+    tokens: { count: Math.ceil(raw * calibration), estimated: true, wanted: Math.ceil(wanted * calibration), raw },
+    decisions: decisions.map((one) => ({ ...one, window: contextWindow })),
+  }
+}
+
+/** Every entry looked at: what `prepareGrown` has to equal. */
+function prepareWhole(entries: readonly Entry[], context: StepContext): Prepared {
   const view = viewOf(entries)
   const shaped = runSteps(BEFORE_FITTING, view.items, context)
   const wanted = totalTokens(shaped.items)
   const fitted = fitAndOrder(shaped.items, context, wanted)
-  const changes = [...view.changes, ...shaped.changes, ...fitted.changes]
+  const changes = [...view.changes, ...shaped.changes.flat(), ...fitted.changes]
   const items = keepInvariants(fitted.items, context, changes)
-  const report = createReport(items, changes)
-  const raw = report.messages.reduce((sum, message) => sum + message.tokens, 0)
-  const { calibration } = context.budget
+  const messages = reportItems(items)
   return {
     messages: items.map((item) => item.message),
-    report,
-    tokens: { count: Math.ceil(raw * calibration), estimated: true, wanted: Math.ceil(wanted * calibration), raw },
-    decisions: [...shaped.decisions, ...fitted.decisions].map((one) => ({
-      ...one,
-      window: context.budget.contextWindow,
-    })),
+    report: { messages, changes },
+    raw: messages.reduce((sum, message) => sum + message.tokens, 0),
+    wanted,
+    decisions: [...shaped.decisions, ...fitted.decisions],
   }
 }
 
@@ -135,29 +103,10 @@ function contextOf(input: HistoryInput, entries: readonly Entry[]): StepContext 
   }
 }
 
-interface Progress {
-  readonly items: readonly Item[]
-  readonly changes: readonly Change[]
-  readonly decisions: readonly StickyDecision[]
-}
-
-function runSteps(steps: readonly Step[], start: readonly Item[], context: StepContext): Progress {
-  let items = start
-  const changes: Change[] = []
-  const decisions: StickyDecision[] = []
-  for (const step of steps) {
-    const done = step(items, context)
-    items = done.items
-    if (done.changes.length > 0) changes.push(...done.changes)
-    if (done.decisions !== undefined) decisions.push(...done.decisions)
-  }
-  return { items, changes, decisions }
-}
-
 const FIT_ATTEMPTS = 6
 
 /** Ordering adds a few words of its own, so the room for fitting is what they leave. */
-function fitAndOrder(items: readonly Item[], context: StepContext, tokens: number): Progress {
+function fitAndOrder(items: readonly Item[], context: StepContext, tokens: number): Required<StepResult> {
   const limit: Room = { tokens: maxHistoryTokens(context.budget), bytes: context.policy.limits.maxRequestBytes }
   let room = limit
   for (let attempt = 1; ; attempt++) {
@@ -168,7 +117,8 @@ function fitAndOrder(items: readonly Item[], context: StepContext, tokens: numbe
       bytes: bytesMeasure(ordered.items, limit.bytes).total - limit.bytes,
     }
     if ((over.tokens <= 0 && over.bytes <= 0) || attempt === FIT_ATTEMPTS) {
-      return { ...ordered, changes: [...fitted.changes, ...ordered.changes], decisions: fitted.decisions ?? [] }
+      const changes = [...fitted.changes, ...ordered.changes.flat()]
+      return { items: ordered.items, changes, decisions: fitted.decisions ?? [] }
     }
     room = { tokens: room.tokens - stepDown(over.tokens, attempt), bytes: room.bytes - stepDown(over.bytes, attempt) }
   }
@@ -186,6 +136,3 @@ function keepInvariants(items: readonly Item[], context: StepContext, changes: C
   changes.push(change('invariants', 'rewritten', broken))
   return flatten(items)
 }
-
-const totalTokens = (items: readonly Item[]): number =>
-  items.reduce((sum, item) => sum + estimateMessageTokens(item.message), 0)

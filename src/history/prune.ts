@@ -62,7 +62,7 @@ function decided(
   }
 }
 
-function isCold(items: readonly Item[], { budget, now }: StepContext): boolean {
+export function isCold(items: readonly Item[], { budget, now }: StepContext): boolean {
   if (budget.pruning.mode !== 'cache-ttl') return false
   const lastAnswer = items.findLast((item) => item.message.role === 'assistant')?.message.timestamp ?? 0
   return lastAnswer > 0 && now - lastAnswer > budget.pruning.ttlMs

@@ -20,14 +20,13 @@ export interface MessageReport {
   readonly tokens: number
 }
 
-export function createReport(items: readonly Item[], changes: readonly Change[]): HistoryReport {
-  const messages = items.map(({ message, kind, sources }) => ({
+export function reportItems(items: readonly Item[]): readonly MessageReport[] {
+  return items.map(({ message, kind, sources }) => ({
     role: message.role,
     kind,
     entries: sources,
     tokens: estimateMessageTokens(message),
   }))
-  return { messages, changes }
 }
 
 /** The stored form, about a dozen bytes per message: it stands in the transcript once per request. */
@@ -52,17 +51,58 @@ const LETTERS = {
 } as const
 const ACTIONS = ['dropped', 'added', 'moved', 'rewritten', 'merged'] as const
 
-export function encodeReport(report: HistoryReport): CompactReport {
-  const reasons = [...new Set(report.changes.map((one) => one.reason))]
-  const numberOf = new Map(reasons.map((reason, at) => [reason, at]))
+/** `CompactReport` with its messages apart. */
+export interface EncodedReport extends Pick<CompactReport, 'reasons'> {
+  readonly messages: readonly string[]
+  readonly rows: (number | string)[][]
+}
+
+export function encodeReport(report: HistoryReport): EncodedReport {
+  const reasons = new Map<string, number>()
   const groups = new Map<string, (number | string)[]>()
-  for (const { step, action, reason, count = -1, entry = 0 } of report.changes) {
-    const head = [STEP_NAMES.indexOf(step), ACTIONS.indexOf(action), numberOf.get(reason) ?? 0, count]
-    const group = groups.get(head.join())
-    if (group === undefined) groups.set(head.join(), [...head, entry])
-    else group.push(entry)
+  let previous: Change | undefined
+  let group: (number | string)[] = []
+  for (const one of report.changes) {
+    // A limit drops thousands of messages for one reason.
+    if (previous === undefined || !isAlike(previous, one)) group = groupFor(one, groups, reasons)
+    group.push(one.entry ?? 0)
+    previous = one
   }
-  return { v: 1, reasons, m: report.messages.map(encodeMessage).join(' '), c: [...groups.values()] }
+  return { reasons: [...reasons.keys()], messages: encodedMessages(report.messages), rows: [...groups.values()] }
+}
+
+const isAlike = (a: Change, b: Change): boolean =>
+  a.step === b.step && a.action === b.action && a.reason === b.reason && a.count === b.count
+
+function groupFor(
+  { step, action, reason, count = -1 }: Change,
+  groups: Map<string, (number | string)[]>,
+  reasons: Map<string, number>,
+): (number | string)[] {
+  const number = reasons.get(reason) ?? reasons.size
+  reasons.set(reason, number)
+  const head = [STEP_NAMES.indexOf(step), ACTIONS.indexOf(action), number, count]
+  const group = groups.get(head.join()) ?? head
+  groups.set(head.join(), group)
+  return group
+}
+
+export function compactReport({ reasons, messages, rows }: EncodedReport): CompactReport {
+  return { v: 1, reasons, m: messages.join(' '), c: rows.map((row) => [...row]) }
+}
+
+const knownEncoded = new WeakMap<readonly MessageReport[], readonly string[]>()
+
+/** Told once for the beginning of a conversation that every later request has too. */
+export function encodedMessages(messages: readonly MessageReport[]): readonly string[] {
+  return knownEncoded.get(messages) ?? messages.map(encodeMessage)
+}
+
+/** Of a report that was put together from two. */
+export function joinReports(first: readonly MessageReport[], then: readonly MessageReport[]): readonly MessageReport[] {
+  const joined = [...first, ...then]
+  knownEncoded.set(joined, [...encodedMessages(first), ...then.map(encodeMessage)])
+  return joined
 }
 
 function encodeMessage({ role, kind, tokens, entries }: MessageReport): string {

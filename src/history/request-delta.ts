@@ -1,6 +1,6 @@
 import { isRecord } from '../base/json.ts'
 import type { RequestRecord } from './request-record.ts'
-import { isCompactReport, type CompactReport } from './report.ts'
+import { compactReport, isCompactReport } from './report.ts'
 import { isRequestRecord } from './request-shape.ts'
 
 /**
@@ -31,7 +31,7 @@ type Row = (number | string)[]
 type Fields = Readonly<Record<string, unknown>>
 
 /** A record taken apart, so that a long chain of differences costs what the differences hold. */
-export interface RecordState {
+export interface RequestState {
   record: Omit<RequestRecord, 'report'>
   distance: number
   reasons: readonly string[]
@@ -40,7 +40,7 @@ export interface RecordState {
 }
 
 /** Undefined for a record of another program, or of a version that recorded less. */
-export function stateOf({ report, ...record }: RequestRecord): RecordState | undefined {
+export function stateOf({ report, ...record }: RequestRecord): RequestState | undefined {
   if (!isCompactReport(report) || !isRecord(record.input.budget)) return undefined
   return {
     record,
@@ -51,13 +51,12 @@ export function stateOf({ report, ...record }: RequestRecord): RecordState | und
   }
 }
 
-export function recordOfState({ record, reasons, messages, rows }: RecordState): RequestRecord {
-  const report: CompactReport = { v: 1, reasons, m: messages.join(' '), c: rows.map((row) => [...row]) }
-  return { ...record, report }
+export function recordOfState(state: RequestState): RequestRecord {
+  return { ...state.record, report: compactReport(state) }
 }
 
 /** Makes the state that of the next record; false when the difference belongs to another one, or gives none. */
-export function applyDelta(state: RecordState, delta: RequestDelta): boolean {
+export function applyDelta(state: RequestState, delta: RequestDelta): boolean {
   if (delta.base !== state.record.n) return false
   const { base: _, distance, fields = {}, input = {}, budget = {}, m, reasons, c = [], ...own } = delta
   const { startedAt: _s, firstByteMs: _f, durationMs: _d, ...before } = state.record
@@ -76,9 +75,7 @@ export function applyDelta(state: RecordState, delta: RequestDelta): boolean {
 }
 
 /** Undefined when the record cannot be told as a difference; it is then stored whole. */
-export function deltaOf(state: RecordState, next: RequestRecord): RequestDelta | undefined {
-  const target = stateOf(next)
-  if (target === undefined) return undefined
+export function deltaOf(state: RequestState, target: RequestState): RequestDelta | undefined {
   const before = state.record
   const { n, leaf, estimate, messages, hash, input, ...fields } = target.record
   const delta: RequestDelta = {
@@ -96,9 +93,14 @@ export function deltaOf(state: RecordState, next: RequestRecord): RequestDelta |
     ...(same(state.reasons, target.reasons) ? {} : { reasons: target.reasons }),
     ...changedRows(state.rows, target.rows),
   }
-  const check = stateOf(recordOfState(state))
-  if (check === undefined || !applyDelta(check, delta)) return undefined
-  return sorted(recordOfState(check)) === sorted(next) ? delta : undefined
+  const check = { ...state, messages: [...state.messages], rows: [...state.rows] }
+  return applyDelta(check, delta) && isSameState(check, target) ? delta : undefined
+}
+
+function isSameState(a: RequestState, b: RequestState): boolean {
+  if (a.messages.length !== b.messages.length || commonStart(a.messages, b.messages) < b.messages.length) return false
+  if (changedRows(a.rows, b.rows).c !== undefined || a.rows.length !== b.rows.length) return false
+  return sorted([a.record, a.reasons]) === sorted([b.record, b.reasons])
 }
 
 function changed(name: 'fields' | 'input' | 'budget', next: object, before: object): Pick<RequestDelta, typeof name> {
@@ -123,8 +125,10 @@ function changedRows(before: readonly Row[], next: readonly Row[]): Pick<Request
 }
 
 function commonStart(a: readonly unknown[], b: readonly unknown[]): number {
-  const at = b.findIndex((value, place) => place >= a.length || value !== a[place])
-  return at < 0 ? b.length : at
+  const length = Math.min(a.length, b.length)
+  let at = 0
+  while (at < length && a[at] === b[at]) at++
+  return at
 }
 
 const same = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) === JSON.stringify(b)

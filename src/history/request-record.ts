@@ -2,11 +2,12 @@ import { createHash } from 'node:crypto'
 import { isRecord } from '../base/json.ts'
 import type { Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
+import { readPath, type PathReader } from '../core/path-memory.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
 import { createBudget } from './budget.ts'
 import type { PreparedHistory, HistoryInput } from './prepare.ts'
 import { decodeReport, encodeReport, type CompactReport } from './report.ts'
-import { applyDelta, deltaOf, recordOfState, stateOf, type RecordState, type RequestDelta } from './request-delta.ts'
+import { applyDelta, deltaOf, recordOfState, stateOf, type RequestDelta, type RequestState } from './request-delta.ts'
 import { isRequestDelta, isRequestRecord } from './request-shape.ts'
 import { activeEntries, viewOf } from './view.ts'
 
@@ -52,9 +53,11 @@ export interface RequestFacts {
   readonly windowLearned?: string
 }
 
-export function createRequestRecord({ n, input, prepared, body, windowLearned }: RequestFacts): RequestRecord {
+/** What there is to record of a request; `storedForm` makes it an entry. */
+export function createRequestState({ n, input, prepared, body, windowLearned }: RequestFacts): RequestState {
   const { entries, policy: _, ...settings } = input
-  return {
+  const { reasons, messages, rows } = encodeReport(prepared.report)
+  const record = {
     n,
     leaf: entries.at(-1)?.id ?? null,
     model: input.target.model,
@@ -64,8 +67,8 @@ export function createRequestRecord({ n, input, prepared, body, windowLearned }:
     estimate: prepared.tokens.raw + input.budget.fixedTokens,
     messages: prepared.messages.length,
     hash: hashOfBody(body),
-    report: encodeReport(prepared.report),
   }
+  return { record, distance: 0, reasons, messages: [...messages], rows }
 }
 
 export function hashOfBody(body: string): string {
@@ -87,8 +90,8 @@ export function sizeOfHistory(entries: readonly Entry[]): { readonly messages: n
   const since = viewOf(activeEntries(at < 0 ? entries : entries.slice(at))).items
   const tokens = since.reduce((sum, { message }) => sum + estimateMessageTokens(message), 0)
   if (facts === undefined) return { messages: since.length, tokens }
-  const latest = latestRecord(entries)
-  const sent = facts.messages ?? decodeReport(latest?.report)?.messages.length ?? 0
+  const latest = readPath(entries, LATEST_REQUEST).record
+  const sent = facts.messages ?? decodeReport(latestRecord(entries)?.report)?.messages.length ?? 0
   const fixed = latest === undefined ? 0 : (budgetOfRecord(latest)?.fixedTokens ?? 0)
   return { messages: sent + since.length, tokens: facts.estimate - fixed + tokens }
 }
@@ -102,37 +105,49 @@ export function factsOf(entry: Entry | undefined): Pick<RequestRecord, 'n' | 'es
 const MIN_DELTAS = 64
 
 /** What is stored of a request: its difference to the latest one in view, where that is shorter. */
-export function storedForm(entries: readonly Entry[], record: RequestRecord): RequestRecord | RequestDelta {
-  const state = latestState(entries)
-  if (state === undefined || state.distance >= Math.max(MIN_DELTAS, state.messages.length / 4)) return record
-  return deltaOf(state, record) ?? record
+export function storedForm(entries: readonly Entry[], next: RequestState): RequestRecord | RequestDelta {
+  const { state } = readPath(entries, LATEST_REQUEST)
+  const isDue = state === undefined || state.distance >= Math.max(MIN_DELTAS, state.messages.length / 4)
+  return (isDue ? undefined : deltaOf(state, next)) ?? recordOfState(next)
 }
 
 export function latestRecord(entries: readonly Entry[]): RequestRecord | undefined {
-  const latest = entries.findLast((entry) => factsOf(entry) !== undefined)
-  const whole = wholeOf(latest)
-  if (whole !== undefined) return whole
-  const state = latestState(entries)
-  return state === undefined ? undefined : recordOfState(state)
+  const { whole, state } = readPath(entries, LATEST_REQUEST)
+  return whole ?? (state === undefined ? undefined : recordOfState(state))
 }
 
-/** From the last whole record on. Undefined when a difference has lost what it differs from. */
-function latestState(entries: readonly Entry[]): RecordState | undefined {
-  const at = entries.findLastIndex((entry) => wholeOf(entry) !== undefined)
-  const whole = wholeOf(entries[at])
-  const state = whole === undefined ? undefined : stateOf(whole)
-  if (state === undefined) return undefined
-  for (const entry of entries.slice(at + 1)) {
-    const delta = deltaIn(entry)
-    if (delta !== undefined && !applyDelta(state, delta)) return undefined
-  }
-  return state
+interface LatestRequest {
+  /** The latest record where it is stored whole. */
+  whole: RequestRecord | undefined
+  /** The latest record taken apart; undefined when a difference has lost what it differs from. */
+  state: RequestState | undefined
+  /** The latest record without its report. */
+  readonly record: Omit<RequestRecord, 'report'> | undefined
+}
+
+const LATEST_REQUEST: PathReader<LatestRequest> = {
+  start: () => ({
+    whole: undefined,
+    state: undefined,
+    get record() {
+      return this.whole ?? this.state?.record
+    },
+  }),
+  add(latest, entry) {
+    const whole = wholeOf(entry)
+    const delta = whole === undefined ? deltaIn(entry) : undefined
+    if (whole === undefined && delta === undefined) return
+    latest.whole = whole
+    if (whole !== undefined) latest.state = stateOf(whole)
+    else if (delta !== undefined && latest.state !== undefined && !applyDelta(latest.state, delta))
+      latest.state = undefined
+  },
 }
 
 /** Every request of a path, by its entry. */
 export function recordsByEntry(entries: readonly Entry[]): ReadonlyMap<EntryId, RequestRecord> {
   const records = new Map<EntryId, RequestRecord>()
-  let state: RecordState | undefined
+  let state: RequestState | undefined
   for (const entry of entries) {
     const whole = wholeOf(entry)
     const delta = deltaIn(entry)
@@ -166,7 +181,7 @@ export function providerOfRecord({ input }: RequestRecord): string {
 }
 
 /** The budget it was prepared for; undefined where another program, or an earlier version, recorded less. */
-export function budgetOfRecord({ input }: RequestRecord): HistoryInput['budget'] | undefined {
+export function budgetOfRecord({ input }: Pick<RequestRecord, 'input'>): HistoryInput['budget'] | undefined {
   return hasShapeOf(MODEL_BUDGET, input.budget) ? input.budget : undefined
 }
 

@@ -5,7 +5,7 @@ import { wellFormed } from '../core/cut-text.ts'
 import type { Message } from '../core/message.ts'
 import { soundMessage } from '../core/sound-message.ts'
 import { activeCleanups } from './cleanup-records.ts'
-import { latestCompaction, undoDetails } from './compaction-records.ts'
+import { latestCompaction, latestCompactionAt, undoDetails } from './compaction-records.ts'
 import type { Change, Item } from './item.ts'
 import { normalizeMessage, type Normalized } from './normalize-message.ts'
 import { compactionSummaryText } from './texts.ts'
@@ -20,12 +20,13 @@ export interface View {
  * path or that part alone, everything after gives the same history.
  */
 export function activeEntries(entries: readonly Entry[]): readonly Entry[] {
-  const at = entries.findLastIndex((entry) => entry.type === 'compaction')
+  const at = latestCompactionAt(entries)
   const compaction = entries[at]
   if (compaction?.type !== 'compaction') return entries
   const kept = entries.findIndex((entry) => entry.id === compaction.firstKeptEntryId)
   // The first kept entry may be lost; then what follows the summary is kept.
-  return entries.slice(kept >= 0 && kept < at ? kept : at)
+  const start = kept >= 0 && kept < at ? kept : at
+  return start === 0 ? entries : entries.slice(start)
 }
 
 /** The transcript as the model should see it before any provider's rules: compactions, cleanups and edits applied. */

@@ -12,12 +12,18 @@ const MAX_BYTES_PER_CHAR = 6
  * is for all but the largest requests.
  */
 export function bytesMeasure(items: readonly Item[], limit: number): BytesMeasure {
-  let bound = 0
-  for (const item of items) bound += upperBound(item.message)
+  const bound = bytesBound(items)
   if (bound <= limit) return { bytesOf: upperBound, total: bound }
   let total = 0
   for (const item of items) total += wireBytes(item.message)
   return { bytesOf: wireBytes, total }
+}
+
+/** No body has more bytes from these items. */
+export function bytesBound(items: readonly Item[]): number {
+  let bound = 0
+  for (const item of items) bound += upperBound(item.message)
+  return bound
 }
 
 export interface BytesMeasure {

@@ -61,13 +61,24 @@ export function modelSetBy(entry: Entry): NonNullable<TranscriptContext['model']
   return { provider: entry.message.provider, modelId: entry.message.model }
 }
 
-/** The rules of pi-coding-agent 0.73, and of 1.5 where a file uses what came later. */
+/** The messages are made when somebody asks for them: a turn works on the entries. */
 export function buildContext(active: ActivePath): TranscriptContext {
-  const { entries } = active
+  let messages: readonly Message[] | undefined
+  return {
+    ...active,
+    get messages() {
+      messages ??= messagesOf(active.entries)
+      return messages
+    },
+  }
+}
+
+/** The rules of pi-coding-agent 0.73, and of 1.5 where a file uses what came later. */
+function messagesOf(entries: readonly Entry[]): readonly Message[] {
   const at = lastCompaction(entries)
   const compaction = entries[at]
   const edits = lastEdits(entries)
-  const messagesOf = (part: readonly Entry[]): Message[] => {
+  const messagesIn = (part: readonly Entry[]): Message[] => {
     const messages: Message[] = []
     for (const entry of part) {
       const message = messageOf(entry, edits)
@@ -75,16 +86,13 @@ export function buildContext(active: ActivePath): TranscriptContext {
     }
     return messages
   }
-  if (compaction?.type !== 'compaction') return { ...active, messages: messagesOf(entries) }
-  const kept = messagesOf(entries.slice(0, at))
-  return {
-    ...active,
-    messages: [
-      ...summaryOf(compaction),
-      ...(compaction.systemMessage === undefined ? kept : kept.filter((message) => message.role !== 'system')),
-      ...messagesOf(entries.slice(at + 1)),
-    ],
-  }
+  if (compaction?.type !== 'compaction') return messagesIn(entries)
+  const kept = messagesIn(entries.slice(0, at))
+  return [
+    ...summaryOf(compaction),
+    ...(compaction.systemMessage === undefined ? kept : kept.filter((message) => message.role !== 'system')),
+    ...messagesIn(entries.slice(at + 1)),
+  ]
 }
 
 function lastCompaction(path: readonly Entry[]): number {

@@ -2,6 +2,7 @@ import { deferred, type Deferred } from '../base/deferred.ts'
 import { NEVER } from '../base/never.ts'
 import { LEAF_POINTER, type Entry, type EntryDraft, type SessionHeader, type UnknownEntry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
+import { rememberPath } from '../core/path-memory.ts'
 import type { EntryId, SessionId } from '../core/ids.ts'
 import type { AssistantBlock, Provenance, UserBlock } from '../core/message.ts'
 import {
@@ -64,6 +65,8 @@ export class LogTranscript {
   #leafId: EntryId | null
   #active: { entries: Entry[]; thinkingLevel: string; model: ActivePath['model'] }
   #open: OpenCalls
+  /** What `context` gave last of the same path, which may have grown since. */
+  #handedOut: readonly Entry[] | undefined
   #jobs: (AppendJob | AloneJob)[] = []
   #working: Promise<void> | undefined
   /** Counted when somebody asks. */
@@ -118,7 +121,7 @@ export class LogTranscript {
   }
 
   context(): Promise<TranscriptContext> {
-    return this.#alone(async () => buildContext({ ...this.#active, entries: [...this.#active.entries] }))
+    return this.#alone(async () => buildContext({ ...this.#active, entries: this.#path() }))
   }
 
   branch(from?: EntryId): Promise<readonly Entry[]> {
@@ -171,6 +174,14 @@ export class LogTranscript {
     this.#closed = true
     await this.settled()
     await this.#log.close()
+  }
+
+  /** The active path as it is now, the same array until something is appended. */
+  #path(): readonly Entry[] {
+    const earlier = this.#handedOut
+    if (earlier?.length !== this.#active.entries.length)
+      this.#handedOut = rememberPath([...this.#active.entries], earlier)
+    return this.#handedOut ?? []
   }
 
   #alone<T>(run: () => Promise<T>): Promise<T> {
@@ -258,6 +269,7 @@ export class LogTranscript {
     this.#state = state
     this.#leafId = state.leafId
     this.#active = toMutable(state.active)
+    this.#handedOut = undefined
     this.#open = openCallsOf(state.active.entries)
     this.#activeBytes = undefined
   }
@@ -307,7 +319,10 @@ export class LogTranscript {
   #commit(stage: Stage): void {
     this.#leafId = stage.leafId
     this.#open = stage.open
-    if (stage.base !== this.#active) this.#active = toMutable(stage.base)
+    if (stage.base !== this.#active) {
+      this.#active = toMutable(stage.base)
+      this.#handedOut = undefined
+    }
     for (const entry of stage.added) {
       this.#active.entries.push(entry)
       this.#active.thinkingLevel = levelSetBy(entry) ?? this.#active.thinkingLevel

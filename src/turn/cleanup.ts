@@ -5,7 +5,7 @@ import type { Outcome } from '../core/outcome.ts'
 import { cachePricesOf } from '../history/cache-cost.ts'
 import { planCleanup, uncleanedSteps, type CleanupPlan } from '../history/cleanup.ts'
 import { CLEANUP_ENTRY_TYPE, deferredDraft, deferredSteps, type CleanupRecord } from '../history/cleanup-records.ts'
-import { deriveSteps, type StepOutcome, type TranscriptStep } from '../history/derive-steps.ts'
+import { deriveStep, deriveSteps, type StepOutcome, type TranscriptStep } from '../history/derive-steps.ts'
 import { sizeOfHistory } from '../history/request-record.ts'
 import { chooseForStep } from './choose-cleanup.ts'
 import { countFor } from './count-messages.ts'
@@ -28,7 +28,7 @@ export async function cleanStep(
 ): Promise<StepCleanupCompleted | undefined> {
   const { transcript } = deps
   const { entries } = await transcript.context()
-  const step = deriveSteps(entries).find(({ id }) => id === stepId)
+  const step = deriveStep(entries, stepId) ?? deriveSteps(entries).find(({ id }) => id === stepId)
   if (step === undefined) return undefined
   // Most steps are a question and an answer: they cost neither a vocabulary nor two prepared histories.
   if (step.rounds.length < 2) return nothingToHide(step, entries)

@@ -1,6 +1,7 @@
 import { isRecord } from '../base/json.ts'
 import type { Entry, EntryDraft } from '../core/entry.ts'
 import type { RunId } from '../core/ids.ts'
+import { readPath, type PathReader } from '../core/path-memory.ts'
 
 const JOINED_ENTRY_TYPE = 'clew.joined'
 
@@ -20,10 +21,19 @@ export function joinsOfLatestStep(entries: readonly Entry[]): readonly EntryDraf
   return joinsIn(entries).flatMap(({ run, stepId }) => (stepId === latest ? [joinedDraft(run, stepId)] : []))
 }
 
-function joinsIn(entries: readonly Entry[]): readonly { readonly run: RunId; readonly stepId: RunId }[] {
-  return entries.flatMap((entry) => {
-    if (entry.type !== 'custom' || entry.customType !== JOINED_ENTRY_TYPE || !isRecord(entry.data)) return []
+interface Join {
+  readonly run: RunId
+  readonly stepId: RunId
+}
+
+const joinsIn = (entries: readonly Entry[]): readonly Join[] => readPath(entries, JOINS)
+
+const JOINS: PathReader<Join[]> = {
+  start: () => [],
+  add(joins, entry) {
+    if (entry.type !== 'custom' || entry.customType !== JOINED_ENTRY_TYPE || !isRecord(entry.data)) return
     const { run, stepId } = entry.data
-    return typeof run === 'string' && typeof stepId === 'string' ? [{ run: run as RunId, stepId: stepId as RunId }] : []
-  })
+    if (typeof run === 'string' && typeof stepId === 'string')
+      joins.push({ run: run as RunId, stepId: stepId as RunId })
+  },
 }

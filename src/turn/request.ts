@@ -5,7 +5,7 @@ import { createBudget, HARD_MAX_TOOL_RESULT_CHARS, MIN_HISTORY_TOKENS } from '..
 import { calibrationFrom } from '../history/calibration.ts'
 import { stickyEntryData, VIEW_ENTRY_TYPE } from '../history/decisions.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from '../history/prepare.ts'
-import { createRequestRecord, factsOf, REQUEST_ENTRY_TYPE, storedForm } from '../history/request-record.ts'
+import { createRequestState, factsOf, REQUEST_ENTRY_TYPE, storedForm } from '../history/request-record.ts'
 import type { EncodedRequest, ToolSpec } from '../provider/provider.ts'
 import type { Transcript } from '../transcript/store.ts'
 import type { TurnModel, TurnDeps } from './deps.ts'
@@ -65,7 +65,7 @@ export async function prepareRequest(
   )
   const n = (await latestRequestNumber(entries, transcript)) + 1
   const { learned } = model.window
-  const record = createRequestRecord({
+  const record = createRequestState({
     n,
     input,
     prepared: history,

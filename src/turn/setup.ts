@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { isRecord } from '../base/json.ts'
 import type { Sampling } from '../core/client-turn.ts'
 import type { Entry, EntryDraft } from '../core/entry.ts'
+import { readPath, type PathReader } from '../core/path-memory.ts'
 import type { ModelRequest, ToolSpec } from '../provider/provider.ts'
 
 export const SETUP_ENTRY_TYPE = 'clew.setup'
@@ -63,12 +64,14 @@ export function latestSetup(
   entries: readonly Entry[],
   isWanted: (setup: Setup) => boolean = () => true,
 ): Setup | undefined {
-  for (let at = entries.length - 1; at >= 0; at--) {
-    const entry = entries[at]
-    if (entry?.type !== 'custom' || entry.customType !== SETUP_ENTRY_TYPE || !isSetup(entry.data)) continue
-    if (isWanted(entry.data)) return entry.data
-  }
-  return undefined
+  return readPath(entries, SETUPS).findLast(isWanted)
+}
+
+const SETUPS: PathReader<Setup[]> = {
+  start: () => [],
+  add(setups, entry) {
+    if (entry.type === 'custom' && entry.customType === SETUP_ENTRY_TYPE && isSetup(entry.data)) setups.push(entry.data)
+  },
 }
 
 function isSetup(data: unknown): data is Setup {

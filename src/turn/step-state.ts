@@ -4,6 +4,7 @@ import type { Entry, MessageEntry } from '../core/entry.ts'
 import type { RunId } from '../core/ids.ts'
 import { CUT_NOTICE } from '../core/cut-notice.ts'
 import { textOf, toolCallsOf, type AssistantMessage, type ToolCallBlock } from '../core/message.ts'
+import { entriesFromStep } from '../history/derive-steps.ts'
 import { addSpent, NOTHING_SPENT, spentOn, storedUsd, type Spent } from '../core/spent.ts'
 
 /** How far a step has come, read from the transcript: the same after a crash as before it. */
@@ -15,7 +16,9 @@ export type StepState =
   | { readonly kind: 'answered'; readonly text: string; readonly rounds: number; readonly isCut?: boolean }
 
 export function stepState(entries: readonly Entry[], run: RunId): StepState {
-  const messages = entries.filter((entry): entry is MessageEntry => entry.type === 'message' && entry.stepId === run)
+  const messages = entriesFromStep(entries, run).filter(
+    (entry): entry is MessageEntry => entry.type === 'message' && entry.stepId === run,
+  )
   if (messages.length === 0) return { kind: 'new' }
   const at = messages.findLastIndex(({ message }) => message.role === 'assistant')
   const last = messages[at]
@@ -60,7 +63,7 @@ function finalText({ content, stopReason }: AssistantMessage): string {
 
 /** How many rounds a step took; a compaction in the middle does not make them fewer. */
 export function stepRounds(entries: readonly Entry[], run: RunId): number {
-  const rounds = entries.flatMap((entry) =>
+  const rounds = entriesFromStep(entries, run).flatMap((entry) =>
     entry.type === 'message' && entry.stepId === run && entry.message.role === 'assistant' ? [entry.round ?? 0] : [],
   )
   return rounds.reduce((most, round) => Math.max(most, round + 1), 0)
@@ -85,7 +88,7 @@ const MAX_ANSWER_FILES = 20
 /** Files that the step's tools sent along, each once, in the order they were sent. */
 export function filesOfStep(entries: readonly Entry[], run: RunId): readonly AnswerFile[] {
   const files = new Map<string, AnswerFile>()
-  for (const entry of entries) {
+  for (const entry of entriesFromStep(entries, run)) {
     if (entry.type !== 'message' || entry.stepId !== run || entry.message.role !== 'toolResult') continue
     const { details, isError } = entry.message
     if (!isError && isRecord(details)) for (const file of attachedIn(details['attached'])) files.set(file.id, file)
@@ -105,7 +108,7 @@ function attachedIn(value: unknown): readonly AnswerFile[] {
 }
 
 function answersOf(entries: readonly Entry[], run: RunId): readonly AssistantMessage[] {
-  return entries.flatMap((entry) =>
+  return entriesFromStep(entries, run).flatMap((entry) =>
     entry.type === 'message' && entry.stepId === run && entry.message.role === 'assistant' ? [entry.message] : [],
   )
 }

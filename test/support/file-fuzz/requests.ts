@@ -1,7 +1,7 @@
 import type { Entry } from '../../../src/core/entry.ts'
 import { createBudget } from '../../../src/history/budget.ts'
 import { prepareHistory, type HistoryInput } from '../../../src/history/prepare.ts'
-import { createRequestRecord, REQUEST_ENTRY_TYPE, storedForm } from '../../../src/history/request-record.ts'
+import { createRequestState, REQUEST_ENTRY_TYPE, storedForm } from '../../../src/history/request-record.ts'
 import { createSetup, setupDrafts } from '../../../src/turn/setup.ts'
 import { WRITERS } from '../fuzz/generate.ts'
 import type { Random } from '../fuzz/random.ts'
@@ -46,5 +46,6 @@ function recordOf(entries: readonly Entry[], n: number, random: Random) {
   const budget = createBudget({ contextWindow: 200_000 })
   const input: HistoryInput = { entries, target, budget, historyLimit: 0, now: 1_000, projection: 'normal' }
   const timing = random.chance(0.5) ? { startedAt: 1_000, firstByteMs: 5, durationMs: 9 } : {}
-  return { ...createRequestRecord({ n, input, prepared: prepareHistory(input), body: String(n) }), ...timing }
+  const state = createRequestState({ n, input, prepared: prepareHistory(input), body: String(n) })
+  return { ...state, record: { ...state.record, ...timing } }
 }

@@ -5,9 +5,10 @@ import { createBudget } from '../../../src/history/budget.ts'
 import { calibrationFrom } from '../../../src/history/calibration.ts'
 import { readDecisions } from '../../../src/history/decisions.ts'
 import { prepareHistory, type HistoryInput } from '../../../src/history/prepare.ts'
-import { decodeReport, encodeReport, renderReport } from '../../../src/history/report.ts'
+import { compactReport, decodeReport, encodeReport, renderReport } from '../../../src/history/report.ts'
+import { recordOfState } from '../../../src/history/request-delta.ts'
 import {
-  createRequestRecord,
+  createRequestState,
   hashOfBody,
   inputOfRecord,
   REQUEST_ENTRY_TYPE,
@@ -35,7 +36,7 @@ const prepared = prepareHistory(input)
 
 describe('the report', () => {
   it('survives its compact form', () => {
-    const stored: unknown = JSON.parse(JSON.stringify(encodeReport(prepared.report)))
+    const stored: unknown = JSON.parse(JSON.stringify(compactReport(encodeReport(prepared.report))))
     const read = decodeReport(stored)
     expect(read?.messages).toEqual(prepared.report.messages)
     const sorted = (changes: readonly object[] | undefined) =>
@@ -47,7 +48,7 @@ describe('the report', () => {
   it('takes about a dozen bytes per message', () => {
     const long = entriesOf(...Array.from({ length: 500 }, () => [user('q'), assistant('a')]).flat(), user('x'))
     const size = JSON.stringify(
-      encodeReport(prepareHistory({ ...input, entries: long, historyLimit: 0 }).report),
+      compactReport(encodeReport(prepareHistory({ ...input, entries: long, historyLimit: 0 }).report)),
     ).length
     expect(size / 1_001).toBeLessThan(14)
   })
@@ -77,7 +78,7 @@ describe('the report', () => {
 
 describe('the request record', () => {
   const body = '{"model":"m"}'
-  const record = createRequestRecord({ n: 1, input, prepared, body })
+  const record = recordOfState(createRequestState({ n: 1, input, prepared, body }))
   const stored = (data: unknown, own = 'rec'): Entry => ({
     type: 'custom',
     customType: REQUEST_ENTRY_TYPE,

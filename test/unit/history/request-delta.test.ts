@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest'
 import type { Entry } from '../../../src/core/entry.ts'
 import { createBudget } from '../../../src/history/budget.ts'
 import { prepareHistory, type HistoryInput } from '../../../src/history/prepare.ts'
+import { recordOfState, stateOf } from '../../../src/history/request-delta.ts'
 import {
-  createRequestRecord,
+  createRequestState,
   latestRecord,
   recordsByEntry,
   REQUEST_ENTRY_TYPE,
@@ -46,10 +47,13 @@ function converse(requests: number, seed: number, odd: boolean): Conversation {
       ...(odd && random.chance(0.1) ? { projection: 'safest' as const } : {}),
     }
     const windowLearned = odd && random.chance(0.1) ? { windowLearned: 'told' } : {}
-    const record = createRequestRecord({ n, input, prepared: prepareHistory(input), body: `${n}`, ...windowLearned })
+    const state = createRequestState({ n, input, prepared: prepareHistory(input), body: `${n}`, ...windowLearned })
     const timing = { startedAt: n, durationMs: 2 * n }
-    const stored = { ...storedForm(entries, record), ...timing }
-    whole.set(push({ type: 'custom', customType: REQUEST_ENTRY_TYPE, data: stored }), { ...record, ...timing })
+    const stored = { ...storedForm(entries, state), ...timing }
+    whole.set(push({ type: 'custom', customType: REQUEST_ENTRY_TYPE, data: stored }), {
+      ...recordOfState(state),
+      ...timing,
+    })
     push({ type: 'message', message: assistant(`answer ${n}`), stepId: `s${n}` })
     if (hidden.length > 0) {
       const data = { stepId: `s${n}`, hidden, note: '[n]', tokensBefore: 9, tokensAfter: 3, estimated: true }
@@ -94,6 +98,7 @@ describe('request records as differences', () => {
     expect(sizeOfHistory(cut).messages).toBeGreaterThan(0)
     const [first] = recordsByEntry(entries).values()
     expect(first).toBeDefined()
-    if (first !== undefined) expect(storedForm(cut, first)).toBe(first)
+    const state = first === undefined ? undefined : stateOf(first)
+    if (state !== undefined) expect(storedForm(cut, state)).toEqual(first)
   })
 })
