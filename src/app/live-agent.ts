@@ -55,15 +55,16 @@ export class LiveAgent implements Agent {
     return this.#current.settingsFor(...args)
   }
 
-  /** Runs a turn with the agent of this moment; its tools are not closed before the turn ends. */
-  async use<T>(turn: (agent: Agent) => Promise<T>): Promise<T> {
+  /** The agent of this moment, for one turn; its tools are not closed before it is released. */
+  borrow(): { readonly agent: Agent; release(): void } {
     const agent = this.#current
     this.#count(agent.toolbox, 1)
-    try {
-      return await turn(agent)
-    } finally {
-      this.#count(agent.toolbox, -1)
-      this.#closeIfUnused(agent.toolbox)
+    return {
+      agent,
+      release: () => {
+        this.#count(agent.toolbox, -1)
+        this.#closeIfUnused(agent.toolbox)
+      },
     }
   }
 

@@ -1,9 +1,10 @@
+import { createHash } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import { deferred } from '../base/deferred.ts'
 import type { Ids } from '../base/ids.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
-import type { AcceptedMessage, InboundMessage } from '../core/inbound.ts'
+import { callerOf, UNKNOWN_OWNER, type AcceptedMessage, type InboundMessage } from '../core/inbound.ts'
 import { chosenFor, forgetChosen } from '../session/chosen-settings.ts'
 import { isImmediate, parseSlash } from '../session/commands.ts'
 import { rowChangeFor } from '../session/message-row.ts'
@@ -11,7 +12,6 @@ import { routeOf, type RouteSettings } from '../session/route.ts'
 import type { Acceptance, Accepted, Storage } from '../storage/storage.ts'
 import type { Admission } from './admission.ts'
 import { Claims, type Candidate } from './claims.ts'
-import { recognitionOf } from './recognise.ts'
 
 export interface InboxIntakeDeps {
   readonly clock: Clock
@@ -146,4 +146,31 @@ export class InboxIntake {
       also: [forgetChosen(message.key)],
     }
   }
+}
+
+/** What tells a redelivery from a new message: same owner, sender id, session and content; or the sender's own key. */
+function recognitionOf(message: AcceptedMessage): Pick<Acceptance, 'fingerprint' | 'request'> {
+  const key = requestKeyOf(message)
+  const request =
+    key === undefined || message.idempotency === undefined
+      ? {}
+      : { request: { key, digest: message.idempotency.digest } }
+  return { fingerprint: fingerprintOf(message), ...request }
+}
+
+function fingerprintOf(message: AcceptedMessage): string {
+  const { channel, key, messageId, text, attachments, run } = message
+  const { owner } = callerOf(message)
+  const files = attachments.map(({ name, bytes }) => [name, bytes])
+  // Two messages without any identity are never the same one, so nothing but the run itself can be recognised.
+  const sender = owner === UNKNOWN_OWNER ? [owner, run] : [owner]
+  const content = JSON.stringify([channel, ...sender, key, messageId, text, files])
+  return createHash('sha256').update(content).digest('base64url')
+}
+
+/** What a sender recognises its request by. A sender without any identity has none: its repeats are new messages. */
+function requestKeyOf(message: AcceptedMessage): string | undefined {
+  const { owner } = callerOf(message)
+  if (message.idempotency === undefined || owner === UNKNOWN_OWNER) return undefined
+  return JSON.stringify([message.channel, owner, message.idempotency.key])
 }

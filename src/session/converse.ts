@@ -53,7 +53,7 @@ export interface Pictures {
 
 /** Who answers now: a reload may put another agent in its place while turns go on with the one they began with. */
 export interface CurrentAgent extends Pick<AgentDeps, 'modelsFor'> {
-  use<T>(turn: (agent: AgentDeps) => Promise<T>): Promise<T>
+  borrow(): { readonly agent: AgentDeps; release(): void }
 }
 
 export interface AgentTurnsDeps {
@@ -77,9 +77,14 @@ export class AgentTurns implements TurnRunner {
     this.#deps = deps
   }
 
-  run(message: AcceptedMessage, turn: TurnContext): Promise<ReplyContent | undefined> {
-    const { agent, ...deps } = this.#deps
-    return agent.use((current) => converse(message, turn, { ...deps, agent: current }))
+  async run(message: AcceptedMessage, turn: TurnContext): Promise<ReplyContent | undefined> {
+    const { agent, release } = this.#deps.agent.borrow()
+    try {
+      const deps = { ...this.#deps, agent }
+      return await inTranscript(message, turn, deps, (opened) => answer(message, opened, deps, turn.signal))
+    } finally {
+      release()
+    }
   }
 
   async firstModel(key: SessionKey): Promise<{ readonly provider: string; readonly model: string }> {
@@ -88,11 +93,13 @@ export class AgentTurns implements TurnRunner {
     return { provider: provider.name, model: name }
   }
 
-  tidyUp(message: AcceptedMessage, by: CancelCause, turn: TurnContext): Promise<void> {
-    const { agent, ...deps } = this.#deps
-    return agent.use((current) =>
-      inTranscript(message, turn, { ...deps, agent: current }, (opened) => finishStopped(message.run, by, opened.deps)),
-    )
+  async tidyUp(message: AcceptedMessage, by: CancelCause, turn: TurnContext): Promise<void> {
+    const { agent, release } = this.#deps.agent.borrow()
+    try {
+      await inTranscript(message, turn, { ...this.#deps, agent }, ({ deps }) => finishStopped(message.run, by, deps))
+    } finally {
+      release()
+    }
   }
 
   recordPoisoned(message: AcceptedMessage, reason: string, owner: Owner): Promise<void> {
@@ -134,14 +141,6 @@ async function inTranscript<T>(
 }
 
 /** Answers one accepted message. Undefined when a shutdown interrupted it: it is resumed at the next start. */
-function converse(
-  message: AcceptedMessage,
-  context: TurnContext,
-  deps: ConverseDeps,
-): Promise<ReplyContent | undefined> {
-  return inTranscript(message, context, deps, (turn) => answer(message, turn, deps, context.signal))
-}
-
 async function answer(
   message: AcceptedMessage,
   { transcript, deps: turn }: OpenedTurn,

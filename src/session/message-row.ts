@@ -1,9 +1,9 @@
+import { takeHead } from '../core/cut-text.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Change, RowChange } from '../core/change.ts'
 import type { SessionId } from '../core/ids.ts'
 import { callerOf, type AcceptedMessage } from '../core/inbound.ts'
 import { isLocal, parseSlash } from './commands.ts'
-import { previewOf, titleOf } from './row-texts.ts'
 
 export function newSessionId(ids: Ids): SessionId {
   return `sess_${ids.hex(32)}` as SessionId
@@ -43,4 +43,20 @@ function deliveryOf({ channel, account, messageId, route, key, client }: Accepte
     ...(client?.mark === undefined ? {} : { chat: client.mark }),
     ...(channel === 'webhook' ? { webhookMessageId: messageId, webhookSessionId: key } : {}),
   }
+}
+
+const TITLE_CHARS = 60
+const PREVIEW_CHARS = 120
+
+/** What a list shows of a message, on one line. */
+export function titleOf(text: string): string {
+  return takeHead(oneLine(text), TITLE_CHARS)
+}
+
+export function previewOf(text: string): string {
+  return takeHead(oneLine(text), PREVIEW_CHARS)
+}
+
+function oneLine(text: string): string {
+  return text.slice(0, 2_000).replaceAll(/\s+/gu, ' ').trim()
 }

@@ -6,7 +6,7 @@ import { textOf } from '../core/message.ts'
 import { retryWhileStorageFull, type StorageFullDeps } from '../core/storage-full.ts'
 import type { AppendOptions, RepairNote, Transcript, TranscriptContext } from '../transcript/store.ts'
 import type { UnfinishedWork } from '../turn/deps.ts'
-import { previewOf } from './row-texts.ts'
+import { previewOf } from './message-row.ts'
 
 export interface TurnTranscriptDeps extends StorageFullDeps {
   readonly key: SessionKey

@@ -16,8 +16,7 @@ import { learnWindow } from './learn-window.ts'
 import type { RequestForm, TurnModel, TurnDeps, UnfinishedWork } from './deps.ts'
 import { prepareRequest, type PreparedRequest, type RequestOptions } from './request.ts'
 import { callsNotRun } from './run-tools.ts'
-import { stoppedStep } from './unfinished.ts'
-import { unlessStopped } from './unless-stopped.ts'
+import { stoppedStep, unlessStopped } from './stopping.ts'
 
 export interface Round {
   readonly run: RunId

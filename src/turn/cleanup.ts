@@ -14,7 +14,7 @@ import { offeredTools } from './own-tools.ts'
 import type { TurnDeps } from './deps.ts'
 import { historyInput } from './request.ts'
 import { createSetup, latestSetup } from './setup.ts'
-import { unlessStopped } from './unless-stopped.ts'
+import { unlessStopped } from './stopping.ts'
 
 /**
  * Takes a finished step's middle out of the model's view by appending a record. Nothing is deleted; `undoLatestCleanup`

@@ -7,8 +7,7 @@ import type { Round } from './call-model.ts'
 import { isOfClient } from './client-tools.ts'
 import { hookContext } from './hook-context.ts'
 import type { TurnDeps } from './deps.ts'
-import { stoppedStep } from './unfinished.ts'
-import { unlessStopped } from './unless-stopped.ts'
+import { stoppedStep, unlessStopped } from './stopping.ts'
 
 /** Tools of the turn itself, which need its transcript; looked up before the configured ones. */
 export type OwnTools = ReadonlyMap<string, (call: NamedToolCall) => Promise<ToolResult>>

@@ -27,8 +27,7 @@ import {
   stepState,
   type StepState,
 } from './step-state.ts'
-import { NOTHING_UNFINISHED, stoppedStep } from './unfinished.ts'
-import { unlessStopped } from './unless-stopped.ts'
+import { NOTHING_UNFINISHED, stoppedStep, unlessStopped } from './stopping.ts'
 import { earlierBlock, workspaceBlock } from './workspace-prompt.ts'
 
 /**

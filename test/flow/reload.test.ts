@@ -97,13 +97,11 @@ describe('the agent that answers', () => {
     const [first, second] = [{ closed: 0 }, { closed: 0 }]
     const old = agentWith(first)
     const agent = new LiveAgent(old)
-    let end = (): void => undefined
-    const turn = agent.use(() => new Promise<void>((resolve) => (end = resolve)))
+    const turn = agent.borrow()
     agent.replace({ ...old })
     agent.replace(agentWith(second))
     expect(first.closed).toBe(0)
-    end()
-    await turn
+    turn.release()
     await agent.close()
     expect([first.closed, second.closed]).toEqual([1, 1])
   })
