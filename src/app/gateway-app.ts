@@ -255,7 +255,6 @@ export async function openGatewayApp(
     api,
     dashboard: pages,
     async open(more) {
-      await chats.load()
       for (const channel of [...more, ...channelsOf(plugins)]) channels.add(channel)
       await gateway.open()
       media.start()

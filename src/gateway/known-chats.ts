@@ -35,22 +35,35 @@ export class KnownChats implements ConversationFinder {
   readonly #marks = new Map<SessionKey, Marks>()
   readonly #byRoot = new Map<string, Set<SessionKey>>()
   readonly #byLast = new Map<string, Set<SessionKey>>()
+  #reading: Promise<void> | undefined
 
   constructor(storage: Storage) {
     this.#storage = storage
   }
 
-  /** Once, when the index has been read. */
-  async load(): Promise<void> {
+  /** Reads the index once, when the first resent history is looked for: most gateways never get one. */
+  #read(): Promise<void> {
+    this.#reading ??= this.#readRows().catch((error: unknown) => {
+      this.#reading = undefined
+      throw error
+    })
+    return this.#reading
+  }
+
+  async #readRows(): Promise<void> {
+    const stored: [SessionKey, Marks][] = []
     let cursor: string | undefined
     do {
       const page = await this.#storage.sessions.list({
         limit: ROWS_AT_ONCE,
         ...(cursor === undefined ? {} : { cursor }),
       })
-      for (const { key, record } of page.sessions) if (isMarks(record['chat'])) this.#remember(key, record['chat'])
+      for (const { key, record } of page.sessions) if (isMarks(record['chat'])) stored.push([key, record['chat']])
       cursor = page.nextCursor
     } while (cursor !== undefined)
+    // The newest stand last, those that came meanwhile behind all of them.
+    const accepted = [...this.#marks]
+    for (const [key, marks] of [...stored.toReversed(), ...accepted]) this.#remember(key, marks)
   }
 
   accepted({ key, client }: AcceptedMessage): void {
@@ -96,7 +109,7 @@ export class KnownChats implements ConversationFinder {
   ): Promise<{ readonly key: SessionKey; readonly content: ReplyContent; readonly at: number } | undefined> {
     const row = await this.#rowOf(sessionId, caller)
     if (row === undefined) return undefined
-    return this.#reading(row, signal, async (transcript) => {
+    return this.#withTranscript(row, signal, async (transcript) => {
       const node = answerOf(await readTree(transcript.entries()), run)
       const answer = node?.entry
       if (node === undefined || answer === undefined) return undefined
@@ -127,6 +140,7 @@ export class KnownChats implements ConversationFinder {
 
   /** Those that stopped right before the last answer, then those that begin alike; newest first. */
   async *#candidates(chain: readonly string[], lastAnswer: number, caller: Caller): AsyncIterable<SessionRow> {
+    await this.#read()
     const near = this.#byLast.get(chain[lastAnswer - 1] ?? '') ?? []
     const alike = this.#byRoot.get(chain[0] ?? '') ?? []
     const keys = new Set([...[...near].toReversed(), ...[...alike].toReversed()])
@@ -150,13 +164,13 @@ export class KnownChats implements ConversationFinder {
     signal: AbortSignal,
     match: (root: TreeNode) => TreeMatch | undefined,
   ): Promise<FoundPlace | undefined> {
-    return this.#reading(row, signal, async (transcript) => {
+    return this.#withTranscript(row, signal, async (transcript) => {
       const found = match(await readTree(transcript.entries()))
       return found?.node.tip === undefined ? undefined : { key: row.key, matched: found.matched, at: found.node.tip }
     })
   }
 
-  async #reading<T>(
+  async #withTranscript<T>(
     { record }: SessionRow,
     signal: AbortSignal,
     read: (transcript: Transcript) => Promise<T>,

@@ -11,6 +11,10 @@ import { readIfThere, readRows } from './sessions-json.ts'
 
 const TOPIC = 'index-export'
 const EXPORT_DELAY_MS = 1_500
+/** Up to here the file is at most two seconds old; a larger one follows as far as its share of the processor allows. */
+const PROMPT_SESSIONS = 1_000
+/** Times the duration of an export that pass before the next one: it takes at most a hundredth of a core. */
+const PAUSE_PER_EXPORT = 100
 const ADOPT_BATCH = 1_000
 /** More than what a disk writes without a wait, so that there is one behind each slice; little enough to be quick. */
 const SLICE_CHARS = 96 * 1024
@@ -52,8 +56,9 @@ export interface SessionsFileDeps {
 }
 
 /**
- * `sessions.json`, the map other programs read. The journal is the truth; this file is a copy, at most two seconds old
- * while the gateway runs and exact after a clean stop. What another program wrote into it is taken over, at start and
+ * `sessions.json`, the map other programs read. The journal is the truth; this file is a copy, exact after a clean
+ * stop. While the gateway runs it is at most two seconds old up to 1,000 sessions; of more, so old that writing it costs
+ * at most a hundredth of a core. What another program wrote into it is taken over, at start and
  * before each export; what cannot be is kept aside.
  */
 export class SessionsFile {
@@ -69,6 +74,8 @@ export class SessionsFile {
   #timer: Timer | undefined
   #exporting: Promise<void> | undefined
   #isClosed = false
+  /** How long the latest export took. */
+  #exportMs = 0
 
   constructor(deps: SessionsFileDeps) {
     this.#deps = deps
@@ -100,10 +107,10 @@ export class SessionsFile {
     return { adopted: newer.length, ...(quarantined === undefined ? {} : { quarantined }) }
   }
 
-  /** Call after every change; the file follows within two seconds. */
+  /** Call after every change. */
   changed(): void {
     if (this.#isClosed) return
-    this.#timer ??= this.#deps.clock.after(EXPORT_DELAY_MS, () => {
+    this.#timer ??= this.#deps.clock.after(this.#delayMs(), () => {
       this.#timer = undefined
       void this.#export().catch((error: unknown) => this.#logFailure(error))
     })
@@ -117,8 +124,16 @@ export class SessionsFile {
     await this.#export().catch((error: unknown) => this.#logFailure(error))
   }
 
+  #delayMs(): number {
+    const { size } = this.#deps.directory
+    return size <= PROMPT_SESSIONS ? EXPORT_DELAY_MS : Math.max(EXPORT_DELAY_MS, this.#exportMs * PAUSE_PER_EXPORT)
+  }
+
   #export(): Promise<void> {
+    const { clock } = this.#deps
+    const startedAt = clock.monotonic()
     this.#exporting ??= this.#write().finally(() => {
+      this.#exportMs = clock.monotonic() - startedAt
       this.#exporting = undefined
       if (this.#exportedRevision !== this.#deps.directory.revision && this.#timer === undefined) this.changed()
     })

@@ -3,6 +3,7 @@ import { openJournal, type Journal } from '../../../src/base/journal.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import type { SessionId, SessionKey } from '../../../src/core/ids.ts'
 import type { SessionRecord } from '../../../src/core/inbound.ts'
+import type { Clock } from '../../../src/base/clock.ts'
 import { SessionDirectory } from '../../../src/storage/local/directory.ts'
 import { ExportHistory, SessionsFile } from '../../../src/storage/files/sessions-file.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
@@ -17,8 +18,15 @@ interface House {
   readonly file: SessionsFile
 }
 
-async function openHouse(files: MemoryFiles): Promise<House> {
+async function openHouse(files: MemoryFiles, exportMs = 0): Promise<House> {
   const clock = new ManualClock()
+  let looks = 0
+  /** Each look at it is so many milliseconds later than the one before: an export looks twice. */
+  const slow: Clock = {
+    now: () => clock.now(),
+    monotonic: () => clock.monotonic() + exportMs * looks++,
+    after: (ms, run) => clock.after(ms, run),
+  }
   const directory = new SessionDirectory(clock)
   const history = new ExportHistory()
   const journal = await openJournal({
@@ -31,7 +39,7 @@ async function openHouse(files: MemoryFiles): Promise<House> {
   const file = new SessionsFile({
     ids: new SeededIds(),
     files,
-    clock,
+    clock: slow,
     log: silentLog,
     path: '/home/sessions.json',
     journal,
@@ -205,5 +213,25 @@ describe('a row with fields of another type', () => {
     expect(directory.size).toBe(1)
     await file.close()
     await journal.close()
+  })
+})
+
+describe('the export of many sessions', () => {
+  const written = (house: House): string => house.files.text('/home/sessions.json') ?? ''
+
+  it.each([
+    { sessions: 1_000, exportMs: 30, behindMs: 1_500 },
+    { sessions: 1_001, exportMs: 30, behindMs: 3_000 },
+    { sessions: 1_001, exportMs: 4, behindMs: 1_500 },
+  ])('of $sessions that takes $exportMs ms follows after $behindMs ms', async ({ sessions, exportMs, behindMs }) => {
+    const house = await openHouse(new MemoryFiles(), exportMs)
+    for (let i = 0; i < sessions - 1; i++) await put(house, `k${i}`, row(`${i}`, 1000 + i))
+    await house.clock.advance(1_500)
+    await put(house, 'latest', row('latest', 9_000))
+    await house.clock.advance(behindMs - 1)
+    expect(written(house)).not.toContain('sess_latest')
+    await house.clock.advance(1)
+    expect(written(house)).toContain('sess_latest')
+    await house.file.close()
   })
 })
