@@ -11,10 +11,10 @@ import { answerCommand, type CommandAnswers, type SessionActivity } from './comm
 import { isImmediate, parseSlash } from './commands.ts'
 import type { SessionControl } from './control.ts'
 import { OpenMessages } from './open-messages.ts'
-import type { Answer } from './outlet.ts'
 import type { RunningTurn } from './running-turn.ts'
 import { Resumption, type ResumptionLimits } from './resumption.ts'
 import { isCancel, Session, type Ended, type StopOptions } from './session.ts'
+import { answersOf, commitStop, type StopCommit } from './stop-commit.ts'
 import { TurnSlots, type ProviderLoad, type TurnLimits } from './turn-slots.ts'
 import { TurnWork, type TurnWorkDeps } from './turn-work.ts'
 
@@ -164,7 +164,7 @@ export class Sessions {
     const session = this.#session(message.key)
     // Everything older goes, also what has not begun: which of them had begun is a matter of luck.
     if (this.#deps.queueMode() === 'interrupt' && session.isBusy)
-      this.runInBackground(this.#stop(session, 'newer-message', (ended) => this.#commitEnd(session, ended, {})))
+      this.runInBackground(this.#stop(session, 'newer-message', (ended) => this.#commit({ key: session.key, ended })))
     session.enqueue(message)
   }
 
@@ -176,7 +176,7 @@ export class Sessions {
       'user',
       async (ended) => {
         const { superseded, finishing, dropped } = ended
-        const others = await this.#commitEnd(session, ended, { run })
+        const others = await this.#commit({ key, ended, run })
         return dropped.length + others + (superseded === undefined && finishing === undefined ? 0 : 1)
       },
       { run },
@@ -202,7 +202,7 @@ export class Sessions {
       ended.superseded?.stop('reset')
       await heard
     }
-    await this.#commitEnd(session, ended, { changes: [reset.change, ...changes] })
+    await this.#commit({ key, ended, changes: [reset.change, ...changes] })
     control.tidyUp(reset)
   }
 
@@ -214,7 +214,7 @@ export class Sessions {
   exclusively<T>(key: SessionKey, by: 'reset' | 'delete', task: () => Promise<T>): Promise<T> {
     const session = this.#session(key)
     return this.#stop(session, by, async (ended) => {
-      await this.#commitEnd(session, ended, {})
+      await this.#commit({ key, ended })
       return task()
     })
   }
@@ -281,7 +281,7 @@ export class Sessions {
     }
     const reset = async (ended: Ended): Promise<void> => {
       const record = await this.#deps.storage.sessions.get(key)
-      if (record === undefined) await this.#commitEnd(session, ended, {})
+      if (record === undefined) await this.#commit({ key, ended })
       else await this.#beginAnew(session, ended, [{ kind: 'reset-done', run }])
     }
     await this.#stop(session, 'reset', reset, { first })
@@ -319,6 +319,10 @@ export class Sessions {
     }
   }
 
+  #commit(stop: StopCommit): Promise<number> {
+    return commitStop(stop, { ...this.#deps, open: this.#open })
+  }
+
   /** Also what was accepted before the stop and waits for its session to be taken: it is taken out of that line. */
   #end(session: Session, by: CancelCause, options: StopOptions): Ended {
     const ended = session.end(by, options)
@@ -337,59 +341,6 @@ export class Sessions {
     this.#unwinding.add(ended)
   }
 
-  /**
-   * Makes the end of what was stopped durable, in one transaction: its answers, what the turn had not written yet, the
-   * changes, and a raised epoch, by which the storage refuses whatever an old turn still tries to write, on any node.
-   * Resolves with the number of messages that were stopped elsewhere.
-   */
-  async #commitEnd(
-    { key }: Session,
-    ended: Ended,
-    { changes = [], run }: { readonly changes?: readonly Change[]; readonly run?: RunId | undefined },
-  ): Promise<number> {
-    const { superseded, finishing, by } = ended
-    await finishing?.storing
-    const others = await this.#elsewhere(key, by, run)
-    const unfinished = by === 'delete' ? undefined : await ended.unfinished
-    const isRaised = superseded !== undefined || ended.isShared === true || others.length > 0 || !isCancel(by)
-    const all = [...changes, ...(isRaised ? [{ kind: 'raise-epoch', key } as const] : [])]
-    const answers = [...answersOf(ended), ...others]
-    if (answers.length === 0 && all.length === 0) return 0
-    if (unfinished !== undefined && superseded?.owner !== undefined) {
-      const { drafts, sessionId } = unfinished
-      const together = {
-        changes: [...unfinished.changes, ...all],
-        entries: { sessionId, drafts },
-        owner: superseded.owner,
-      }
-      const isStored = await this.#open.answer(answers, together).then(
-        () => true,
-        (thrown: unknown) => this.#mayGoWithout(thrown),
-      )
-      if (isStored) return others.length
-    }
-    await this.#open.answer(answers, { changes: all })
-    return others.length
-  }
-
-  /** The last words of a turn are not worth a stop: when only they stand in the way, it does without them. */
-  #mayGoWithout(thrown: unknown): false {
-    const { code } = toGatewayError(thrown)
-    if (code === 'STORAGE_FULL' || code === 'STORAGE_UNAVAILABLE') throw thrown
-    this.#deps.log.warn('what a stopped turn had not stored yet is lost', { code })
-    return false
-  }
-
-  /** The answers of what another node works on in a session that is stopped from here. */
-  async #elsewhere(key: SessionKey, by: CancelCause, only: RunId | undefined): Promise<readonly Answer[]> {
-    const open = await this.#deps.storage.inbox.open({ key })
-    return open.flatMap(({ message: { run, text }, elsewhere }) =>
-      elsewhere === true && !this.#open.has(run) && !isImmediate(parseSlash(text)) && (only ?? run) === run
-        ? [{ run, content: { kind: 'cancelled', by } as const }]
-        : [],
-    )
-  }
-
   #session(key: SessionKey): Session {
     const known = this.#sessions.get(key)
     if (known !== undefined) return known
@@ -403,14 +354,4 @@ export class Sessions {
     this.#sessions.set(key, session)
     return session
   }
-}
-
-/** The answers of what a stop took out, as far as the turns do not give them themselves. */
-function answersOf({ superseded, finishing, dropped, by }: Ended): readonly Answer[] {
-  const cancelled = { kind: 'cancelled', by } as const
-  return [
-    ...(superseded?.answers(superseded.answer ?? cancelled) ?? []),
-    ...(finishing?.answer === undefined || finishing.storing !== undefined ? [] : finishing.answers(finishing.answer)),
-    ...dropped.map(({ run }) => ({ run, content: cancelled })),
-  ]
 }

@@ -1,0 +1,83 @@
+import type { Log } from '../base/log.ts'
+import type { Change } from '../core/change.ts'
+import { toGatewayError } from '../core/errors.ts'
+import type { RunId, SessionKey } from '../core/ids.ts'
+import type { Storage } from '../storage/storage.ts'
+import { isImmediate, parseSlash } from './commands.ts'
+import type { OpenMessages } from './open-messages.ts'
+import type { Answer } from './outlet.ts'
+import { isCancel, type Ended } from './session.ts'
+
+export interface StopCommitDeps {
+  readonly log: Log
+  readonly storage: Pick<Storage, 'inbox'>
+  readonly open: OpenMessages
+}
+
+export interface StopCommit {
+  readonly key: SessionKey
+  readonly ended: Ended
+  /** Only this one was meant. */
+  readonly run?: RunId | undefined
+  /** What the stop is for. */
+  readonly changes?: readonly Change[]
+}
+
+/**
+ * Makes the end of what was stopped durable, in one transaction: its answers, what the turn had not written yet, the
+ * changes, and a raised epoch, by which the storage refuses whatever an old turn still tries to write, on any node.
+ * Resolves with the number of messages that were stopped elsewhere.
+ */
+export async function commitStop({ key, ended, run, changes = [] }: StopCommit, deps: StopCommitDeps): Promise<number> {
+  const { superseded, finishing, by } = ended
+  await finishing?.storing
+  const others = await stoppedElsewhere(key, ended, run, deps)
+  const unfinished = by === 'delete' ? undefined : await ended.unfinished
+  const isRaised = superseded !== undefined || ended.isShared === true || others.length > 0 || !isCancel(by)
+  const all = [...changes, ...(isRaised ? [{ kind: 'raise-epoch', key } as const] : [])]
+  const answers = [...answersOf(ended), ...others]
+  if (answers.length === 0 && all.length === 0) return 0
+  if (unfinished !== undefined && superseded?.owner !== undefined) {
+    const { drafts, sessionId } = unfinished
+    const { owner } = superseded
+    try {
+      await deps.open.answer(answers, {
+        changes: [...unfinished.changes, ...all],
+        entries: { sessionId, drafts },
+        owner,
+      })
+      return others.length
+    } catch (thrown) {
+      // The last words of a turn are not worth a stop: when only they stand in the way, it does without them.
+      const { code } = toGatewayError(thrown)
+      if (code === 'STORAGE_FULL' || code === 'STORAGE_UNAVAILABLE') throw thrown
+      deps.log.warn('what a stopped turn had not stored yet is lost', { code })
+    }
+  }
+  await deps.open.answer(answers, { changes: all })
+  return others.length
+}
+
+/** The answers of what a stop took out, as far as the turns do not give them themselves. */
+export function answersOf({ superseded, finishing, dropped, by }: Ended): readonly Answer[] {
+  const cancelled = { kind: 'cancelled', by } as const
+  return [
+    ...(superseded?.answers(superseded.answer ?? cancelled) ?? []),
+    ...(finishing?.answer === undefined || finishing.storing !== undefined ? [] : finishing.answers(finishing.answer)),
+    ...dropped.map(({ run }) => ({ run, content: cancelled })),
+  ]
+}
+
+/** The answers of what another node works on in a session that is stopped from here. */
+async function stoppedElsewhere(
+  key: SessionKey,
+  { by }: Ended,
+  only: RunId | undefined,
+  { storage, open }: StopCommitDeps,
+): Promise<readonly Answer[]> {
+  return (await storage.inbox.open({ key })).flatMap(({ message: { run, text }, elsewhere }) =>
+    elsewhere === true && !open.has(run) && !isImmediate(parseSlash(text)) && (only ?? run) === run
+      ? [{ run, content: { kind: 'cancelled', by } as const }]
+      : [],
+  )
+}
