@@ -149,33 +149,43 @@ const PAGES = [
 ]
 
 describe('every page', () => {
-  it.each([
-    ['light', 1440],
-    ['dark', 360],
-  ] as const)('is accessible in the %s theme at %i pixels', async (colorScheme, width) => {
-    const findings: string[] = []
-    for (const path of PAGES) {
-      const { page } = await open(path, { colorScheme, viewport: { width, height: 800 } })
-      await page.locator('main').waitFor(PATIENCE)
-      await page.waitForLoadState('networkidle').catch(() => undefined)
-      // Through the debugger: the page's own policy runs no script of others.
-      const session = await page.context().newCDPSession(page)
-      await session.send('Runtime.evaluate', { expression: AXE })
-      const { result } = await session.send('Runtime.evaluate', {
-        expression: `axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'] }).then(({ violations }) => JSON.stringify(violations.map(({ id, nodes }) => id + ' ' + nodes.map(({ target }) => target.join(' ')).slice(0, 3).join(', '))))`,
-        awaitPromise: true,
-        returnByValue: true,
-      })
-      findings.push(...(JSON.parse(String(result.value)) as string[]).map((finding) => `${path}: ${finding}`))
-      expect(await page.locator('main').count()).toBe(1)
-      const overflow = Number(
-        await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'),
-      )
-      if (overflow > 0) findings.push(`${path}: ${overflow} pixels too wide`)
-      await page.context().close()
-    }
-    expect(findings).toEqual([])
-  })
+  const VIEWS = (['light', 'dark'] as const).flatMap((colorScheme) =>
+    ['en-GB', 'zh-CN'].flatMap((locale) => [360, 1440].map((width) => [colorScheme, locale, width] as const)),
+  )
+
+  it.each(VIEWS)(
+    'is accessible in the %s theme, in %s, at %i pixels',
+    async (colorScheme, locale, width) => {
+      const findings: string[] = []
+      for (const path of PAGES) {
+        const { page } = await open(path, { colorScheme, locale, viewport: { width, height: 800 } })
+        await page.locator('main').waitFor(PATIENCE)
+        // A page whose sign says that it has loaded: the fallback has no heading.
+        await page
+          .locator('main h1, main h2')
+          .first()
+          .waitFor({ state: 'attached', ...PATIENCE })
+        await page.waitForLoadState('networkidle').catch(() => undefined)
+        // Through the debugger: the page's own policy runs no script of others.
+        const session = await page.context().newCDPSession(page)
+        await session.send('Runtime.evaluate', { expression: AXE })
+        const { result } = await session.send('Runtime.evaluate', {
+          expression: `axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'] }).then(({ violations }) => JSON.stringify(violations.map(({ id, nodes }) => id + ' ' + nodes.map(({ target }) => target.join(' ')).slice(0, 3).join(', '))))`,
+          awaitPromise: true,
+          returnByValue: true,
+        })
+        findings.push(...(JSON.parse(String(result.value)) as string[]).map((finding) => `${path}: ${finding}`))
+        expect(await page.locator('main').count()).toBe(1)
+        const overflow = Number(
+          await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'),
+        )
+        if (overflow > 0) findings.push(`${path}: ${overflow} pixels too wide`)
+        await page.context().close()
+      }
+      expect(findings).toEqual([])
+    },
+    240_000,
+  )
 
   it('speaks Chinese when the browser does, and keeps the language that was chosen', async () => {
     const { page } = await open('/', { locale: 'zh-CN' })
@@ -184,6 +194,57 @@ describe('every page', () => {
     await page.getByRole('heading', { name: 'Live' }).waitFor(PATIENCE)
     await page.reload()
     await page.getByRole('heading', { name: 'Live' }).waitFor(PATIENCE)
+  })
+
+  it.each(PAGES)(
+    'has a visible focus at every stop of the keyboard, and no trap, on %s',
+    async (path) => {
+      const { page } = await open(path)
+      await page
+        .locator('main h1, main h2')
+        .first()
+        .waitFor({ state: 'attached', ...PATIENCE })
+      // A conversation begins in its composer; the way through the page begins at its first stop.
+      await page.evaluate(`document.querySelector('.shell a, .shell button').focus()`)
+      expect(await page.evaluate('document.activeElement.className')).toBe('skip')
+      const stops = new Set<string>()
+      for (let presses = 0; presses < 400; presses++) {
+        await page.keyboard.press('Tab')
+        const stop = (await page.evaluate(`(() => {
+        const one = document.activeElement
+        if (one === null || one === document.body) return null
+        const style = getComputedStyle(one)
+        const around = one.closest('.composer, .field, label')
+        const isSeen = style.outlineStyle !== 'none' || (around !== null && getComputedStyle(around).outlineStyle !== 'none')
+        const box = one.getBoundingClientRect()
+        return { name: (one.ariaLabel ?? one.textContent ?? '').trim().slice(0, 40) + ' ' + one.tagName + ' ' + [...document.querySelectorAll('*')].indexOf(one), isSeen, isThere: box.width > 0 && box.height > 0, className: one.className }
+      })()`)) as { name: string; isSeen: boolean; isThere: boolean; className: string } | null
+        // Behind the last stop the focus leaves the page, or begins again with the way past the menu.
+        if (stop === null || stop.className === 'skip') break
+        expect(stop, `${path} ${stop.name}`).toMatchObject({ isSeen: true, isThere: true })
+        expect(stops.has(stop.name), `${path} ${stop.name} twice`).toBe(false)
+        stops.add(stop.name)
+      }
+      expect(stops.size).toBeGreaterThan(8)
+    },
+    240_000,
+  )
+
+  it('is passed by with the skip link, and its menu of a phone leads everywhere', async () => {
+    const { page } = await open('/tokens')
+    await page.getByRole('heading', { name: 'Tokens', exact: true }).waitFor(PATIENCE)
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    expect(await page.evaluate('document.activeElement.id')).toBe('main')
+    const phone = await open('/', { viewport: { width: 360, height: 740 } })
+    for (const name of ['Settings', 'Cluster', 'Logs', 'First steps']) {
+      await phone.page.locator('.more > summary').click(PATIENCE)
+      await phone.page.locator('.more').getByRole('link', { name }).click(PATIENCE)
+      await phone.page.getByRole('heading', { name, exact: true, level: 1 }).waitFor(PATIENCE)
+    }
+    await phone.page.locator('.more > summary').click(PATIENCE)
+    await phone.page.locator('.more').getByRole('button', { name: '切换到中文' }).click(PATIENCE)
+    await phone.page.getByRole('heading', { name: '入门' }).waitFor(PATIENCE)
   })
 
   it('is reached by keyboard alone', async () => {

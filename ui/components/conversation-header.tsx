@@ -1,4 +1,4 @@
-import type { JSX } from 'preact'
+import type { ComponentChildren, JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { api, sessionPath } from '../lib/api.ts'
 import { texts } from '../lib/language.ts'
@@ -8,7 +8,13 @@ import { ChannelBadge, Dialog, Failure, Link } from './basics.tsx'
 import { Icon } from './icons.tsx'
 
 /** Name, views, model and actions of a conversation: the same on its three pages. */
-export function ConversationHeader({ sessionKey }: { readonly sessionKey: string }): JSX.Element {
+export function ConversationHeader({
+  sessionKey,
+  children,
+}: {
+  readonly sessionKey: string
+  readonly children?: ComponentChildren
+}): JSX.Element {
   const row = rowOf(sessionKey)
   return (
     <header class="conversation-header">
@@ -25,6 +31,7 @@ export function ConversationHeader({ sessionKey }: { readonly sessionKey: string
       <Views sessionKey={sessionKey} />
       <div class="header-tools">
         <ModelChoice sessionKey={sessionKey} />
+        {children}
         <Actions sessionKey={sessionKey} />
       </div>
     </header>

@@ -41,7 +41,7 @@ export function LinkHistory({ channel }: { readonly channel: string }): JSX.Elem
                   <tr key={at}>
                     <td title={fullTime(row.at)}>{clock(row.at)}</td>
                     <td>{String(row.link)}</td>
-                    <td>{row.what}</td>
+                    <td>{words.states[row.what] ?? row.what}</td>
                     <td>{row.reason ?? ''}</td>
                     <td>{row.nextInMs === undefined ? '' : duration(row.nextInMs)}</td>
                   </tr>

@@ -28,6 +28,9 @@ const PLACES: readonly Place[] = [
   { to: '/logs', icon: 'scroll', name: 'logs', pages: ['logs'] },
 ]
 
+/** As many fit into the bar of a phone. */
+const FIRST_PLACES = 5
+
 const START: Place = { to: '/start', icon: 'play', name: 'start', pages: ['start'] }
 
 /** The demo model alone is set: the first steps are offered. */
@@ -49,13 +52,10 @@ export function Shell({ children }: { readonly children: ComponentChildren }): J
           Clew
         </Link>
         <nav aria-label={words.nav.main}>
-          {places.map((place) => (
-            <Link key={place.to} to={place.to} current={place.pages.includes(route.value.page)}>
-              <Icon name={place.icon} />
-              <span>{words.nav[place.name]}</span>
-              {place.name === 'live' && <RunningCount />}
-            </Link>
+          {places.map((place, at) => (
+            <PlaceLink key={place.to} place={place} class={at < FIRST_PLACES ? '' : 'later'} />
           ))}
+          <MorePlaces places={places.slice(FIRST_PLACES)} />
         </nav>
         <SidebarFoot />
       </div>
@@ -66,6 +66,37 @@ export function Shell({ children }: { readonly children: ComponentChildren }): J
         </main>
       </div>
     </div>
+  )
+}
+
+function PlaceLink({ place, class: name }: { readonly place: Place; readonly class?: string }): JSX.Element {
+  return (
+    <Link to={place.to} current={place.pages.includes(route.value.page)} {...(name ? { class: name } : {})}>
+      <Icon name={place.icon} />
+      <span>{texts.value.nav[place.name]}</span>
+      {place.name === 'live' && <RunningCount />}
+    </Link>
+  )
+}
+
+/** What the bar of a phone has no room for: it closes when something in it was chosen. */
+function MorePlaces({ places }: { readonly places: readonly Place[] }): JSX.Element {
+  const [isOpen, setIsOpen] = useState(false)
+  const isHere = places.some((place) => place.pages.includes(route.value.page))
+  useEffect(() => setIsOpen(false), [route.value])
+  return (
+    <details class="more" open={isOpen} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
+      <summary {...(isHere ? { 'aria-current': 'true' as const } : {})}>
+        <Icon name="more" />
+        <span>{texts.value.state.more}</span>
+      </summary>
+      <div>
+        {places.map((place) => (
+          <PlaceLink key={place.to} place={place} />
+        ))}
+        <SidebarFoot />
+      </div>
+    </details>
   )
 }
 

@@ -9,11 +9,18 @@ import { Link } from './basics.tsx'
 import { Icon } from './icons.tsx'
 
 /** Context and spending, beside the conversation: two ledgers that share no number. */
-export function Side({ conversation }: { readonly conversation: Conversation }): JSX.Element {
+export function Side({
+  conversation,
+  isOpen,
+}: {
+  readonly conversation: Conversation
+  /** Windows without room for it show it when it is asked for. */
+  readonly isOpen: boolean
+}): JSX.Element {
   const words = texts.value.side
   const requests = conversation.requests.value
   return (
-    <aside class="side" aria-label={words.context}>
+    <aside class={`side ${isOpen ? 'is-open' : ''}`} aria-label={words.context}>
       <TurnParts conversation={conversation} />
       {requests.length === 0 ? (
         <p class="quiet">{words.noRequests}</p>
@@ -29,7 +36,7 @@ function TurnParts({ conversation }: { readonly conversation: Conversation }): J
   const words = texts.value.side
   const step = conversation.steps.value.at(-1)
   if (step === undefined) return null
-  const isLive = conversation.live.value.has(step.id)
+  const isLive = conversation.isRunning.value && conversation.live.peek().has(step.id)
   const { parts, totalMs } = partsOfStep(step, conversation.requests.value)
   if (parts.length === 0) return null
   return (

@@ -44,30 +44,32 @@ export function StackedBars({ title, columns, parts }: Props): JSX.Element {
       </div>
       <details>
         <summary>{texts.value.state.showTable}</summary>
-        <table class="plain-table">
-          <thead>
-            <tr>
-              <th scope="col">{title}</th>
-              {parts.map((part) => (
-                <th key={part.name} scope="col" class="number">
-                  {part.name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {columns.map((column) => (
-              <tr key={column.title}>
-                <th scope="row">{column.title}</th>
-                {column.values.map((value, at) => (
-                  <td key={at} class="number">
-                    {count(value)}
-                  </td>
+        <div class="table-scroll" tabIndex={0} role="region" aria-label={title}>
+          <table class="plain-table">
+            <thead>
+              <tr>
+                <th scope="col">{title}</th>
+                {parts.map((part) => (
+                  <th key={part.name} scope="col" class="number">
+                    {part.name}
+                  </th>
                 ))}
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {columns.map((column) => (
+                <tr key={column.title}>
+                  <th scope="row">{column.title}</th>
+                  {column.values.map((value, at) => (
+                    <td key={at} class="number">
+                      {count(value)}
+                    </td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
       </details>
     </figure>
   )

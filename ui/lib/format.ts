@@ -1,4 +1,4 @@
-import { language } from './language.ts'
+import { language, texts } from './language.ts'
 
 const formats = new Map<string, Intl.NumberFormat>()
 
@@ -40,12 +40,14 @@ export function bytes(size: number): string {
 
 export function duration(ms: number | undefined): string {
   if (ms === undefined) return '–'
-  if (ms < 1_000) return `${Math.round(ms)} ms`
-  if (ms < 60_000) return `${numberFormat({ maximumFractionDigits: 1, minimumFractionDigits: 1 }).format(ms / 1_000)} s`
+  const { units } = texts.value.state
+  if (ms < 1_000) return `${Math.round(ms)}${units.ms}`
+  if (ms < 60_000)
+    return `${numberFormat({ maximumFractionDigits: 1, minimumFractionDigits: 1 }).format(ms / 1_000)}${units.s}`
   const minutes = Math.floor(ms / 60_000)
-  if (minutes < 60) return `${minutes} min ${Math.round((ms % 60_000) / 1_000)} s`
+  if (minutes < 60) return `${minutes}${units.min} ${Math.floor((ms % 60_000) / 1_000)}${units.s}`
   const hours = Math.floor(minutes / 60)
-  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d`
+  return hours < 48 ? `${hours}${units.h} ${minutes % 60}${units.min}` : `${Math.floor(hours / 24)}${units.d}`
 }
 
 type Instant = string | number | undefined

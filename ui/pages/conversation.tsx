@@ -67,10 +67,22 @@ export function ConversationPage({ sessionKey }: { readonly sessionKey: string |
 
 function OpenConversation({ conversation }: { readonly conversation: Conversation }): JSX.Element {
   const row = rowOf(conversation.key)
+  const [showsSide, setShowsSide] = useState(false)
   const isRunning = row?.state === 'running' || row?.state === 'queued' || conversation.isRunning.value
   return (
     <section class="open-conversation" aria-label={row?.title ?? conversation.key}>
-      <ConversationHeader sessionKey={conversation.key} />
+      <ConversationHeader sessionKey={conversation.key}>
+        <button
+          type="button"
+          class="button icon-only side-toggle"
+          aria-expanded={showsSide}
+          aria-label={texts.value.side.toggle}
+          title={texts.value.side.toggle}
+          onClick={() => setShowsSide(!showsSide)}
+        >
+          <Icon name="coins" />
+        </button>
+      </ConversationHeader>
       <div class="conversation-body">
         <div class="middle">
           <Scroll conversation={conversation} />
@@ -78,7 +90,7 @@ function OpenConversation({ conversation }: { readonly conversation: Conversatio
           <Approvals session={conversation.key} />
           <Composer sessionKey={conversation.key} isRunning={isRunning} />
         </div>
-        <Side conversation={conversation} />
+        <Side conversation={conversation} isOpen={showsSide} />
       </div>
     </section>
   )

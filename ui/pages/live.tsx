@@ -87,40 +87,42 @@ function Running(): JSX.Element {
           {words.nothing}
         </Empty>
       ) : (
-        <table class="plain-table">
-          <thead>
-            <tr>
-              <th scope="col">{words.conversation}</th>
-              <th scope="col">{words.tool}</th>
-              <th scope="col" class="number">
-                {words.elapsed}
-              </th>
-              <th scope="col">
-                <span class="hidden-text">{words.stop}</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {turns.map((turn) => (
-              <tr key={turn.run}>
-                <td>
-                  <Link to={paths.conversation(turn.key)}>{rowOf(turn.key)?.title ?? turn.key}</Link>
-                </td>
-                <td>{turn.tool ?? texts.value.thread.round(turn.round ?? 1)}</td>
-                <td class="number">{duration(Math.max(0, now - turn.startedAt))}</td>
-                <td>
-                  <button
-                    type="button"
-                    class="button small"
-                    onClick={() => void api.post(sessionPath(turn.key, '/cancel')).catch(() => undefined)}
-                  >
-                    <span class="stop-sign" aria-hidden="true" /> {words.stop}
-                  </button>
-                </td>
+        <div class="table-scroll" tabIndex={0} role="region" aria-label={words.running}>
+          <table class="plain-table">
+            <thead>
+              <tr>
+                <th scope="col">{words.conversation}</th>
+                <th scope="col">{words.tool}</th>
+                <th scope="col" class="number">
+                  {words.elapsed}
+                </th>
+                <th scope="col">
+                  <span class="hidden-text">{words.stop}</span>
+                </th>
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {turns.map((turn) => (
+                <tr key={turn.run}>
+                  <td>
+                    <Link to={paths.conversation(turn.key)}>{rowOf(turn.key)?.title ?? turn.key}</Link>
+                  </td>
+                  <td>{turn.tool ?? texts.value.thread.round(turn.round ?? 1)}</td>
+                  <td class="number">{duration(Math.max(0, now - turn.startedAt))}</td>
+                  <td>
+                    <button
+                      type="button"
+                      class="button small"
+                      onClick={() => void api.post(sessionPath(turn.key, '/cancel')).catch(() => undefined)}
+                    >
+                      <span class="stop-sign" aria-hidden="true" /> {words.stop}
+                    </button>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
       )}
     </section>
   )
@@ -162,7 +164,8 @@ function LinkLine({ link }: { readonly link: LinkStatus }): JSX.Element {
   const isOpen = ['open', 'ready', 'up'].includes(link.state)
   return (
     <p class={isOpen ? 'good' : 'bad'}>
-      <Icon name={isOpen ? 'check' : 'warning'} size={15} /> {link.state} <span class="quiet">{hostOf(link.url)}</span>{' '}
+      <Icon name={isOpen ? 'check' : 'warning'} size={15} /> {texts.value.xiaoyi.states[link.state] ?? link.state}{' '}
+      <span class="quiet">{hostOf(link.url)}</span>{' '}
       {link.lastError !== undefined && link.lastError !== null && <span class="quiet">{link.lastError}</span>}
     </p>
   )

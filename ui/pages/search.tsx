@@ -94,7 +94,7 @@ export function SearchPage({ text }: { readonly text: string }): JSX.Element {
                   <span class="hit-head">
                     <strong>{rowOf(hit.key)?.title ?? hit.key}</strong>{' '}
                     <Badge kind={hit.role === 'assistant' ? 'model' : hit.role === 'toolResult' ? 'result' : 'user'}>
-                      {hit.role}
+                      {words.roles[hit.role] ?? hit.role}
                     </Badge>{' '}
                     <time>{moment(hit.at)}</time>
                   </span>

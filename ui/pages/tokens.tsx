@@ -130,37 +130,39 @@ function Usage({
         ]}
       />
       <section class="panel">
-        <table class="plain-table">
-          <thead>
-            <tr>
-              <th scope="col">{words.group}</th>
-              {[words.requests, words.input, words.cached, words.output, words.cost, words.saved].map((name) => (
-                <th key={name} scope="col" class="number">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {[...groups, ...(groups.length > 1 ? [total] : [])].map((sum) => (
-              <tr key={sum.group} class={sum === total ? 'total' : ''}>
-                <th scope="row">
-                  {by === 'session' && sum !== total ? (
-                    <Link to={paths.conversation(sum.group)}>{rowOf(sum.group)?.title ?? sum.group}</Link>
-                  ) : (
-                    sum.group
-                  )}
-                </th>
-                <td class="number">{count(sum.requests)}</td>
-                <td class="number">{count(sum.input)}</td>
-                <td class="number">{count(sum.cacheRead)}</td>
-                <td class="number">{count(sum.output)}</td>
-                <td class="number">{money(sum.usd)}</td>
-                <td class="number good">{count(sum.saved)}</td>
+        <div class="table-scroll" tabIndex={0} role="region" aria-label={words.title}>
+          <table class="plain-table">
+            <thead>
+              <tr>
+                <th scope="col">{words.group}</th>
+                {[words.requests, words.input, words.cached, words.output, words.cost, words.saved].map((name) => (
+                  <th key={name} scope="col" class="number">
+                    {name}
+                  </th>
+                ))}
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {[...groups, ...(groups.length > 1 ? [total] : [])].map((sum) => (
+                <tr key={sum.group} class={sum === total ? 'total' : ''}>
+                  <th scope="row">
+                    {by === 'session' && sum !== total ? (
+                      <Link to={paths.conversation(sum.group)}>{rowOf(sum.group)?.title ?? sum.group}</Link>
+                    ) : (
+                      sum.group
+                    )}
+                  </th>
+                  <td class="number">{count(sum.requests)}</td>
+                  <td class="number">{count(sum.input)}</td>
+                  <td class="number">{count(sum.cacheRead)}</td>
+                  <td class="number">{count(sum.output)}</td>
+                  <td class="number">{money(sum.usd)}</td>
+                  <td class="number good">{count(sum.saved)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
         {groups.some((sum) => sum.usd === null) && <p class="quiet">{words.unpriced}</p>}
       </section>
     </>

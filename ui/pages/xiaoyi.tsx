@@ -61,7 +61,7 @@ function LinkCard({ link, n }: { readonly link: LinkStatus; readonly n: number }
       <header>
         <h2>{words.link(n)}</h2>
         <p class={isOpen ? 'good' : 'bad'}>
-          <Icon name={isOpen ? 'check' : 'warning'} size={16} /> {link.state}
+          <Icon name={isOpen ? 'check' : 'warning'} size={16} /> {words.states[link.state] ?? link.state}
         </p>
       </header>
       <p>
