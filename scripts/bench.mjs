@@ -14,6 +14,7 @@ await main(async () => {
   await install()
   await install('test/oracles')
   await install('test/browser')
+  await install('test/postgres')
   await build()
   const known = readdirSync(folder)
     .filter((file) => file.endsWith('.ts'))

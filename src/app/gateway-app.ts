@@ -111,10 +111,7 @@ export async function openGatewayApp(
   const webhook = createWebhookChannel(platform, first, { files: messageFiles, links })
   const http = createHttpChannel(platform, first, { files: messageFiles, links })
   const gatewayWatch: GatewayWatch = {
-    accepted: (message) => {
-      chats.accepted(message)
-      dashboard?.watch.accepted(message)
-    },
+    accepted: (message) => dashboard?.watch.accepted(message),
     observe: (event, message) => dashboard?.watch.observe(event, message),
     answered: (reply) => dashboard?.watch.answered(reply),
     changed: (key) => dashboard?.watch.changed(key),

@@ -137,6 +137,12 @@ export interface SessionPage {
   readonly nextCursor?: string
 }
 
+/** A digest in a row's `chat`: of how a resent history begins, or of how far its last request came. */
+export interface ChatMark {
+  readonly kind: 'root' | 'last'
+  readonly value: string
+}
+
 /** Rows that left the index, in an order of their own that does not change. */
 export interface ArchivedPage {
   readonly rows: readonly SessionRow[]
@@ -150,6 +156,8 @@ export interface Sessions {
   resolve(key: string): Promise<SessionRow | undefined>
   byId(sessionId: string): Promise<SessionRow | undefined>
   list(query: SessionQuery): Promise<SessionPage>
+  /** Rows with this mark that the caller may use, the one changed last first. */
+  marked(mark: ChatMark, caller: Caller, limit: number): Promise<readonly SessionRow[]>
   count(): Promise<number>
   /** Rows not touched since this time of the storage, oldest first, without these keys. */
   untouchedSince(before: number, limit: number, without: ReadonlySet<SessionKey>): Promise<readonly SessionRow[]>

@@ -181,7 +181,9 @@ it('goes on in the database where the home was, and in a home where the database
   expect(await answerTo(ann, 'a1')).toMatchObject({ content: 'seen 1', redelivered: true })
   const next = await ask(ann, 'a3', 'first')
   expect(next['content']).toBe('seen 4')
-  const numbers = ann.frames.flatMap(({ seq }) => (typeof seq === 'number' ? [seq] : []))
+  // A copy has the number of its answer and says that it is one.
+  const isFirst = ({ redelivered }: Frame): boolean => redelivered !== true
+  const numbers = ann.frames.filter(isFirst).flatMap(({ seq }) => (typeof seq === 'number' ? [seq] : []))
   expect(new Set(numbers).size).toBe(numbers.length)
   expect(await node.stop()).toBe(0)
 

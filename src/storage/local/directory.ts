@@ -4,10 +4,11 @@ import { isRecord } from '../../base/json.ts'
 import type { Change, RowChange } from '../../core/change.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { SessionId, SessionKey } from '../../core/ids.ts'
-import type { SessionRecord } from '../../core/inbound.ts'
+import type { Caller, SessionRecord } from '../../core/inbound.ts'
 import { mayUse, ownerOf } from '../../core/session-owner.ts'
 import { optionalText, withRules, type Rule } from '../../core/sound-fields.ts'
-import type { SessionPage, SessionQuery, SessionRow } from '../storage.ts'
+import type { ChatMark, SessionPage, SessionQuery, SessionRow } from '../storage.ts'
+import { ChatMarks } from './chat-marks.ts'
 import { Recency } from './recency.ts'
 
 /** A change of a row. */
@@ -25,6 +26,7 @@ export class SessionDirectory implements JournalTopic {
   readonly #keysById = new Map<SessionId, SessionKey>()
   readonly #foldedKeys = new Map<string, SessionKey>()
   readonly #recency = new Recency()
+  readonly #marks = new ChatMarks()
   readonly #clock: Clock
   #revision = 0
   #bytes = 0
@@ -101,6 +103,16 @@ export class SessionDirectory implements JournalTopic {
       sessions.push(row)
     }
     return { sessions, total }
+  }
+
+  marked(mark: ChatMark, caller: Caller, limit: number): readonly SessionRow[] {
+    const found: SessionRow[] = []
+    for (const key of this.#marks.of(mark)) {
+      if (found.length === limit) break
+      const row = this.#row(key)
+      if (row !== undefined && mayUse(caller, row.record)) found.push(row)
+    }
+    return found
   }
 
   /** Those not changed since, oldest first, of which `keep` is true. */
@@ -194,6 +206,7 @@ export class SessionDirectory implements JournalTopic {
     this.#keysById.set(record.sessionId, key)
     this.#foldedKeys.set(key.toLowerCase(), key)
     this.#recency.touch(key, record.updatedAt)
+    this.#marks.add(key, record)
   }
 
   #forget(key: SessionKey): void {
@@ -202,6 +215,7 @@ export class SessionDirectory implements JournalTopic {
     this.#rows.delete(key)
     this.#bytes -= sizeOf(key, record)
     this.#recency.delete(key)
+    this.#marks.remove(key, record)
     if (this.#keysById.get(record.sessionId) === key) this.#keysById.delete(record.sessionId)
     if (this.#foldedKeys.get(key.toLowerCase()) === key) this.#foldedKeys.delete(key.toLowerCase())
   }

@@ -170,6 +170,7 @@ export class LocalStorage implements Storage {
     resolve: async (key) => this.rows.resolve(key),
     byId: async (sessionId) => this.rows.byId(sessionId),
     list: async (query) => this.rows.list(query),
+    marked: async (mark, caller, limit) => this.rows.marked(mark, caller, limit),
     count: async () => this.rows.size,
     untouchedSince: async (before, limit, without) =>
       this.rows.untouchedSince(before, limit, (key) => !without.has(key)),

@@ -1,4 +1,4 @@
-import type { Database, SqlValue } from '../../base/database.ts'
+import type { Database, SqlValue, Statement } from '../../base/database.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { SessionKey } from '../../core/ids.ts'
 import type { SessionQuery, SessionRow, Sessions } from '../storage.ts'
@@ -21,7 +21,12 @@ const RESOLVE = {
     order by key = $1 desc, changed desc limit 1`,
 }
 const BY_ID = { name: 'session_by_id', text: `select key, ${RECORD} from sessions s where session_id = $1 and begun` }
-const COUNT = { name: 'session_count', text: 'select count(*) as count from sessions where begun' }
+/** Exact while counting is quick; of very many rows what the database's own statistics say, a few percent off. */
+const COUNT = {
+  name: 'session_count',
+  text: `select case when about > 200000 then about::bigint else (select count(*) from sessions where begun) end as count
+    from (select reltuples as about from pg_class where oid = 'sessions'::regclass) as statistics`,
+}
 
 const UNTOUCHED = {
   name: 'session_untouched',
@@ -57,6 +62,13 @@ const CONDITIONS = {
   only: (at: string) => `key = any (${at})`,
   without: (at: string) => `key <> all (${at})`,
 }
+
+/** A statement for each kind of mark, and for callers that see all or their own: each has an index. */
+const MARKED = (kind: 'root' | 'last', isOwn: boolean): Statement => ({
+  name: `session_marked_${kind}${isOwn ? '_own' : ''}`,
+  text: `select key, ${RECORD} from sessions s where begun and record ? 'chat' and record->'chat'->>'${kind}' = $1
+    ${isOwn ? `and ${OWNER} = $3` : ''} order by changed desc limit $2`,
+})
 
 export interface SessionsDeps {
   readonly database: Pick<Database, 'query'>
@@ -119,6 +131,11 @@ export function createSessions({ database, node, held, onMoved }: SessionsDeps):
       const rows = found.slice(0, limit).map(readRow)
       const last = rows.at(-1)
       return found.length > limit && last !== undefined ? { rows, next: last.key } : { rows }
+    },
+    async marked({ kind, value }, { sees, owner }, limit) {
+      const isOwn = sees === 'own'
+      const values = [toColumn(value), limit, ...(isOwn ? [toColumn(owner)] : [])]
+      return (await database.query<{ key: string; record: string }>(MARKED(kind, isOwn), values)).map(readRow)
     },
     async list(query) {
       const { name, where, values } = conditionsOf(query)

@@ -50,6 +50,27 @@ export const describeSessions: StorageSuite = (name, { describe, it }, open) => 
     )
 
     it(
+      'are found by the marks of a resent history, changed last first, of one owner or of all',
+      over(open, async (storage) => {
+        const chat = (root: string, last: string): object => ({ fields: { chat: { root, last } }, touched: true })
+        await storage.transact([{ ...begin(keyOf('one'), 'sess_1'), ...chat('r', 'l1') }])
+        await storage.transact([{ ...begin(keyOf('two'), 'sess_2', 'bob'), ...chat('r', 'l2') }])
+        await storage.transact([{ ...begin(keyOf('three'), 'sess_3'), ...chat('other', 'l3') }])
+        await storage.transact([{ kind: 'change-session', key: keyOf('one'), ...chat('r', 'l4') }])
+        const keys = async (kind: 'root' | 'last', value: string, owner?: string): Promise<readonly string[]> => {
+          const caller = { owner: owner ?? '', sees: owner === undefined ? 'all' : 'own' } as const
+          return (await storage.sessions.marked({ kind, value }, caller, 2)).map(({ key }) => key)
+        }
+        assert.deepEqual(await keys('root', 'r'), ['one', 'two'])
+        assert.deepEqual(await keys('root', 'r', 'bob'), ['two'])
+        assert.deepEqual(await keys('last', 'l1'), [])
+        assert.deepEqual(await keys('last', 'l4'), ['one'])
+        await storage.transact([{ kind: 'delete-session', key: keyOf('one') }])
+        assert.deepEqual(await keys('root', 'r'), ['two'])
+      }),
+    )
+
+    it(
       'are found by key, by another case of it, and by id',
       over(open, async (storage) => {
         await storage.transact([begin(keyOf('Agent:Ann'), 'sess_1'), begin(keyOf('agent:bob'), 'sess_2')])

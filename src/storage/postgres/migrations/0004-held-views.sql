@@ -144,3 +144,7 @@ begin
   return jsonb_build_object('answered', answered, 'raised', holders, 'rows', rows, 'delivered', delivered)
     || case when spender is null then '{}' else jsonb_build_object('totals', totals_of(spender)) end;
 end $$;
+
+-- Conversations of clients that resend their history, by how it begins and by how far it came.
+create index sessions_by_chat_root on sessions ((record->'chat'->>'root'), changed desc) where begun and record ? 'chat';
+create index sessions_by_chat_last on sessions ((record->'chat'->>'last'), changed desc) where begun and record ? 'chat';

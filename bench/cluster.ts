@@ -1,0 +1,316 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
+import type { WebSocket } from 'ws'
+import { startServer } from '../test/postgres/server.ts'
+import { cpuSecondsOf, GatewayProcess, processorTimes, quantile } from './lib/gateway-process.ts'
+
+/** Several nodes on one PostgreSQL beside one node with files. Short runs: CLEW_BENCH_SECONDS=5. */
+const SECONDS = Number(process.env['CLEW_BENCH_SECONDS'] ?? 8)
+const WARM_SECONDS = 2
+const CLIENTS = 60
+const ROUNDS = 2
+const MANY_SESSIONS = Number(process.env['CLEW_BENCH_SESSIONS'] ?? 1_000_000)
+const ECHO = join(import.meta.dirname, '..', 'examples', 'plugins', 'echo-provider.mjs')
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+say(
+  'rule, before anything was measured: three nodes on one PostgreSQL answer at least twice the messages per second of',
+)
+say(
+  'one node with files, unless PostgreSQL or the processors of this machine are used up; then that is shown. Start and',
+)
+say('memory of a node with 1 000 000 sessions are at most 1.25 times those with none.')
+say(
+  `${CLIENTS} clients, each with a conversation of its own and one message at a time; the model answers at once inside the`,
+)
+say(
+  `gateway. ${SECONDS} s after ${WARM_SECONDS} s of warming up, ${ROUNDS} rounds in turn. Clients, nodes and PostgreSQL`,
+)
+say('share two cores with other work: compare processor time per message rather than rates.')
+
+const server = await startServer()
+const pool = new pg.Pool({ connectionString: server.url, max: CLIENTS })
+// Idle connections end with the server; without a listener that would end the program.
+pool.on('error', () => undefined)
+try {
+  await measureThroughput()
+  await measureRaw()
+  await measureMany()
+} finally {
+  await pool.end()
+  await server.stop()
+}
+
+interface Measured {
+  readonly perSecond: number
+  readonly nodesMs: number
+  readonly databaseMs: number
+  readonly clientsMs: number
+  readonly p50: number
+  readonly p99: number
+}
+
+async function measureThroughput(): Promise<void> {
+  say('')
+  say('whole messages (sent, durable, answered, answer durable and received) · processor time per message, in ms')
+  const kinds = [
+    ['one node, files', 1, undefined],
+    ['one node, PostgreSQL', 1, 'bench_one'],
+    ['three nodes, PostgreSQL', 3, 'bench_three'],
+  ] as const
+  const found = new Map<string, Measured[]>()
+  for (let round = 0; round < ROUNDS; round++)
+    for (const [name, nodes, schema] of kinds) {
+      const measured = await measureOnce(nodes, schema)
+      found.set(name, [...(found.get(name) ?? []), measured])
+      const { perSecond, nodesMs, databaseMs, clientsMs, p50, p99 } = measured
+      say(
+        `  ${name.padEnd(24)} ${perSecond.toFixed(0).padStart(5)}/s · nodes ${nodesMs.toFixed(2)}, database ${databaseMs.toFixed(2)}, clients ${clientsMs.toFixed(2)} · answered p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`,
+      )
+    }
+  const median = (name: string, field: keyof Measured): number =>
+    quantile(
+      (found.get(name) ?? []).map((one) => one[field]),
+      0.5,
+    )
+  const files = median('one node, files', 'perSecond')
+  const three = median('three nodes, PostgreSQL', 'perSecond')
+  const spent = ['nodesMs', 'databaseMs', 'clientsMs'].reduce(
+    (sum, field) => sum + median('three nodes, PostgreSQL', field as keyof Measured),
+    0,
+  )
+  say(`  three nodes on PostgreSQL answer ${(three / files).toFixed(2)} times what one node with files does`)
+  say(`  they use ${((three * spent) / 1_000).toFixed(2)} of the two cores, with PostgreSQL and clients`)
+}
+
+async function measureOnce(count: number, schema: string | undefined): Promise<Measured> {
+  const homes = Array.from({ length: count }, () => newHome(schema))
+  const nodes: GatewayProcess[] = []
+  for (const home of homes) nodes.push(await GatewayProcess.start(home))
+  const sockets: WebSocket[] = []
+  try {
+    const latencies: number[] = []
+    const state = { isOver: false, answers: 0 }
+    for (let n = 0; n < CLIENTS; n++) {
+      const socket = await nodes[n % nodes.length]?.connect(`u${n}`)
+      if (socket === undefined) continue
+      sockets.push(socket)
+      talk(socket, n, state, latencies)
+    }
+    await pause(WARM_SECONDS * 1_000)
+    const before = await costs(nodes)
+    const [answersBefore, startedAt] = [state.answers, performance.now()]
+    latencies.length = 0
+    await pause(SECONDS * 1_000)
+    const after = await costs(nodes)
+    const answers = state.answers - answersBefore
+    const seconds = (performance.now() - startedAt) / 1_000
+    state.isOver = true
+    const perMessage = (field: keyof Awaited<ReturnType<typeof costs>>): number =>
+      ((after[field] - before[field]) * 1_000) / Math.max(1, answers)
+    return {
+      perSecond: answers / seconds,
+      nodesMs: perMessage('nodes'),
+      databaseMs: schema === undefined ? 0 : perMessage('database'),
+      clientsMs: perMessage('clients'),
+      p50: quantile(latencies, 0.5),
+      p99: quantile(latencies, 0.99),
+    }
+  } finally {
+    for (const socket of sockets) socket.terminate()
+    for (const node of nodes) await node.stop()
+    for (const home of homes) GatewayProcess.removeHome(home)
+    if (schema !== undefined) await pool.query(`drop schema if exists ${schema} cascade`)
+  }
+}
+
+function newHome(schema: string | undefined): string {
+  const home = GatewayProcess.newHome()
+  const storage = schema === undefined ? {} : { storage: { kind: 'postgres', url: server.url, schema } }
+  const config = {
+    model: 'echo/plain',
+    plugins: [ECHO],
+    agent: { tools: [] },
+    limits: { sessions: 10_000_000, frames_per_second: 10_000, frames_burst: 10_000, concurrent_turns: 200 },
+    ...storage,
+  }
+  writeFileSync(join(home, 'bridge.json'), JSON.stringify(config))
+  return home
+}
+
+/** Sends the next message when the last one is answered. */
+function talk(
+  socket: WebSocket,
+  client: number,
+  state: { isOver: boolean; answers: number },
+  latencies: number[],
+): void {
+  let [sent, sentAt] = [0, 0]
+  const next = (): void => {
+    sentAt = performance.now()
+    socket.send(JSON.stringify({ id: `m${client}-${sent++}`, content: 'hello there', session: `bench-${client}` }))
+  }
+  socket.on('message', (data: Buffer) => {
+    const { type, code } = JSON.parse(data.toString()) as { type: string; code?: string }
+    if (type === 'error') throw new Error(`a message failed: ${code ?? 'unknown'}`)
+    if (type !== 'complete') return
+    state.answers++
+    latencies.push(performance.now() - sentAt)
+    if (!state.isOver) next()
+  })
+  next()
+}
+
+async function costs(
+  nodes: readonly GatewayProcess[],
+): Promise<{ readonly nodes: number; readonly database: number; readonly clients: number }> {
+  const { user, system } = process.cpuUsage()
+  return {
+    nodes: nodes.reduce((sum, node) => sum + node.cpuSeconds, 0),
+    database: await databaseSeconds(),
+    clients: (user + system) / 1_000_000,
+  }
+}
+
+/** Processor time of PostgreSQL: its first process with the children that have ended, and the living ones. */
+async function databaseSeconds(): Promise<number> {
+  const { rows } = await pool.query<{ pid: number }>('select pg_backend_pid() as pid')
+  const parent = Number(statOf(rows[0]?.pid ?? 0)[1])
+  const [, , ...fields] = statOf(parent)
+  const ended = (Number(fields[11]) + Number(fields[12])) / 100
+  const living = readdirSync('/proc')
+    .filter((name) => /^\d+$/u.test(name))
+    .filter((name) => Number(statOf(Number(name))[1]) === parent)
+  return living.reduce((sum, pid) => sum + secondsOf(Number(pid)), secondsOf(parent) + ended)
+}
+
+function statOf(pid: number): readonly string[] {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  } catch {
+    return []
+  }
+}
+
+function secondsOf(pid: number): number {
+  try {
+    return cpuSecondsOf(pid)
+  } catch {
+    return 0
+  }
+}
+
+/** What this PostgreSQL does when it has nothing to do but to commit. */
+async function measureRaw(): Promise<void> {
+  say('')
+  say(`raw: rows of 1 kB through pg, each statement a commit, ${SECONDS} s each`)
+  await pool.query('create schema raw; create table raw.rows (id bigint generated always as identity, body text)')
+  const text = 'insert into raw.rows (body) select $1 from generate_series(1, $2)'
+  const body = 'x'.repeat(1_000)
+  for (const [connections, rows] of [
+    [1, 1],
+    [3, 1],
+    [3, 20],
+    [CLIENTS, 1],
+  ] as const) {
+    const [before, startedAt] = [await databaseSeconds(), performance.now()]
+    let commits = 0
+    const work = async (): Promise<void> => {
+      const client = await pool.connect()
+      while (performance.now() - startedAt < SECONDS * 1_000) {
+        await client.query({ name: 'raw', text, values: [body, rows] })
+        commits++
+      }
+      client.release()
+    }
+    await Promise.all(Array.from({ length: connections }, work))
+    const seconds = (performance.now() - startedAt) / 1_000
+    const cost = (((await databaseSeconds()) - before) * 1_000) / commits
+    say(
+      `  ${String(connections).padStart(2)} connections, ${String(rows).padStart(2)} rows each: ${(commits / seconds).toFixed(0).padStart(5)} commits/s, ${((commits * rows) / seconds).toFixed(0).padStart(6)} rows/s · database ${cost.toFixed(2)} ms per commit`,
+    )
+  }
+  await pool.query('drop schema raw cascade')
+}
+
+/** Start and memory of a node beside the number of conversations in the database. */
+async function measureMany(): Promise<void> {
+  say('')
+  const schema = 'bench_many'
+  const home = newHome(schema)
+  try {
+    const none = await startOften(home)
+    say(`sessions in the database: 0 · ${describe(none)}`)
+    const startedAt = performance.now()
+    await pool.query(
+      `insert into ${schema}.sessions (key, session_id, owner, record)
+       select 'webhook:user-' || n, 'sess_' || n, 'user-' || n, '{"lastChannel": "webhook", "messages": 1}'
+       from generate_series(1, $1::integer) as n`,
+      [MANY_SESSIONS],
+    )
+    await pool.query(`analyze ${schema}.sessions`)
+    say(`  (${MANY_SESSIONS} rows were put there by SQL in ${((performance.now() - startedAt) / 1_000).toFixed(0)} s)`)
+    const many = await startOften(home)
+    say(`sessions in the database: ${MANY_SESSIONS} · ${describe(many)}`)
+    say(
+      `  ratio: start ${(many.cpuMs / none.cpuMs).toFixed(2)} (processor time), memory ${(many.memory / none.memory).toFixed(2)}`,
+    )
+  } finally {
+    GatewayProcess.removeHome(home)
+    await pool.query(`drop schema if exists ${schema} cascade`)
+  }
+}
+
+interface Started {
+  readonly readyMs: number
+  readonly cpuMs: number
+  readonly memory: number
+  readonly firstMs: number
+}
+
+function describe({ readyMs, cpuMs, memory, firstMs }: Started): string {
+  return `ready after ${readyMs.toFixed(0)} ms (${cpuMs.toFixed(0)} ms of processor), ${memory} MB after 1 s, first answer of a new conversation ${firstMs.toFixed(0)} ms (medians of 5)`
+}
+
+async function startOften(home: string): Promise<Started> {
+  await (await GatewayProcess.start(home)).stop()
+  const [ready, cpu, memory, first]: [number[], number[], number[], number[]] = [[], [], [], []]
+  for (let turn = 0; turn < 5; turn++) {
+    const node = await GatewayProcess.start(home)
+    ready.push(node.readyAfterMs)
+    cpu.push(node.cpuSeconds * 1_000)
+    await pause(1_000)
+    memory.push(node.rssMegabytes)
+    const socket = await node.connect('new')
+    for (let n = 0; n < 2; n++) {
+      const sentAt = performance.now()
+      const answered = new Promise<void>((resolve) =>
+        socket.on('message', (data: Buffer) => data.includes('"complete"') && resolve()),
+      )
+      socket.send(JSON.stringify({ id: `n${turn}-${n}`, content: 'hello', session: `new-${turn}-${n}` }))
+      await answered
+      // The first one loads what was not loaded yet.
+      if (n === 1) first.push(performance.now() - sentAt)
+      socket.removeAllListeners('message')
+    }
+    socket.terminate()
+    await node.stop()
+  }
+  return {
+    readyMs: quantile(ready, 0.5),
+    cpuMs: quantile(cpu, 0.5),
+    memory: quantile(memory, 0.5),
+    firstMs: quantile(first, 0.5),
+  }
+}
+
+say('')
+const { all, stolen } = processorTimes()
+say(
+  `since the machine started ${((stolen / all) * 100).toFixed(1)} % of its processor time went to others on the same host`,
+)
