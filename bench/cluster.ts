@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
@@ -310,6 +311,11 @@ async function startOften(home: string): Promise<Started> {
 }
 
 say('')
+say(
+  `load average of the machine now: ${loadavg()
+    .map((load) => load.toFixed(1))
+    .join(', ')}`,
+)
 const { all, stolen } = processorTimes()
 say(
   `since the machine started ${((stolen / all) * 100).toFixed(1)} % of its processor time went to others on the same host`,
