@@ -83,6 +83,7 @@ export class HomeReader implements ImageReader {
   static async open(given: HomeImageOptions, scratch: string): Promise<HomeReader> {
     const { paths, log } = given
     const files = overlayFiles(given.files, paths.home, scratch)
+    await hideLocks(files, paths.transcripts)
     const clock = await clockOf(given, files)
     const options = { ...given, files, clock, ids: derivedIds(paths.home) }
     const tables = new HomeTables(options)
@@ -306,6 +307,12 @@ function linesIn(bytes: Buffer): readonly string[] {
   const lines = bytes.toString('utf8').split('\n')
   lines.pop()
   return lines.map((line) => `${line}\n`)
+}
+
+/** Of transcripts: the caller holds the home, and a gateway that was killed may have left locks that name no process. */
+async function hideLocks(files: Files, directory: string): Promise<void> {
+  for (const name of await files.list(directory))
+    if (/\.jsonl\.lock(?:\.|$)/u.test(name)) await files.remove(`${directory}/${name}`)
 }
 
 /** The time of the newest file of the journal or of the index: the same for as long as nothing is written. */
