@@ -10,10 +10,13 @@ export function createMediaReferences(
   { transcripts }: HomePaths,
   home: Pick<FilesStorage, 'storage' | 'unwrittenEntries'>,
 ): MediaExpiryDeps['stillNeeded'] {
+  const { storage } = home
+  if (storage.mentionedMedia !== undefined)
+    return (folders) => storage.mentionedMedia?.(folders) ?? Promise.resolve(new Set())
   const mentions = new Mentions({ files, directory: transcripts })
   return async (folders, signal) => {
     // Before the transcripts: what is being answered moves from here to there.
-    const held = [...(await home.storage.inbox.open()), ...home.unwrittenEntries()]
+    const held = [...(await storage.inbox.open()), ...home.unwrittenEntries()]
     const needed = new Set(held.flatMap((record) => foldersIn(JSON.stringify(record))))
     const others = await mentions.of(
       folders.filter((folder) => !needed.has(folder)),

@@ -178,7 +178,7 @@ const MIGRATIONS = ownFile('storage/postgres/migrations')
 async function openShared(
   platform: Platform,
   { config, paths, hooks, modelOf }: HomeStorageOptions,
-  { url, schema, lease_ms: leaseMs, pool }: Extract<Config['storage'], { kind: 'postgres' }>,
+  { url, schema, lease_ms: leaseMs, poll_ms: pollMs, pool }: Extract<Config['storage'], { kind: 'postgres' }>,
 ): Promise<FilesStorage> {
   const { databases } = platform
   if (databases === undefined) throw new GatewayError('CONFIG_INVALID', 'there is no driver for storage.kind here', {})
@@ -193,6 +193,7 @@ async function openShared(
     schema,
     pool,
     leaseMs,
+    pollMs,
     address: `${host}:${port}`,
     version: VERSION,
     limits: { rememberMs: config.limits.redelivery_ms, outboxPerAccount: config.limits.outbox_per_account },

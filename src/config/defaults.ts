@@ -7,7 +7,7 @@ export const DEFAULTS = {
   session_scope: 'per-sender',
   preserve_case: false,
   durability: 'sync',
-  storage: { schema: 'clew', lease_ms: 10_000, pool: 10 },
+  storage: { schema: 'clew', lease_ms: 10_000, poll_ms: 1_000, pool: 10 },
   model: 'demo',
   language: 'auto',
   listen: { host: '127.0.0.1', port: 8080 },

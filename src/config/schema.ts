@@ -303,6 +303,10 @@ const storage = z
         min: 1_000,
         max: 600_000,
       }).default(DEFAULTS.storage.lease_ms),
+      poll_ms: whole('How often a node looks for what a lost notification of the database was about.', {
+        min: 100,
+        max: 600_000,
+      }).default(DEFAULTS.storage.poll_ms),
       pool: whole('Connections to the database at most, besides the one that listens.', { min: 2, max: 100 }).default(
         DEFAULTS.storage.pool,
       ),

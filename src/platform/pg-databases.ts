@@ -62,6 +62,7 @@ function settingsOf(
 class PgDatabase implements Database {
   readonly #pool: pg.Pool
   readonly #newClient: () => pg.Client
+  #ending: Promise<void> | undefined
 
   constructor(pool: pg.Pool, newClient: () => pg.Client) {
     this.#pool = pool
@@ -134,7 +135,9 @@ class PgDatabase implements Database {
   }
 
   async close(): Promise<void> {
-    await this.#pool.end()
+    // The driver refuses to be ended twice; a gateway may be stopped twice.
+    this.#ending ??= this.#pool.end()
+    await this.#ending
   }
 }
 

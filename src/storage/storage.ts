@@ -46,6 +46,11 @@ export interface Storage {
   start(): Promise<void>
   /** False while nothing can be stored or looked up; absent where that does not happen. */
   readonly isReachable?: boolean
+  /**
+   * Which of these folders of media a transcript or an open message names; absent where the transcripts are files, which
+   * can be looked through themselves.
+   */
+  mentionedMedia?(folders: readonly string[]): Promise<ReadonlySet<string>>
   /** The nodes that share this storage; absent where there is only one. */
   cluster?(): Promise<ClusterStatus>
   /** Others see that this node takes nothing new; absent where there is no other. */

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../base/clock.ts'
+import { outsideWorkDone } from './outside-work.ts'
 
 interface Waiting {
   readonly at: number
@@ -92,9 +93,11 @@ export class ManualClock implements Clock {
 }
 
 /**
- * Lets promises that wait for nothing outside the program settle. Everything in memory settles in microtasks; a fixed
- * number of macrotask turns covers chains through streams and `setImmediate`-based library code.
+ * Lets promises settle that wait for nothing but memory and announced outside work. Everything in memory settles in
+ * microtasks; a fixed number of macrotask turns covers chains through streams and `setImmediate`-based library code.
  */
 export async function settle(): Promise<void> {
-  for (let turn = 0; turn < 4; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
+  do {
+    for (let turn = 0; turn < 4; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
+  } while (await outsideWorkDone())
 }

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { findSession } from '../../src/session/find-session.ts'
 import { MemoryGateway, type Frame, type GatewayOptions } from '../support/gateway.ts'
+import { transcriptIds, transcriptText } from '../support/virtual-schemas.ts'
 
 let open: MemoryGateway[] = []
 
@@ -96,8 +98,8 @@ describe('a conversation', () => {
       const client = await gateway.connect('?stream=1&uid=u')
       await client.ask({ id: 'x', content: 'make a mistake and fix it' })
       await client.ask({ id: 'y', content: '现在几点？', session: 'webhook:x' })
-      const [name = ''] = (await gateway.files.list('/home/clew/sessions')).filter((file) => file.endsWith('.jsonl'))
-      return { frames: client.frames, transcript: gateway.files.text(`/home/clew/sessions/${name}`) ?? '' }
+      const { sessionId } = (await findSession(gateway.house.storage, { key: 'webhook:x' })).record
+      return { frames: client.frames, transcript: (await transcriptText(gateway.files, sessionId)) ?? '' }
     }
     const [one, two] = [await run(), await run()]
     expect(one).toEqual(two)
@@ -162,7 +164,7 @@ describe('control', () => {
     const client = await gateway.connect()
     const before = await client.ask({ id: '1', content: 'hello', session: 's' })
     await client.ask({ type: 'session.delete', key: 's' })
-    expect((await gateway.files.list('/home/clew/sessions')).filter((name) => name.includes('.jsonl'))).toEqual([])
+    expect(await transcriptIds(gateway.files)).toEqual([])
     const again = await client.ask({ id: '1', content: 'hello', session: 's' })
     expect(again['runId']).not.toBe(before['runId'])
   })

@@ -7,7 +7,8 @@ import { callHttp, type Body } from '../support/http-client.ts'
 
 const { open: openGateway, restart } = gatewaysOfThisFile()
 
-const config = { limits: { callback_hosts: ['hooks.internal'] } }
+/** Messages are remembered for longer than their callbacks are tried. */
+const config = { limits: { callback_hosts: ['hooks.internal'], redelivery_ms: 2 * 24 * 3_600_000 } }
 const HOOK = 'http://hooks.internal:9000/hook'
 
 const post = (gateway: MemoryGateway, callback: unknown, content = 'Hello') =>

@@ -4,6 +4,7 @@ import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
 import { MemoryGateway, type TestClient } from '../support/gateway.ts'
+import { transcriptIds, transcriptText } from '../support/virtual-schemas.ts'
 
 const KEY = 'canary-key-1234567890'
 
@@ -91,11 +92,8 @@ describe('one conversation over five model APIs', () => {
     await say(client, 'hello again')
     const shown = await world.gateway.request('/api/sessions/s')
     const pages = [await world.gateway.request('/api/status'), await world.gateway.request('/metrics'), shown]
-    const files = await Promise.all(
-      (await world.gateway.files.list('/home/clew/sessions')).map(
-        async (name) => world.gateway.files.text(`/home/clew/sessions/${name}`) ?? '',
-      ),
-    )
+    const ids = await transcriptIds(world.gateway.files)
+    const files = await Promise.all(ids.map(async (id) => (await transcriptText(world.gateway.files, id)) ?? ''))
     const everything = [...pages.map(({ text }) => text), ...files, JSON.stringify(client.frames)].join('\n')
     expect(everything).not.toContain(KEY)
   })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { MemoryGateway, TestClient } from '../support/gateway.ts'
 import { gatewaysOfThisFile } from '../support/gateways.ts'
+import { transcriptIds } from '../support/virtual-schemas.ts'
 
 const { open: openGateway, restart } = gatewaysOfThisFile()
 const HOUR = 3_600_000
@@ -50,7 +51,7 @@ describe('a conversation that was not used for retention.archive_after_days', ()
     const { gateway } = await begin()
     expect(await keysOf(gateway)).toEqual(['young'])
     expect(await archivedKeys(gateway)).toEqual(['old'])
-    expect((await gateway.files.list('/home/clew/sessions')).length).toBe(2)
+    expect((await transcriptIds(gateway.files)).length).toBe(2)
     expect(JSON.parse(gateway.files.text('/home/clew/sessions.json') ?? '{}')).not.toHaveProperty('old')
     expect((await gateway.request('/metrics')).text).toContain('clew_sessions_archived_total 1')
   })
@@ -96,7 +97,7 @@ describe('a conversation that was not used for retention.archive_after_days', ()
   it('is deleted for good by its key', async () => {
     const { gateway } = await begin()
     expect(await gateway.api('/api/sessions/old', { method: 'DELETE' })).toMatchObject({ success: true })
-    expect((await gateway.files.list('/home/clew/sessions')).length).toBe(1)
+    expect((await transcriptIds(gateway.files)).length).toBe(1)
     expect(await archivedKeys(gateway)).toEqual([])
     expect((await gateway.request('/api/sessions/old')).status).toBe(404)
   })

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:net'
 import type { TestProject } from 'vitest/node'
-import { startServer, type RunningServer } from './server.ts'
+import { startServer, WITHOUT_DISK, type RunningServer } from './server.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -16,7 +16,7 @@ let door: Server | undefined
 export async function setup(project: TestProject): Promise<void> {
   door = createServer((socket) => {
     socket.on('error', () => undefined)
-    starting ??= startServer()
+    starting ??= startServer(WITHOUT_DISK)
     starting.then(
       ({ url }) => socket.end(JSON.stringify({ url })),
       (error: unknown) => socket.end(JSON.stringify({ problem: error instanceof Error ? error.message : 'unknown' })),

@@ -34,8 +34,11 @@ async function withoutExitHook<T>(load: () => Promise<T>): Promise<T> {
   return loaded
 }
 
+/** For tests that never end the server: what it has told the system is enough, the disk need not follow. */
+export const WITHOUT_DISK = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']
+
 /** A PostgreSQL of its own on a free port of this machine; its data goes with it. */
-export async function startServer(): Promise<RunningServer> {
+export async function startServer(settings: readonly string[] = []): Promise<RunningServer> {
   const home = linkLibraries()
   const { default: EmbeddedPostgres } = await withoutExitHook(
     async () => (await import(PACKAGE)) as { readonly default: new (options: object) => Embedded },
@@ -51,7 +54,7 @@ export async function startServer(): Promise<RunningServer> {
     port,
     persistent: true,
     createPostgresUser: true,
-    postgresFlags: ['-c', 'max_connections=200', '-c', 'listen_addresses=127.0.0.1'],
+    postgresFlags: ['max_connections=200', 'listen_addresses=127.0.0.1', ...settings].flatMap((one) => ['-c', one]),
     onLog: () => undefined,
     onError: () => undefined,
   })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { WebSocket } from 'ws'
 
 export const ROOT = join(import.meta.dirname, '..', '..')
-const MAIN = join(ROOT, 'dist', 'cli', 'main.js')
+export const MAIN = join(ROOT, 'dist', 'cli', 'main.js')
 
 export type Frame = Record<string, unknown>
 
@@ -66,8 +66,9 @@ export class BuiltGateway {
     home: string,
     args: readonly string[] = ['--port', '0'],
     env: Readonly<Record<string, string>> = {},
+    program: readonly string[] = [MAIN],
   ): BuiltGateway {
-    const child = spawn(process.execPath, [MAIN, 'start', '--home', home, ...args], {
+    const child = spawn(process.execPath, [...program, 'start', '--home', home, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { PATH: process.env['PATH'], ...env },
     })

@@ -4,7 +4,7 @@ import { openGatewayApp, type GatewayApp } from '../../src/app/gateway-app.ts'
 import type { Platform } from '../../src/app/platform.ts'
 import { serve, type Serving } from '../../src/app/serve.ts'
 import type { SimulatedPhone } from '../../src/app/simulated-phone.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadConfig, type LoadedConfig } from '../../src/config/load.ts'
 import type { HookSource } from '../../src/hook/register.ts'
 import type { Socket } from '../../src/base/sockets.ts'
 import { ManualClock, settle } from '../../src/testing/manual-clock.ts'
@@ -13,6 +13,7 @@ import { MemoryNetwork } from '../../src/testing/memory-network.ts'
 import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
 import { inertPorts } from './inert-ports.ts'
+import { storageOf } from './virtual-schemas.ts'
 
 export type Frame = Record<string, unknown>
 
@@ -76,8 +77,11 @@ export class MemoryGateway {
     const paths = homePaths(HOME, {})
     if (options.config !== undefined) files.plant(paths.config, JSON.stringify(options.config))
     const { phone } = options
-    const overrides = phone === undefined ? [] : [phone.override]
-    const { config } = await loadConfig({ files, path: paths.config, env: options.env ?? {}, overrides })
+    const storage = await storageOf(files, clock)
+    const overrides = [...storage.overrides, ...(phone === undefined ? [] : [phone.override])]
+    const { env = {} } = options
+    const load = (): Promise<LoadedConfig> => loadConfig({ files, path: paths.config, env, overrides })
+    const { config } = await load()
     const ids = new SeededIds(options.seed ?? 1)
     const processes = options.processes ?? new ScriptedProcesses({ pid: 1 })
     const platform: Platform = {
@@ -89,11 +93,12 @@ export class MemoryGateway {
       httpServers: network,
       dialer: network,
       ...inertPorts,
+      ...storage.ports,
       log: silentLog,
       ...options.ports,
     }
     const screen = phone === undefined ? {} : { phone: phone.screen }
-    const house = await openGatewayApp(platform, { config, paths, hooks: options.hooks ?? [], ...screen })
+    const house = await openGatewayApp(platform, { config, paths, load, hooks: options.hooks ?? [], ...screen })
     return new MemoryGateway({
       files,
       clock,

@@ -15,6 +15,7 @@ import { SeededIds } from '../../src/testing/seeded-ids.ts'
 import type { CommandLine } from '../../src/base/commands.ts'
 import type { Platform } from '../../src/app/platform.ts'
 import { MemoryGateway, type Frame, type TestClient } from './gateway.ts'
+import { transcriptText } from './virtual-schemas.ts'
 import { ScriptedCommands, type ScriptedRun } from './scripted-commands.ts'
 
 /** `name` is the provider's in the configuration; each has a simulator of its own. */
@@ -114,7 +115,7 @@ export class ModelWorld {
   async transcript(session = 's'): Promise<readonly Frame[]> {
     const shown = await this.gateway.api(`/api/sessions/${session}`)
     const { sessionId } = shown['session'] as { sessionId: string }
-    const text = this.files.text(`/home/clew/sessions/${sessionId}.jsonl`) ?? ''
+    const text = (await transcriptText(this.files, sessionId)) ?? ''
     return text
       .split('\n')
       .filter((line) => line !== '')

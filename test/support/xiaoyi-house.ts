@@ -16,6 +16,7 @@ import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
 import type { ModelServer } from './model-server.ts'
 import { openModelServer } from './model-server.ts'
+import { storageOf } from './virtual-schemas.ts'
 import { AGENT, recordingLog } from './xiaoyi-world.ts'
 
 const HOME = '/home/clew'
@@ -86,6 +87,7 @@ export async function openInside(
     monotonic: () => clock.monotonic(),
     after: (delayMs, callback) => clock.after(delayMs, () => void (isAlive && callback())),
   }
+  const storage = await storageOf(files, ownClock)
   const platform = {
     files,
     clock: ownClock,
@@ -95,9 +97,10 @@ export async function openInside(
     httpServers: network,
     dialer: network,
     ...inertPorts,
+    ...storage.ports,
     log: recordingLog(logs),
   }
-  const loaded = await loadConfig({ files, path: paths.config, env: {} })
+  const loaded = await loadConfig({ files, path: paths.config, env: {}, overrides: storage.overrides })
   const house = await openGatewayApp(platform, {
     config: loaded.config,
     paths,

@@ -12,6 +12,7 @@ export interface NodeOptions {
   readonly address: string
   readonly version: string
   readonly leaseMs: number
+  readonly pollMs: number
   readonly rememberMs: number
   readonly held: HeldSessions
   heard(notice: Notice): void
@@ -59,10 +60,13 @@ const REPLIES = {
     where not abandoned and answered_at > ms(clock_timestamp()) - 60000
       and (state = 'waiting' or (state = 'unknown' and not is_alive(answered_by))) limit 1000`,
 }
+/** Few enough for one statement not to hold anything up; there is another one when there is more. */
+const FORGET_AT_ONCE = 1_000
 const FORGET = {
   name: 'forget_messages',
   text: `delete from messages where run in (select run from messages
-    where state <> 'open' and stored_at < clock_timestamp() - $1 * interval '1 millisecond' limit 1000)`,
+    where state <> 'open' and stored_at < clock_timestamp() - $1 * interval '1 millisecond' limit ${FORGET_AT_ONCE})
+    returning run`,
 }
 const FORGET_NODES = {
   name: 'forget_nodes',
@@ -76,11 +80,10 @@ interface Present {
   readonly changed: number
 }
 
-const POLL_MS = 1_000
-const FORGET_MS = 60_000
+const FORGET_MS = 600_000
 
 /**
- * This node's place among the others: a lease that is renewed by the database's clock, and a look every second at what a
+ * This node's place among the others: a lease that is renewed by the database's clock, and a look now and then at what a
  * lost notification may have been about.
  */
 export class Node {
@@ -95,11 +98,11 @@ export class Node {
   }
 
   async start(): Promise<void> {
-    const { leaseMs } = this.#options
+    const { leaseMs, pollMs } = this.#options
     await this.#beat()
     this.#loops.push(
       this.#repeat(Math.max(1, Math.floor(leaseMs / 3)), () => this.#beat()),
-      this.#repeat(POLL_MS, () => this.poll()),
+      this.#repeat(pollMs, () => this.poll()),
       this.#repeat(FORGET_MS, () => this.#forget()),
     )
   }
@@ -173,7 +176,8 @@ export class Node {
 
   async #forget(): Promise<void> {
     const { database, rememberMs } = this.#options
-    await database.query(FORGET, [rememberMs])
+    const { signal } = this.#stopping
+    while (!signal.aborted && (await database.query(FORGET, [rememberMs])).length === FORGET_AT_ONCE);
     await database.query(FORGET_NODES, [])
   }
 

@@ -25,6 +25,7 @@ export interface OpenPostgresOptions {
   readonly schema: string
   readonly pool: number
   readonly leaseMs: number
+  readonly pollMs?: number
   /** Where other nodes and operators see this one. */
   readonly address: string
   readonly version: string
@@ -66,7 +67,7 @@ export async function openMigrated({
 
 /** Connects, waiting for a database that is away, and creates the schema or brings it up to date. */
 export async function openPostgresStorage(options: OpenPostgresOptions): Promise<PostgresStorage> {
-  const { databases, clock, ids, log, url, schema, pool, leaseMs, address, version, limits, cwd } = options
+  const { databases, clock, ids, log, url, schema, pool, leaseMs, pollMs, address, version, limits, cwd } = options
   const database = await databases.open({
     url,
     schema,
@@ -91,6 +92,7 @@ export async function openPostgresStorage(options: OpenPostgresOptions): Promise
     address,
     version,
     leaseMs,
+    ...(pollMs === undefined ? {} : { pollMs }),
     limits,
     createTranscripts: (base) =>
       createPostgresTranscripts(base, {

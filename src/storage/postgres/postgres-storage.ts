@@ -33,6 +33,8 @@ export interface PostgresStorageOptions {
   readonly address: string
   readonly version: string
   readonly leaseMs: number
+  /** How often a node looks for what a lost notification was about. */
+  readonly pollMs?: number
   /** Longest wait of a new message or a command while the database is away. */
   readonly waitMs?: number
   readonly limits: {
@@ -109,6 +111,7 @@ function isConfirmation(change: Change): boolean {
 }
 
 const WAIT_MS = 5_000
+const POLL_MS = 1_000
 const STATE_ENTRIES = 2_000
 /** Sessions that a node keeps while nothing runs in them. */
 const MOST_HELD = 10_000
@@ -155,6 +158,7 @@ export class PostgresStorage implements Storage {
       address,
       version,
       leaseMs,
+      pollMs: options.pollMs ?? POLL_MS,
       rememberMs: limits.rememberMs,
       held: this.#held,
       heard,
@@ -206,6 +210,11 @@ export class PostgresStorage implements Storage {
     const mayWait = owner === undefined && changes.length > 0 && changes.every(isConfirmation)
     const result = await this.#submit(transactionUnit(changes, owner), { ...(owner && { owner }), mayWait })
     return this.#committed(result, changes)
+  }
+
+  async mentionedMedia(folders: readonly string[]): Promise<ReadonlySet<string>> {
+    const rows = await guarded(this.#options.database).query<{ folder: string }>(MENTIONED_MEDIA, [folders])
+    return new Set(rows.map(({ folder }) => folder))
   }
 
   async cluster(): Promise<ClusterStatus> {
@@ -372,6 +381,13 @@ export class PostgresStorage implements Storage {
   }
 }
 
+/** Messages first: what is being answered moves from there to a transcript, and one statement sees one moment. */
+const MENTIONED_MEDIA = {
+  name: 'mentioned_media',
+  text: `select folder from unnest($1::text[]) as folder
+    where exists (select from messages where state = 'open' and position(folder in body::text) > 0)
+      or exists (select from entries where names_media(line) and position(folder in line) > 0)`,
+}
 const UNCLAIMED = {
   name: 'unclaimed',
   text: `select m.key from messages m left join sessions s on s.key = m.key

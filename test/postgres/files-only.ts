@@ -1,0 +1,34 @@
+/**
+ * What the suites of the whole gateway do not repeat on PostgreSQL, and why: files as a whole, and cases by the beginning
+ * of their full name.
+ */
+export const FILES_ONLY_SUITES: Readonly<Record<string, string>> = {
+  'test/flow/damaged-files.test.ts': 'plants damaged transcript files',
+  'test/flow/descriptors-gone.test.ts': 'takes the file descriptors away that the journal needs',
+  'test/flow/disk-full.test.ts': 'fills the disk that the journal is on',
+  'test/flow/home-lock.test.ts': 'two gateways on one home: each node has a home of its own',
+  'test/flow/lost-files.test.ts': 'removes and cuts files of the journal',
+  'test/flow/planted-homes.test.ts': 'plants rows in sessions.json that lead out of the home',
+  'test/flow/sessions-json.test.ts': 'is about the file sessions.json',
+  'test/flow/upgrade.test.ts': 'opens homes that earlier versions wrote',
+  'test/conformance/xiaoyi/naive.test.ts': 'judges a client without a gateway',
+  'test/conformance/xiaoyi/ours.test.ts': 'judges the channel alone, without a storage',
+}
+
+const SESSIONS_JSON = 'is about the file sessions.json'
+const MEMORY_OF_ONE_PROCESS = 'is about what one process holds in memory; rows of the database end by age'
+
+export const FILES_ONLY_CASES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'test/flow/remembered-limits.test.ts': {
+    'a flood of things to remember stays below its ceiling > messages and their answers': MEMORY_OF_ONE_PROCESS,
+    'a flood of things to remember stays below its ceiling > idempotency keys': MEMORY_OF_ONE_PROCESS,
+    'a flood of things to remember stays below its ceiling > rows of the session index': MEMORY_OF_ONE_PROCESS,
+  },
+  'test/flow/start-errors.test.ts': { 'a disk that fills up': 'fills the disk that the journal is on' },
+  'test/flow/webhook-frames.test.ts': { 'an index another program wrote': SESSIONS_JSON },
+  'test/flow/xiaoyi.test.ts': {
+    'clearContext > waits for the disk once': 'counts what is written to files',
+    'clearContext > is not answered with success when it cannot be made durable': 'fills the disk',
+  },
+  'test/seeds/session-control.test.ts': { '001: what lies on the disk': SESSIONS_JSON },
+}

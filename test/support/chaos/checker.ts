@@ -1,0 +1,219 @@
+import type { History, SeenFrame, SentMessage } from './history.ts'
+import type { EntryRow, MessageRow, Tables } from './tables.ts'
+
+/** What a run came to: broken promises, one line each, and how much was judged. */
+export interface Judgement {
+  readonly violations: readonly string[]
+  readonly acknowledged: number
+  readonly answered: number
+  /** Acknowledged, without an answer that a client saw, and shown as such in the tables. */
+  readonly unknown: number
+  readonly resets: number
+  readonly entries: number
+}
+
+/**
+ * Judges by what clients saw and by the tables, and knows nothing else of the gateway: every acknowledged message has one
+ * answer, numbers are given once, sessions keep the order of acceptance, transcripts are whole, a reset ends what was
+ * before it.
+ */
+export function judge(history: History, tables: Tables): Judgement {
+  const found: string[] = []
+  const rows = new Map(tables.messages.map((row) => [row.run, row]))
+  const terminal = terminalFrames(history)
+  const counts = judgeAnswers(history, terminal, rows, found)
+  judgeNumbers(history.frames, found)
+  const lines = readTranscripts(tables, found)
+  judgeOrder(history, tables.messages, lines, found)
+  judgeModelView(terminal, lines, history, found)
+  judgeResets(history, tables, lines, found)
+  return { violations: found, ...counts, resets: history.resets.length, entries: tables.entries.length }
+}
+
+type Terminal = ReadonlyMap<string, readonly SeenFrame[]>
+
+/** Refusals name no run: nothing was stored, and the client sends again. */
+function terminalFrames({ frames }: History): Terminal {
+  const byMessage = new Map<string, SeenFrame[]>()
+  for (const frame of frames) {
+    if ((frame.type !== 'complete' && frame.type !== 'error') || frame.run === undefined) continue
+    const name = `${frame.account} ${frame.messageId ?? ''}`
+    byMessage.set(name, [...(byMessage.get(name) ?? []), frame])
+  }
+  return byMessage
+}
+
+function judgeAnswers(
+  { sent }: History,
+  terminal: Terminal,
+  rows: ReadonlyMap<string, MessageRow>,
+  found: string[],
+): Pick<Judgement, 'acknowledged' | 'answered' | 'unknown'> {
+  let [acknowledged, answered, unknown] = [0, 0, 0]
+  for (const message of sent) {
+    const frames = terminal.get(`${message.account} ${message.id}`) ?? []
+    judgeCopies(message, frames, found)
+    if (message.acceptedAt === undefined) continue
+    acknowledged++
+    if (frames.length > 0) {
+      answered++
+      continue
+    }
+    const row = message.run === undefined ? undefined : rows.get(message.run)
+    if (row?.state === 'unknown') unknown++
+    else found.push(`${message.id} was acknowledged and has no answer (its row: ${row?.state ?? 'none'})`)
+  }
+  return { acknowledged, answered, unknown }
+}
+
+/** Copies say the same under the same number, and say that they are copies. */
+function judgeCopies({ id, run }: SentMessage, frames: readonly SeenFrame[], found: string[]): void {
+  const [first] = frames
+  if (first === undefined) return
+  if (run !== undefined && first.run !== run)
+    found.push(`${id} was acknowledged as ${run} and answered as ${first.run}`)
+  const identity = (frame: SeenFrame): string =>
+    JSON.stringify([frame.run, frame.seq, frame.type, frame.content, frame.code])
+  if (frames.some((frame) => identity(frame) !== identity(first)))
+    found.push(`${id} has different answers: ${[...new Set(frames.map(identity))].join(' and ')}`)
+  if (frames.filter(({ redelivered }) => !redelivered).length > 1)
+    found.push(`${id} was answered twice without saying so`)
+}
+
+function judgeNumbers(frames: readonly SeenFrame[], found: string[]): void {
+  const known = new Map<string, string>()
+  for (const { account, seq, type, run, at } of frames) {
+    if (seq === undefined) continue
+    const isAnswer = (type === 'complete' || type === 'error') && run !== undefined
+    const identity = isAnswer ? `the answer of ${run}` : `${type} seen at ${at}`
+    const name = `${account} ${seq}`
+    const other = known.get(name)
+    if (other !== undefined && other !== identity) found.push(`number ${name} is ${other}, and ${identity}`)
+    known.set(name, identity)
+  }
+}
+
+interface Line {
+  readonly role: string
+  readonly text: string
+  readonly tag: string | undefined
+}
+
+/** Every line can be read, has its place, its own id and a parent that came before it. */
+function readTranscripts(tables: Tables, found: string[]): ReadonlyMap<string, readonly Line[]> {
+  const lines = new Map<string, Line[]>()
+  const ids = new Map<string, Set<string>>()
+  for (const entry of tables.entries) {
+    const before = lines.get(entry.session_id) ?? []
+    const known = ids.get(entry.session_id) ?? new Set<string>()
+    if (entry.position !== before.length + 1) found.push(`${entry.session_id} lacks the line before ${entry.position}`)
+    if (known.has(entry.id)) found.push(`${entry.session_id} has two entries called ${entry.id}`)
+    if (entry.parent !== null && !known.has(entry.parent))
+      found.push(`${entry.session_id} has an entry ${entry.id} without its parent`)
+    lines.set(entry.session_id, [...before, readLine(entry, found)])
+    ids.set(entry.session_id, known.add(entry.id))
+  }
+  for (const { session_id: id, entries } of tables.transcripts)
+    if ((lines.get(id)?.length ?? 0) !== entries) found.push(`${id} should have ${entries} lines`)
+  return lines
+}
+
+function readLine({ session_id: session, id, parent, line }: EntryRow, found: string[]): Line {
+  try {
+    const raw = JSON.parse(line) as {
+      id?: string
+      parentId?: string | null
+      message?: { role: string; content: unknown }
+    }
+    if (raw.id !== id || raw.parentId !== parent) found.push(`${session}: the line of ${id} is another's`)
+    const text = raw.message === undefined ? '' : textOf(raw.message.content)
+    const tag = raw.message?.role === 'user' ? /\bt\d+\b/.exec(text)?.[0] : undefined
+    return { role: raw.message?.role ?? '', text, tag }
+  } catch {
+    found.push(`${session}: the line of ${id} cannot be read`)
+    return { role: '', text: '', tag: undefined }
+  }
+}
+
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content)) return ''
+  return content.map((part: { text?: unknown }) => (typeof part.text === 'string' ? part.text : '')).join('')
+}
+
+function tagsOf(lines: readonly Line[]): readonly string[] {
+  return lines.flatMap(({ tag }) => (tag === undefined ? [] : [tag]))
+}
+
+/** A message stands in one transcript, once, behind what was accepted before it. */
+function judgeOrder(
+  { sent }: History,
+  messages: readonly MessageRow[],
+  transcripts: ReadonlyMap<string, readonly Line[]>,
+  found: string[],
+): void {
+  const position = new Map(messages.map((row) => [`${row.account} ${row.message_id}`, row.position]))
+  const accepted = new Map(sent.map(({ account, id, tag }) => [tag, position.get(`${account} ${id}`)]))
+  const seen = new Map<string, string>()
+  for (const [session, lines] of transcripts) {
+    let last = 0
+    for (const tag of tagsOf(lines)) {
+      const other = seen.get(tag)
+      if (other !== undefined) found.push(`${tag} stands in ${other} and in ${session}`)
+      seen.set(tag, session)
+      const place = accepted.get(tag)
+      if (place === undefined) continue
+      if (place < last) found.push(`${tag} stands in ${session} behind what was accepted after it`)
+      last = place
+    }
+  }
+}
+
+/** An answer names every message the model was told: those before it in its transcript, no other, in this order. */
+function judgeModelView(
+  terminal: Terminal,
+  transcripts: ReadonlyMap<string, readonly Line[]>,
+  { sent }: History,
+  found: string[],
+): void {
+  const tags = new Map(sent.map(({ account, id, tag }) => [`${account} ${id}`, tag]))
+  const answers = new Map([...terminal].map(([name, frames]) => [tags.get(name), frames[0]]))
+  for (const [session, lines] of transcripts) {
+    const told: string[] = []
+    for (const [index, { tag }] of lines.entries()) {
+      if (tag === undefined) continue
+      told.push(tag)
+      const answer = answers.get(tag)
+      if (answer?.type !== 'complete') continue
+      if (!answer.content?.startsWith(`saw ${told.join(' ')} `))
+        found.push(`${tag}: its answer is "${answer.content}", and ${session} has ${told.join(' ')}`)
+      const next = lines.findIndex((line, at) => at > index && line.tag !== undefined)
+      const stored = lines.slice(index, next < 0 ? undefined : next)
+      const copies = stored.filter(({ role, text }) => role === 'assistant' && text === answer.content).length
+      if (copies !== 1) found.push(`${tag}: its answer stands ${copies} times in ${session}`)
+    }
+  }
+}
+
+/** Nothing is written to a conversation that was left, and nothing of it appears in a later one. */
+function judgeResets(
+  { resets, sent }: History,
+  { transcripts }: Tables,
+  lines: ReadonlyMap<string, readonly Line[]>,
+  found: string[],
+): void {
+  const lengths = new Map(transcripts.map(({ session_id: id, entries }) => [id, entries]))
+  for (const { session, sentAt, left } of resets) {
+    for (const [id, entries] of Object.entries(left))
+      if ((lengths.get(id) ?? entries) !== entries)
+        found.push(`${id} of ${session} has ${lengths.get(id)} lines, and had ${entries} after its reset was confirmed`)
+    for (const message of sent) {
+      if (message.session !== session || message.acceptedAt === undefined || message.acceptedAt > sentAt) continue
+      for (const [id, own] of lines)
+        if (left[id] === undefined && tagsOf(own).includes(message.tag))
+          found.push(
+            `${message.tag} of ${session} was accepted before a reset, and stands in ${id} that began after it`,
+          )
+    }
+  }
+}
