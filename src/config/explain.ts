@@ -18,7 +18,7 @@ export function describeConfig(config: Config): JsonObject {
     if (isRecord(value)) {
       return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, describe(inner, [...path, key])]))
     }
-    if (isSecret(path)) return REDACTED
+    if (isSecret(path) || isArgument(path)) return REDACTED
     if (typeof value === 'string') return redactText(withoutCredentials(value)) ?? ''
     return typeof value === 'number' || typeof value === 'boolean' ? value : null
   }
@@ -35,6 +35,11 @@ export function secretsOf(config: Config): readonly string[] {
   }
   collect(config, [])
   return found
+}
+
+/** Arguments of a program (`--token …`) often hold a key, and which of them do cannot be told. */
+function isArgument(path: KeyPath): boolean {
+  return path.at(-2) === 'args'
 }
 
 /** `wss://user:password@host/` is an address with a secret inside. */

@@ -67,6 +67,23 @@ function ended(socket: Socket): Promise<void> {
   return new Promise((resolve) => socket.once('close', () => resolve()))
 }
 
+/** Each with one message; the frames that answer them. */
+async function beginConversations(gateway: RunningGateway, count: number): Promise<Record<string, unknown>[]> {
+  const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/ws?token=${TOKEN}&uid=u`)
+  cleanups.push(() => socket.terminate())
+  await new Promise((resolve) => socket.on('open', resolve))
+  const frames: Record<string, unknown>[] = []
+  const enough = new Promise((resolve) =>
+    socket.on('message', (data: Buffer) => {
+      frames.push(JSON.parse(data.toString()) as Record<string, unknown>)
+      if (frames.length === count) resolve(undefined)
+    }),
+  )
+  for (let id = 0; id < count; id++) socket.send(JSON.stringify({ id, content: 'hello' }))
+  await enough
+  return frames
+}
+
 describe('what is held for clients has a ceiling:', () => {
   it('pongs to a client that never reads', async () => {
     const gateway = await start({
@@ -89,6 +106,26 @@ describe('what is held for clients has a ceiling:', () => {
     expect(most).toBeLessThanOrEqual(256 * KIB + 1_000)
     expect((await held(gateway))['unsent']).toBeLessThanOrEqual(256 * KIB + 1_000)
   })
+
+  it('answers to a client that never reads', async () => {
+    const gateway = await start({ reply_buffer_bytes: 64 * KIB, frames_per_second: 10_000, frames_burst: 10_000 })
+    await beginConversations(gateway, 200)
+    const socket = open(gateway, upgrade('&uid=deaf'))
+    await opened(socket)
+    socket.pause()
+    let isGone = false
+    void ended(socket).then(() => (isGone = true))
+    const list = Buffer.from('{"type":"session.list"}')
+    let most = 0
+    // The system takes some megabytes before anything waits here.
+    for (let count = 0; count < 2_000 && !isGone; count++) {
+      socket.write(frame(0x1, list.length, list))
+      if (count % 20 === 19) most = Math.max(most, (await held(gateway))['unsent'] ?? 0)
+    }
+    expect(most).toBeGreaterThan(0)
+    // The list that goes beyond the limit is still written.
+    expect(most).toBeLessThanOrEqual(64 * KIB + 128 * KIB)
+  }, 60_000)
 
   it('bodies of strangers are not read, those of clients only as far as all together may take', async () => {
     const gateway = await start({ bodies_bytes: MIB })
@@ -119,18 +156,7 @@ describe('what is held for clients has a ceiling:', () => {
 
   it('conversations', async () => {
     const gateway = await start({ sessions: 20 })
-    const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/ws?token=${TOKEN}&uid=u`)
-    cleanups.push(() => socket.terminate())
-    await new Promise((resolve) => socket.on('open', resolve))
-    const frames: Record<string, unknown>[] = []
-    const enough = new Promise((resolve) =>
-      socket.on('message', (data: Buffer) => {
-        frames.push(JSON.parse(data.toString()) as Record<string, unknown>)
-        if (frames.length === 60) resolve(undefined)
-      }),
-    )
-    for (let id = 0; id < 60; id++) socket.send(JSON.stringify({ id, content: 'hello' }))
-    await enough
+    const frames = await beginConversations(gateway, 60)
     expect(frames.filter(({ type }) => type === 'complete')).toHaveLength(20)
     expect(frames.filter(({ code }) => code === 'SESSION_LIMIT')).toHaveLength(40)
     const status = await gateway.status()

@@ -248,35 +248,4 @@ export const homeAttacks: readonly Attack[] = [
       return `8 damages: ${started} started, ${refused} refused, none hung`
     },
   },
-  {
-    row: 'held',
-    title: 'secrets in log, metrics, status and commands',
-    quick: true,
-    async run(world) {
-      const canaries = ['CANARY-token-0123456789', 'CANARY-key-0123456789', 'CANARY-text-0123456789']
-      const [token = '', key = '', text = ''] = canaries
-      const model = (await openObedientModel(world)) as { providers: { obedient: object } }
-      const home = await world.home({
-        ...model,
-        providers: { obedient: { ...model.providers.obedient, apiKey: key } },
-        listen: { token },
-      })
-      const gateway = await world.start(home, ['--port', '0', '--verbose'])
-      const client = await gateway.connect(`?uid=a&token=${token}`)
-      await answerTo(client, { id: '1', content: text, session: 's' })
-      await answerTo(client, { id: '2', content: JSON.stringify({ refuse: `bad key ${key} given` }), session: 't' })
-      const headers = { authorization: `Bearer ${token}` }
-      const pages = await Promise.all(
-        ['/metrics', '/api/status', '/healthz'].map(async (path) =>
-          (await fetch(`${gateway.url}${path}`, { headers })).text(),
-        ),
-      )
-      const status = await clew(home, 'status')
-      for (const canary of canaries)
-        require(![gateway.output, ...pages, status.output].some((page) =>
-          page.includes(canary),
-        ), `${canary.slice(0, 10)} is shown`)
-      return '3 canaries × log, metrics, status, health, clew status'
-    },
-  },
 ]

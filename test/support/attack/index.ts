@@ -4,6 +4,7 @@ import { doorAttacks } from './doors.ts'
 import { homeAttacks } from './homes.ts'
 import { memoryAttacks } from './memory.ts'
 import { messageAttacks } from './messages.ts'
+import { operationAttacks } from './operations.ts'
 import { serverAttacks } from './servers.ts'
 import { toolAttacks } from './tools.ts'
 
@@ -16,6 +17,7 @@ export const ATTACKS: readonly Attack[] = [
   ...accessAttacks,
   ...doorAttacks,
   ...homeAttacks,
+  ...operationAttacks,
 ].toSorted((a, b) => rank(a.row) - rank(b.row))
 
 function rank(row: string): number {
