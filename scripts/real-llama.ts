@@ -1,9 +1,9 @@
-import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { bodyOf, FORMS, type Form } from './chat-templates/bodies.ts'
 import { unpackPackages } from './chat-templates/debian-packages.ts'
+import { fetchTemplates } from './chat-templates/fetch-templates.ts'
 import { createLlamaRenderer } from './chat-templates/llama-renderer.ts'
 import { createPythonRenderer } from './chat-templates/python-renderer.ts'
 import { MissingInput } from './chat-templates/missing-input.ts'
@@ -11,10 +11,11 @@ import type { Renderer } from './chat-templates/renderer.ts'
 import { tinyGguf } from './chat-templates/tiny-gguf.ts'
 
 /**
- * `npm run real:llama -- --templates FOLDER [--histories N] [--seed S] [--only NAME] [--root FOLDER]`: random damaged
+ * `npm run real:llama [-- --templates FOLDER] [--histories N] [--seed S] [--only NAME] [--root FOLDER]`: random damaged
  * histories, prepared and encoded as for a compatible server, rendered with every chat template by Jinja2 and by a real
  * `llama-server` with a tiny model made here. FOLDER is `models/templates` of a checkout of llama.cpp (also
- * `CLEW_LLAMA_TEMPLATES`). Debian's packages are unpacked once below the folder for temporary files.
+ * `CLEW_LLAMA_TEMPLATES`); without it that folder is fetched with git. What is fetched, Debian's packages too, is kept
+ * below the folder for temporary files.
  */
 const CONTEXT_TOKENS = 131_072
 
@@ -31,19 +32,13 @@ try {
 }
 
 async function run(): Promise<boolean> {
-  const folder = argument('--templates') ?? process.env['CLEW_LLAMA_TEMPLATES']
-  if (folder === undefined || !existsSync(folder)) {
-    throw new MissingInput(
-      'Chat templates are needed: check out llama.cpp (ggml-org) and name its folder models/templates ' +
-        'with --templates or CLEW_LLAMA_TEMPLATES.',
-    )
-  }
+  const cache = join(tmpdir(), 'clew-real-llama')
+  await mkdir(cache, { recursive: true })
+  const folder = argument('--templates') ?? process.env['CLEW_LLAMA_TEMPLATES'] ?? fetchTemplates(cache)
   const only = argument('--only') ?? ''
   const templates = (await readdir(folder)).filter((name) => name.endsWith('.jinja') && name.includes(only)).toSorted()
   const histories = Number(argument('--histories') ?? 200)
   const seed = Number(argument('--seed') ?? 1)
-  const cache = join(tmpdir(), 'clew-real-llama')
-  await mkdir(cache, { recursive: true })
   const root = argument('--root') ?? (await unpackPackages(cache))
   const model = join(cache, 'tiny.gguf')
   await writeFile(model, tinyGguf(CONTEXT_TOKENS))

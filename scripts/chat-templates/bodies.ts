@@ -4,6 +4,7 @@ import { createEncoder } from '../../src/provider/encoders.ts'
 import { generateEntries } from '../../test/support/fuzz/generate.ts'
 import { mutateEntries } from '../../test/support/fuzz/mutate.ts'
 import { createRandom } from '../../test/support/fuzz/random.ts'
+import { asRead } from '../../test/support/history.ts'
 
 /**
  * `normal` is what a server gets, `pictures` the same for a model that sees. `safest` follows an unexplained refusal,
@@ -28,7 +29,7 @@ const MODELS = ['local', 'mistral-nemo', 'deepseek-r1'] as const
 /** One damaged history of a seed, as a compatible server gets it. */
 export function bodyOf(seed: number, form: Form): string {
   const random = createRandom(seed)
-  const entries = mutateEntries(generateEntries(random), random)
+  const entries = mutateEntries(generateEntries(random), random).map(asRead)
   const model = random.pick(MODELS)
   const system = random.chance(0.9) ? 'You are helpful.' : ''
   const projection = form === 'normal' || form === 'pictures' ? 'normal' : 'safest'
