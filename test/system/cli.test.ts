@@ -167,3 +167,22 @@ describe('commands without a gateway', () => {
     await removeHome(other)
   })
 })
+
+describe('what a newcomer looks up', () => {
+  it('every command and group of commands has examples, and help finds a command below a group', async () => {
+    for (const group of ['', 'sessions', 'config', 'tools', 'models', 'channels', 'transcript', 'simulate']) {
+      const { code, stdout } = await clew(...(group === '' ? [] : [group]), '--help')
+      expect({ group, code, hasExamples: stdout.includes('Examples') }).toEqual({ group, code: 0, hasExamples: true })
+    }
+    expect((await clew('help', 'sessions', 'show')).stdout).toContain('Usage: clew sessions show')
+  })
+
+  it('models list names the models of every configured provider, the chosen one too', async () => {
+    const providers = { 'my-own': { type: 'anthropic', baseUrl: 'http://127.0.0.1:1', apiKey: 'x' } }
+    const other = await newHome({ model: 'my-own/a-model-of-mine', providers })
+    const { stdout } = await clew('models', 'list', '--home', other)
+    expect(stdout).toContain('my-own/claude-')
+    expect(stdout).toContain('my-own/a-model-of-mine')
+    await removeHome(other)
+  })
+})
