@@ -6,7 +6,7 @@ import { batches, createDraft, deferredDrafts, numbersOf, type CleanupDraft } fr
 import { activeCleanups, CLEANUP_ENTRY_TYPE, type CleanupRecord } from './cleanup-records.ts'
 import { statsOf, type CleanupStats } from './cleanup-stats.ts'
 import { chooseHidden, DEFAULT_RULES, type CleanupChoice, type CleanupRules } from './cleanup-strategy.ts'
-import { deriveSteps, type StepOutcome } from './derive-steps.ts'
+import { deriveStep, deriveSteps, type StepOutcome } from './derive-steps.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from './prepare.ts'
 import type { CountMessages } from './view-tokens.ts'
 
@@ -66,14 +66,13 @@ export function planCleanup(entries: readonly Entry[], options: CleanupOptions):
     reason,
     stats: measure(before, before, options),
   })
-  const steps = deriveSteps(entries)
-  const step = steps.find((one) => one.id === options.stepId)
+  const step = deriveStep(entries, options.stepId) ?? deriveSteps(entries).find(({ id }) => id === options.stepId)
   if (step === undefined) return skip('unknown step')
   if (activeCleanups(entries).some(({ record }) => record.stepId === step.id)) return skip('already cleaned')
   const choice = options.choice ?? chooseHidden(step, options.outcome, rules)
   if (choice.hidden.length === 0) return skip('nothing to hide')
 
-  const others = options.policy === 'always' ? [] : deferredDrafts(entries, steps, rules)
+  const others = options.policy === 'always' ? [] : deferredDrafts(entries, deriveSteps(entries), rules)
   const own = createDraft(step, choice, options.summary)
   const attempts = batches(others, own).map((drafts) => tryOut(drafts, entries, before, options))
   const [best] = attempts
@@ -154,14 +153,18 @@ function brokenInvariant(
   after: PreparedHistory,
 ): SkipReason | undefined {
   const hidden = new Set(drafts.flatMap(({ record }) => record.hidden))
-  const stillSent = new Set(after.report.messages.flatMap((message) => message.entries))
+  // What both have in common is sent all the same, and is the most of a long conversation.
+  let differs = 0
+  while (differs < before.messages.length && before.report.messages[differs] === after.report.messages[differs])
+    differs++
+  const stillSent = new Set(after.report.messages.slice(differs).flatMap((message) => message.entries))
   const isBroken =
     drafts.some(({ step: { finalResponse, instruction } }) =>
       [finalResponse, instruction].some((id) => id !== undefined && hidden.has(id)),
     ) ||
     after.report.changes.some((change) => change.step === 'invariants') ||
-    before.report.messages.some((message) =>
-      message.entries.some((entry) => !hidden.has(entry) && !stillSent.has(entry)),
-    )
+    before.report.messages
+      .slice(differs)
+      .some((message) => message.entries.some((entry) => !hidden.has(entry) && !stillSent.has(entry)))
   return isBroken ? 'an invariant would break' : undefined
 }

@@ -68,7 +68,7 @@ const SETTLED: KeptKind<Settled | undefined> = { name: 'settled' }
 
 /**
  * The history of a path that grew since it was prepared before: its settled beginning as it was, then what is new.
- * Undefined where only a look at everything can tell, and for paths that nobody holds.
+ * Undefined where only a look at everything can tell, and for arrays that no transcript handed out.
  */
 export function prepareGrown(entries: readonly Entry[], context: StepContext): Prepared | undefined {
   if (hasLeftOut(context)) return undefined

@@ -61,7 +61,7 @@ export function modelSetBy(entry: Entry): NonNullable<TranscriptContext['model']
   return { provider: entry.message.provider, modelId: entry.message.model }
 }
 
-/** The messages are made when somebody asks for them: a turn works on the entries. */
+/** The messages are made on demand: a turn works on the entries. */
 export function buildContext(active: ActivePath): TranscriptContext {
   let messages: readonly Message[] | undefined
   return {
