@@ -33,7 +33,7 @@ export interface CopyReport {
   readonly start: CopyStart
   /** What both sides hold. */
   readonly tallies: Tallies
-  /** Damaged transcripts of the source: the copy has them mended. */
+  /** Damaged transcripts of the source: the copy has them repaired. */
   readonly repaired: number
 }
 
@@ -139,7 +139,7 @@ async function withHome<T>(
   }
 }
 
-/** The journal is replayed and transcripts are mended in a folder beside, which goes at the end. */
+/** The journal is replayed and transcripts are repaired in a folder beside, which goes at the end. */
 async function withHomeReader<T>(
   platform: Platform,
   paths: HomePaths,

@@ -60,5 +60,5 @@ function show({ start, tallies, repaired }: CopyReport, { json }: CopyOptions): 
   printLines([`${SAID[start]}; both sides were compared and hold the same`, ''])
   printLines(table([['WHAT', 'COUNT', 'HASH'], ...rows]))
   if (repaired > 0)
-    printLines(['', `${repaired} damaged transcripts were mended in the copy; the source has them as they were`])
+    printLines(['', `${repaired} damaged transcripts were repaired in the copy; the source has them as they were`])
 }

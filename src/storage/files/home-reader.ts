@@ -60,7 +60,7 @@ const TRANSCRIPT = /^(?<id>[^/]+)\.jsonl(?:\.archived-(?<at>\d+))?$/u
 
 /**
  * What a home holds, as its gateway would find it at the next start: the journal is replayed, entries that are in the
- * journal only are put into their transcripts, damaged transcripts are mended. All of that happens in the folder
+ * journal only are put into their transcripts, damaged transcripts are repaired. All of that happens in the folder
  * `scratch`; the home stays as it is. What has to be made up (an id, a time) comes out of what is there, so that a
  * second look finds the same.
  */
@@ -100,7 +100,7 @@ export class HomeReader implements ImageReader {
     return new HomeReader(options, tables, journal, store)
   }
 
-  /** Transcripts that were damaged: the copy has them mended. */
+  /** Transcripts that were damaged: the copy has them repaired. */
   get repaired(): number {
     return this.#repaired.size
   }
