@@ -8,6 +8,8 @@ export interface StorageFullDeps {
   readonly log: Log
   /** Ends the waiting: then the call rejects with the signal's reason. */
   readonly signal: AbortSignal
+  /** `work` may be done twice: it is tried again too while the database is away, when it may have been done or not. */
+  readonly isRepeatable?: true
 }
 
 const FIRST_PAUSE_MS = 1_000
@@ -19,14 +21,15 @@ const LONGEST_PAUSE_MS = 30_000
  * leave nothing behind when it fails so.
  */
 export async function retryWhileStorageFull<T>(work: () => Promise<T>, deps: StorageFullDeps): Promise<T> {
-  const { clock, log, signal } = deps
+  const { clock, log, signal, isRepeatable = false } = deps
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
     try {
       return await work()
     } catch (error) {
       const shortage = shortageOf(error)
-      if (shortage === undefined) throw error
-      if (pauseMs === FIRST_PAUSE_MS) log.error(SHORTAGES[shortage], { code: shortage })
+      const isAway = isRepeatable && error instanceof GatewayError && error.code === 'STORAGE_UNAVAILABLE'
+      if (shortage === undefined && !isAway) throw error
+      if (shortage !== undefined && pauseMs === FIRST_PAUSE_MS) log.error(SHORTAGES[shortage], { code: shortage })
       await sleep(clock, pauseMs, signal)
     }
   }

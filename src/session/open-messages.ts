@@ -13,7 +13,7 @@ export interface OpenMessagesDeps {
   readonly outlet: Outlet
 }
 
-const MOST_ANSWERED = 1_000
+const MOST_REMEMBERED = 1_000
 
 /** Messages that were dispatched here and have no answer yet, and how they get it. */
 export class OpenMessages {
@@ -21,6 +21,8 @@ export class OpenMessages {
   readonly #open = new Set<RunId>()
   /** Answered here lately: a look-up that began before may still show them open. */
   readonly #answered = new Set<RunId>()
+  /** Left to another node lately: until that one has taken them they are in no queue. */
+  readonly #left = new Set<RunId>()
   /** Ends what waits for space on the disk: the messages stay open for the next start. */
   readonly #closing = new AbortController()
 
@@ -47,6 +49,11 @@ export class OpenMessages {
   /** The message stays open for the node that holds its session now. */
   leave(run: RunId): undefined {
     this.#open.delete(run)
+    remember(this.#left, run)
+  }
+
+  wasLeft(run: RunId): boolean {
+    return this.#left.has(run)
   }
 
   /** Durable, and on its way to its channel, when it resolves. */
@@ -64,7 +71,7 @@ export class OpenMessages {
     const { signal } = this.#closing
     if (answers.length === 0) return
     try {
-      await retryWhileStorageFull(() => this.answer(answers, { owner }), { clock, log, signal })
+      await retryWhileStorageFull(() => this.answer(answers, { owner }), { clock, log, signal, isRepeatable: true })
     } catch (thrown) {
       const error = toGatewayError(thrown)
       const runs = answers.map(({ run }) => run)
@@ -79,8 +86,12 @@ export class OpenMessages {
 
   #forget(run: RunId): void {
     this.#open.delete(run)
-    this.#answered.add(run)
-    const [oldest] = this.#answered.size > MOST_ANSWERED ? this.#answered : []
-    if (oldest !== undefined) this.#answered.delete(oldest)
+    remember(this.#answered, run)
   }
+}
+
+function remember(runs: Set<RunId>, run: RunId): void {
+  runs.add(run)
+  const [oldest] = runs.size > MOST_REMEMBERED ? runs : []
+  if (oldest !== undefined) runs.delete(oldest)
 }

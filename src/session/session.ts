@@ -113,6 +113,11 @@ export class Session {
     this.#queue = this.#queue.filter((other) => other !== message)
   }
 
+  /** What waits is another node's affair. */
+  leaveQueue(): readonly AcceptedMessage[] {
+    return this.#queue.splice(0)
+  }
+
   /** No new turn starts; the running one may finish. What waits stays unanswered, for the next start. */
   stopStarting(): void {
     this.#isStopped = true

@@ -22,7 +22,7 @@ export interface SessionLimits extends ResumptionLimits {
   readonly turns: TurnLimits
 }
 
-export interface SessionsDeps extends Omit<TurnWorkDeps, 'slots' | 'resumption' | 'open'> {
+export interface SessionsDeps extends Omit<TurnWorkDeps, 'slots' | 'resumption' | 'open' | 'onLost'> {
   readonly log: Log
   readonly control: SessionControl
   readonly limits: SessionLimits
@@ -54,6 +54,8 @@ export class Sessions {
   readonly #arriving = new Map<SessionKey, AcceptedMessage[]>()
   /** Sessions that are being taken, one look at a time. */
   readonly #taking = new Map<SessionKey, Promise<void>>()
+  /** Sessions with a stop under way, until the last of them is over. */
+  readonly #stopping = new Map<SessionKey, Promise<void>>()
   #isStarting = true
 
   constructor(deps: SessionsDeps) {
@@ -62,7 +64,13 @@ export class Sessions {
     this.#open = new OpenMessages(deps)
     this.#slots = new TurnSlots(clock, limits.turns)
     this.#resumption = new Resumption({ clock, storage, messageAttempts: limits.messageAttempts })
-    this.#work = new TurnWork({ ...deps, open: this.#open, slots: this.#slots, resumption: this.#resumption })
+    this.#work = new TurnWork({
+      ...deps,
+      open: this.#open,
+      slots: this.#slots,
+      resumption: this.#resumption,
+      onLost: (key) => this.runInBackground(this.take(key)),
+    })
   }
 
   /** Sessions something runs or waits in. */
@@ -137,17 +145,26 @@ export class Sessions {
   }
 
   async #takeNow(key: SessionKey): Promise<void> {
-    const { storage } = this.#deps
     if (!this.#isStarting) return
-    const claim = await storage.ownership.claim(key)
-    if (claim === undefined) return
-    this.#resumption.suspect(claim)
-    for (const stored of await storage.inbox.open({ key })) {
+    for (const stored of await this.#claimOpen(key)) {
       const { message, orphaned } = stored
       if (this.#open.isKnown(message.run)) continue
       // A command is done at once by the node that accepted it; only when that one is gone another does it.
       if (isImmediate(parseSlash(message.text)) && orphaned !== true) continue
       this.#resume(stored)
+    }
+  }
+
+  /** A stop answers what is open; what it has not answered yet must not come to stand behind it. */
+  async #claimOpen(key: SessionKey): Promise<readonly StoredMessage[]> {
+    const { ownership, inbox } = this.#deps.storage
+    for (;;) {
+      await this.#stopping.get(key)
+      const claim = await ownership.claim(key)
+      if (claim === undefined) return []
+      this.#resumption.suspect(claim)
+      const open = await inbox.open({ key })
+      if (!this.#stopping.has(key)) return open
     }
   }
 
@@ -298,6 +315,7 @@ export class Sessions {
     options: StopOptions = {},
   ): Promise<T> {
     const ended = this.#end(session, by, options)
+    const over = this.#beginStopping(session.key)
     const { superseded, finishing } = ended
     if (superseded !== undefined) this.#unwind(superseded)
     finishing?.stop(by)
@@ -312,6 +330,7 @@ export class Sessions {
       after = this.#open.answerWhenPossible(answersOf(ended))
       throw thrown
     } finally {
+      over()
       // Only now, since unwinding a turn would keep the processor from the commit that is waited for.
       superseded?.stop(by)
       if (after === undefined) ended.release()
@@ -321,6 +340,16 @@ export class Sessions {
 
   #commit(stop: StopCommit): Promise<number> {
     return commitStop(stop, { ...this.#deps, open: this.#open })
+  }
+
+  #beginStopping(key: SessionKey): () => void {
+    const own = deferred()
+    const all = Promise.all([this.#stopping.get(key), own.promise]).then(() => undefined)
+    this.#stopping.set(key, all)
+    return () => {
+      own.resolve()
+      if (this.#stopping.get(key) === all) this.#stopping.delete(key)
+    }
   }
 
   /** Also what was accepted before the stop and waits for its session to be taken: it is taken out of that line. */

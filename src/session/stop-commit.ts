@@ -76,7 +76,10 @@ async function stoppedElsewhere(
   { storage, open }: StopCommitDeps,
 ): Promise<readonly Answer[]> {
   return (await storage.inbox.open({ key })).flatMap(({ message: { run, text }, elsewhere }) =>
-    elsewhere === true && !open.has(run) && !isImmediate(parseSlash(text)) && (only ?? run) === run
+    (elsewhere === true || open.wasLeft(run)) &&
+    !open.isKnown(run) &&
+    !isImmediate(parseSlash(text)) &&
+    (only ?? run) === run
       ? [{ run, content: { kind: 'cancelled', by } as const }]
       : [],
   )

@@ -42,6 +42,8 @@ export interface TurnWorkDeps {
   readonly resumption: Resumption
   readonly open: OpenMessages
   queueMode(): QueueMode
+  /** The session is no longer this node's, and what it had queued is in no queue. */
+  onLost(key: SessionKey): void
 }
 
 /** Works messages out. */
@@ -94,9 +96,24 @@ export class TurnWork {
   /** Until the answer is durable; one that was superseded meanwhile is answered by what superseded it. Never throws. */
   async run(turn: RunningTurn, session: Session): Promise<void> {
     const content = await this.#inItsPlace(turn, session)
-    if (content === undefined || turn.isSuperseded || !this.#deps.open.has(turn.message.run)) return
-    turn.storing = this.#deps.open.answerWhenPossible(turn.answers(content), turn.owner)
-    await turn.storing
+    if (content !== undefined && !turn.isSuperseded && this.#deps.open.has(turn.message.run)) {
+      turn.storing = this.#deps.open.answerWhenPossible(turn.answers(content), turn.owner)
+      await turn.storing
+    }
+    if (!turn.isSuperseded && this.#isLost(turn)) this.#leaveSession(turn, session)
+  }
+
+  #isLost({ owner, message }: RunningTurn): boolean {
+    const { storage, open } = this.#deps
+    if (owner === undefined) return open.wasLeft(message.run) && !open.has(message.run)
+    return !storage.ownership.isCurrent(owner)
+  }
+
+  /** What waits behind a message that another node may take now must not overtake it: it waits there too. */
+  #leaveSession(turn: RunningTurn, session: Session): void {
+    const { open, onLost } = this.#deps
+    for (const { run } of [...turn.messages, ...session.leaveQueue()]) if (open.has(run)) open.leave(run)
+    onLost(session.key)
   }
 
   /** It counts no more, although it may take a while to notice. */

@@ -189,7 +189,7 @@ export interface StoredMessage {
   readonly resetDone?: boolean
   /** Starts or owners that ended unforeseen while it was worked on. */
   readonly deaths?: number
-  /** Another node holds its session, or held it until it went silent. */
+  /** Another node accepted it, or holds its session, or held it until it went silent. */
   readonly elsewhere?: true
   /** The node that accepted it is gone. */
   readonly orphaned?: true

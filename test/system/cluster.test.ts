@@ -169,3 +169,26 @@ it('hands over what a node that stops in order was working on', async () => {
   say(b, 'm2', 'say two')
   expect((await frameWhere(b, isAnswerTo('m2')))['content']).toBe('answer 2 to two')
 })
+
+it.each(['session.reset', 'session.delete', 'session.cancel'])(
+  '%s on one node answers what another one had accepted before it was killed, and the next message starts at once',
+  async (type) => {
+    const {
+      nodes: [first, second],
+    } = await startNodes(2)
+    const a = await first!.connect('?uid=ann')
+    say(a, 'm1', 'say hang')
+    await model.asked(1)
+    say(a, 'm2', 'say behind')
+    await frameWhere(a, (frame) => frame['type'] === 'accepted' && frame['messageId'] === 'm2')
+    await first!.kill()
+    const b = await second!.connect('?uid=ann')
+    b.send({ type, key: 'shared' })
+    expect(await frameWhere(b, (frame) => frame.type === type)).toMatchObject({ data: { success: true } })
+    model.mayHang = false
+    say(b, 'm3', 'say fresh')
+    for (const id of ['m1', 'm2']) expect(await frameWhere(b, isAnswerTo(id))).toMatchObject({ code: 'TURN_CANCELLED' })
+    const answer = await frameWhere(b, isAnswerTo('m3'))
+    expect(answer).toMatchObject(type === 'session.cancel' ? { type: 'complete' } : { content: 'answer 1 to fresh' })
+  },
+)

@@ -18,6 +18,8 @@ export interface MessageColumns {
   readonly reset_done: boolean
   readonly deaths: number
   readonly orphaned: boolean
+  /** The node that accepted it. */
+  readonly node: string
   /** The node that holds its session, living or not. */
   readonly holder: string | null
 }
@@ -41,9 +43,13 @@ export function readMessage(columns: MessageColumns, me: string): StoredMessage 
     ...(endedAt === null ? {} : { endedAt }),
     ...(resetDone ? { resetDone } : {}),
     ...(deaths > 0 ? { deaths } : {}),
-    ...(columns.holder === null || columns.holder === me ? {} : { elsewhere: true }),
+    ...(isElsewhere(columns, me) ? { elsewhere: true } : {}),
     ...(columns.orphaned ? { orphaned: true } : {}),
   }
+}
+
+function isElsewhere({ node, holder }: MessageColumns, me: string): boolean {
+  return node !== me || (holder !== null && holder !== me)
 }
 
 export function readRow(row: { readonly key: string; readonly record: string }): SessionRow {

@@ -83,7 +83,8 @@ function judgeCopies({ id, run }: SentMessage, frames: readonly SeenFrame[], fou
 function judgeNumbers(frames: readonly SeenFrame[], found: string[]): void {
   const known = new Map<string, string>()
   for (const { account, seq, type, run, at } of frames) {
-    if (seq === undefined) continue
+    // A refusal while the database is away has no number.
+    if (seq === undefined || (seq === 0 && run === undefined)) continue
     const isAnswer = (type === 'complete' || type === 'error') && run !== undefined
     const identity = isAnswer ? `the answer of ${run}` : `${type} seen at ${at}`
     const name = `${account} ${seq}`
