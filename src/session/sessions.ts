@@ -140,6 +140,7 @@ export class Sessions {
       if (this.#taking.get(key) !== taking) return
       this.#taking.delete(key)
       // Those that were not dispatched are another node's affair.
+      for (const { run } of this.#arriving.get(key) ?? []) if (!this.#open.isKnown(run)) this.#open.leave(run)
       this.#arriving.delete(key)
     })
   }
