@@ -115,7 +115,7 @@ export const FAULTS: readonly Fault[] = [
     replace: 'return text.slice(0, chars)',
   },
   {
-    name: 'lone surrogates leave the house',
+    name: 'lone surrogates leave the app',
     source: 'claude-code#68325',
     file: 'src/core/cut-text.ts',
     find: 'return text.isWellFormed() ? text : text.toWellFormed()',

@@ -63,7 +63,7 @@ interface Frame {
 }
 
 async function reportStacks(): Promise<void> {
-  const { storage, agent, webhook, gateway: intake } = gateway.house
+  const { storage, agent, webhook, gateway: intake } = gateway.app
   const stacks = new Map<string, { readonly frames: readonly Frame[]; readonly callee: string }>()
   const note = (what: string, callee = ''): void => {
     if (!stacks.has(what)) stacks.set(what, { frames: framesOf(new Error('stack').stack ?? ''), callee })

@@ -11,9 +11,9 @@ it('keeps every import inside the table, without circles, and the outside world 
   expect(breachesOf(files)).toEqual([])
 })
 
-/** A small house, to see that the check itself would notice. */
-function breaches(house: Readonly<Record<string, string>>): string[] {
-  return breachesOf(Object.entries(house).map(([path, text]) => scanText(path, text)))
+/** A small app, to see that the check itself would notice. */
+function breaches(app: Readonly<Record<string, string>>): string[] {
+  return breachesOf(Object.entries(app).map(([path, text]) => scanText(path, text)))
 }
 
 describe('the check', () => {
@@ -90,14 +90,12 @@ describe('the check', () => {
   })
 
   it('keeps the rule checkers apart from the pipeline they judge', () => {
-    const house = { ...other, 'core/history-rules.ts': '', 'core/message.ts': '' }
-    expect(breaches({ ...house, 'simulator/rules/r.ts': "import { m } from '../../core/message.ts'" })).toEqual([])
-    expect(breaches({ ...house, 'simulator/rules/r.ts': "import { h } from '../../core/history-rules.ts'" })).toEqual([
+    const app = { ...other, 'core/history-rules.ts': '', 'core/message.ts': '' }
+    expect(breaches({ ...app, 'simulator/rules/r.ts': "import { m } from '../../core/message.ts'" })).toEqual([])
+    expect(breaches({ ...app, 'simulator/rules/r.ts': "import { h } from '../../core/history-rules.ts'" })).toEqual([
       'simulator/rules/r.ts:1: imports core/history-rules.ts; the rule checkers judge the pipeline and must share nothing with it',
     ])
-    expect(breaches({ ...house, 'simulator/rules/r.ts': "import type { P } from '../../provider/p.ts'" })).toHaveLength(
-      1,
-    )
+    expect(breaches({ ...app, 'simulator/rules/r.ts': "import type { P } from '../../provider/p.ts'" })).toHaveLength(1)
   })
 
   it('keeps durations off the wall clock', () => {

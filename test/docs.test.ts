@@ -150,9 +150,9 @@ describe('the operations page', () => {
 
   it('has the metrics that are exposed', async () => {
     const gateway = await MemoryGateway.open()
-    const stopRuntime = observeRuntime(gateway.house.metrics)
-    const stopWatch = watchLoop(gateway.house.metrics, silentLog)
-    const exposed = [...(await gateway.house.metrics.expose()).matchAll(/^# TYPE (\S+) (\S+)$/gmu)]
+    const stopRuntime = observeRuntime(gateway.app.metrics)
+    const stopWatch = watchLoop(gateway.app.metrics, silentLog)
+    const exposed = [...(await gateway.app.metrics.expose()).matchAll(/^# TYPE (\S+) (\S+)$/gmu)]
     stopRuntime()
     stopWatch()
     await gateway.stop()

@@ -43,7 +43,7 @@ const DEMO_INFO: ModelInfo = {
 }
 
 export interface AgentOptions {
-  /** Of the machine or the user; decides where `language` is `auto` and nobody has said anything yet. */
+  /** Of the machine or the user; decides where `language` is `auto` and no message has come yet. */
   readonly locale: Language
   readonly config: Config
   readonly paths: HomePaths

@@ -6,7 +6,7 @@ const WRITABLE_BY_OTHERS = 0o022
 
 /**
  * What lets other users of this machine change the gateway's home or its configuration, a sentence each that says what
- * to do. Whoever can write there can read every conversation and run what they like as this user.
+ * to do. A user who can write there can read every conversation and run any program as this user.
  */
 export async function homeAccessProblems(
   files: Files,

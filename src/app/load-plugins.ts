@@ -39,7 +39,7 @@ async function loadPlugin(path: string, modules: Modules, directory: string): Pr
   return plugin
 }
 
-/** The user's own code said it, so it may be shown; a stack is for nobody. */
+/** The user's own code said it, so it may be shown, without its stack. */
 function firstLine(text: string): string {
   return (text.split('\n', 1)[0] ?? '').slice(0, 300)
 }

@@ -60,7 +60,7 @@ const LOCAL_NAMES = [
   'localdomain',
 ]
 
-/** Tabs and line ends are dropped and backslashes turned by the URL parser: whoever writes them wants to be misread. */
+/** Tabs and line ends are dropped and backslashes turned by the URL parser: an address that holds them is meant to be misread. */
 // oxlint-disable-next-line no-control-regex
 const MISLEADING = /[\u0000-\u0020\u007f\\]/
 

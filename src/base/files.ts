@@ -11,9 +11,9 @@ export interface Files {
   stat(path: string): Promise<FileStat | undefined>
   /**
    * The same without leaving the current turn of the event loop: for fences that stand directly before a write, and for
-   * whoever must not stand in line behind syncs under way. A few microseconds on a local disk.
+   * callers that must not wait behind syncs under way. A few microseconds on a local disk.
    */
-  statNow(path: string): FileStat | undefined
+  statSync(path: string): FileStat | undefined
   /** Names, not paths, sorted. Empty when the folder does not exist. */
   list(directory: string): Promise<readonly string[]>
   /** Creates parents too; existing folders are fine. Durable names need `syncDirectory` of the parent. */
@@ -50,7 +50,7 @@ export interface FileHandle {
   /** Fewer bytes than asked only at the end of the file. */
   read(position: number, length: number): Promise<Uint8Array>
   /**
-   * `read` into memory the caller owns, for whoever walks through large files block by block: fresh memory for each
+   * `read` into memory the caller owns, for callers that read large files block by block: fresh memory for each
    * block costs more than the read. Returns how many bytes were read. Optional; callers fall back to `read`.
    */
   readInto?(target: Uint8Array, position: number): Promise<number>

@@ -182,7 +182,7 @@ async function atMost(
   return { bytes: Buffer.concat(taken).subarray(0, maxBytes), cut: total > maxBytes }
 }
 
-/** Ends the connection of an answer nobody will read. */
+/** Ends the connection of an answer that will not be read. */
 async function discard(response: HttpResponse): Promise<void> {
   await response.body[Symbol.asyncIterator]().return?.()
 }

@@ -57,7 +57,7 @@ const ZEROS = Buffer.alloc(PAGE)
 /**
  * Reads a journal, file by file in the order they were written. A batch is written only after the one before it is
  * durable: so what a crash leaves unfinished is in the last batch alone, as lines that are cut, missing or behind a
- * hole. From the first such place on that batch is dropped: nobody was told of it, and what is kept is what came
+ * hole. From the first such place on that batch is dropped: it was never acknowledged, and what is kept is what came
  * before. Anywhere else an unreadable line is damage and costs that line only.
  */
 export class JournalReader {

@@ -29,7 +29,7 @@ export interface JournalRecord {
   readonly topic: string
   /** JSON-serialisable. */
   readonly data: unknown
-  /** `data` as JSON, from whoever has encoded it already. */
+  /** `data` as JSON, from a caller that has encoded it already. */
   readonly json?: string
 }
 
@@ -78,7 +78,7 @@ export interface JournalOptions {
    * was acknowledged. Cheap and synchronous.
    */
   readonly fence?: () => Error | undefined
-  /** Makes the failure known to whoever must stop acknowledging. Called once. */
+  /** Reports the failure to the owner, which must stop acknowledging. Called once. */
   readonly onFailed?: (error: JournalFailed) => void
 }
 
@@ -110,9 +110,9 @@ interface Rotation {
   readonly batch: number
 }
 
-const WORTH_A_SYNC_BYTES = 16 * 1024
+const FLUSH_NOW_BYTES = 16 * 1024
 /** Promises that may lie between two commits of one thing. All of them together take about a microsecond. */
-const GATHERING_TURNS = 8
+const COALESCE_MICROTASKS = 8
 const SNAPSHOT_SLICE_LENGTH = 256 * 1024
 const MAX_DAMAGED_KEPT = 10
 
@@ -258,19 +258,19 @@ class FileJournal implements Journal {
   }
 
   /**
-   * A moment later everything that whoever commits now has to commit is in the queue. What is enough for a sync of its
+   * A moment later everything that the callers of this moment commit is in the queue. What is enough for a sync of its
    * own starts at once: the rest is put together while the disk works.
    */
   #startWriting(): void {
     if (this.#writing !== undefined) return
-    if (this.#queuedBytes >= WORTH_A_SYNC_BYTES) return this.#writeNow()
+    if (this.#queuedBytes >= FLUSH_NOW_BYTES) return this.#writeNow()
     if (this.#isGathering) return
     this.#isGathering = true
     void this.#gather()
   }
 
   async #gather(): Promise<void> {
-    for (let turn = 0; turn < GATHERING_TURNS; turn++) await Promise.resolve()
+    for (let turn = 0; turn < COALESCE_MICROTASKS; turn++) await Promise.resolve()
     this.#writeNow()
   }
 
@@ -293,7 +293,7 @@ class FileJournal implements Journal {
       }
       if (this.#isDueForCheckpoint()) void this.checkpoint().catch((error: unknown) => this.#logCheckpoint(error))
     }
-    // In the same turn as the last look at the queue: whoever comes later starts a writer anew.
+    // In the same turn as the last look at the queue: a record that comes later starts a new writer.
     this.#writing = undefined
   }
 

@@ -55,7 +55,7 @@ export class OwnedLockFile {
    * process added a byte to ask for it.
    */
   look(): 'held' | 'asked' | 'lost' {
-    const stat = this.#files.statNow(this.path)
+    const stat = this.#files.statSync(this.path)
     if (stat?.identity !== this.identity) return 'lost'
     return stat.size > Buffer.byteLength(this.#text) ? 'asked' : 'held'
   }

@@ -1,7 +1,7 @@
 import { channel } from 'node:diagnostics_channel'
 
 /**
- * Synchronous work on what others sent, by name. Whoever watches the event loop learns from it what held it up; the set is
+ * Synchronous work on what others sent, by name. The watch of the event loop learns from it what held it up; the set is
  * closed, because it becomes a label of a metric.
  */
 export const LOOP_WORK = ['frame', 'history', 'model-answer', 'pictures', 'page', 'mcp', 'tool', 'hook'] as const

@@ -22,7 +22,7 @@ export function overlayFiles(files: Files, lower: string, upper: string): Files 
     return isRemoved(path) ? above(path) : path
   }
 
-  const place = (path: string): string => placeOf(path, (one) => files.statNow(one) !== undefined)
+  const place = (path: string): string => placeOf(path, (one) => files.statSync(one) !== undefined)
 
   const makeParent = (path: string): Promise<void> => files.makeDirectory(directoryOf(above(path)))
 
@@ -30,19 +30,19 @@ export function overlayFiles(files: Files, lower: string, upper: string): Files 
     if (!isInside(path)) return
     await makeParent(path)
     const source = place(path)
-    if (source === above(path) || files.statNow(source) === undefined) return
+    if (source === above(path) || files.statSync(source) === undefined) return
     await copyFile(files, source, above(path))
   }
 
   return {
     async open(path, mode, permissions) {
       if (!isInside(path) || mode === 'read') return files.open(place(path), mode, permissions)
-      if (mode === 'create' && files.statNow(place(path)) !== undefined) throw alreadyThere(path)
+      if (mode === 'create' && files.statSync(place(path)) !== undefined) throw alreadyThere(path)
       await copyUp(path)
       return files.open(above(path), mode, permissions)
     },
     stat: (path) => files.stat(place(path)),
-    statNow: (path): FileStat | undefined => files.statNow(place(path)),
+    statSync: (path): FileStat | undefined => files.statSync(place(path)),
     async list(directory) {
       if (!isInside(directory)) return files.list(directory)
       const ours = await files.list(above(directory))

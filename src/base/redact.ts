@@ -16,8 +16,8 @@ export interface RedactOptions {
 }
 
 /**
- * The second line of defence: facts are meant to hold ids, sizes and codes only, and whoever writes a log line keeps to
- * that. This catches the slip. Short secrets are left alone, cutting out `a` everywhere would help nobody.
+ * The second line of defence: facts are meant to hold ids, sizes and codes only, and the writer of a log line keeps to
+ * that. This catches the slip. Short secrets are left alone, cutting out `a` everywhere would make lines unreadable.
  */
 export function createRedactor(options: RedactOptions = {}): (value: JsonValue | undefined) => JsonValue | undefined {
   const secrets = (options.secrets ?? []).filter((secret) => secret.length >= 6)

@@ -49,7 +49,7 @@ export class Answer implements AsyncIterable<AnswerEvent> {
     this.#settled = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject }
     })
-    // Whoever iterates gets the error there; it must not also surface as unhandled.
+    // The iterator throws the error; it must not also surface as unhandled.
     this.#settled.catch(() => undefined)
   }
 

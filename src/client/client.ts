@@ -68,7 +68,7 @@ export interface SessionInfo {
 
 interface PendingRequest {
   readonly text: string
-  /** Asking twice changes nothing: it is sent again after a loss. Others may have taken effect, and nobody can tell. */
+  /** Asking twice changes nothing: it is sent again after a loss. Others may have taken effect without a confirmation. */
   readonly repeatable: boolean
   sent: boolean
   resolve(data: Readonly<Record<string, unknown>>): void
@@ -274,7 +274,7 @@ export class ClewClient {
     const waiting = id === undefined ? undefined : this.#answers.get(id)
     const ended = waiting?.answer.take(frame) ?? false
     if (id !== undefined && ended) this.#answers.delete(id)
-    // Confirm terminal frames, also ones nobody waits for any more: the gateway need not keep them.
+    // Confirm terminal frames, also those without a waiting caller: the gateway need not keep them.
     if (frame.seq !== undefined && frame.runId !== undefined && (frame.type === 'complete' || frame.type === 'error')) {
       this.#lastSeq = Math.max(this.#lastSeq, frame.seq)
       this.#sendNow(JSON.stringify({ type: 'ack', seq: frame.seq }))

@@ -19,7 +19,7 @@ const skill = z.strictObject({
 const agent = z.strictObject({
   url: address('Its address; its card is looked for at the well-known place below it.', ['http', 'https']),
   token: secret('Sent to it as a bearer token.').optional(),
-  description: text('What our model is told about it.').optional(),
+  description: text('How it is described to the model.').optional(),
   private: flag('Whether it may be on this machine or network.', false),
 })
 
@@ -34,8 +34,8 @@ export function a2aSection(defaults: {
     enabled: z
       .boolean()
       .optional()
-      .meta({ description: 'Whether other agents can connect. Unless told: while we listen on loopback.' }),
-    public_url: address('Where other agents reach us, for the card; else the address they asked at.', [
+      .meta({ description: 'Whether other agents can connect. Default: true while Clew listens on loopback.' }),
+    public_url: address('Where other agents reach Clew, for the card; else the address they asked at.', [
       'http',
       'https',
     ]).optional(),
@@ -54,6 +54,6 @@ export function a2aSection(defaults: {
       .default({})
       .meta({ description: 'Agents that ours may call with the tool "a2a", by name.' }),
     timeout_ms: milliseconds('How long a called agent may take.').default(defaults.timeout_ms),
-    answer_chars: count('Characters of a called agent’s answer that our model is given.', defaults.answer_chars),
+    answer_chars: count('Characters of a called agent’s answer that the model is given.', defaults.answer_chars),
   })
 }

@@ -107,7 +107,7 @@ function* models(file: FileConfig, ownProviders: readonly string[]): Generator<R
     const provider = Object.hasOwn(file.providers, name) ? file.providers[name] : undefined
     const hint = known?.keyVariable === undefined ? '' : `, or set ${known.keyVariable}`
     if (provider === undefined) {
-      // Then it is the plugins' to bring it; what nobody brings is refused when the models are resolved.
+      // A plugin may bring it; a provider that none brings is refused when the models are resolved.
       if (file.plugins.length > 0 || ownProviders.includes(name)) continue
       yield { path, message: `${model} needs an entry providers.${name}${hint}` }
     } else if (provider.apiKey === undefined && provider.baseUrl === undefined && known?.keyless !== true) {

@@ -69,7 +69,7 @@ function invalid(schema: JsonObject, value: unknown, expanded: Expanded, issues:
     const path = deepestPath(issue)
     const node = schemaAt(schema, path) ?? {}
     const variable = expanded.fromEnvironment.get(JSON.stringify(path))
-    // What stands in a variable is nobody's business but its owner's.
+    // The value of a variable may be a secret: it is not shown.
     const found =
       variable === undefined ? describeFound(valueAt(value, path), isSecret(path), node) : `the value of $${variable}`
     if (issue.code === 'invalid_key')

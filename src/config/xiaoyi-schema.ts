@@ -52,7 +52,7 @@ export function xiaoyiSection<Shape extends z.ZodRawShape>(historyLimits: Shape)
     streamMode: oneOf('How an answer grows on the phone.', ['delta', 'replace', 'final-only']).optional(),
     reasoning: z.boolean().optional().meta({ description: 'Whether the model’s reasoning is shown.' }),
     keepAliveText: text('Shown while nothing else is; stays on the phone for good.').optional(),
-    language: oneOf('Language of our own sentences.', ['zh', 'en']).optional(),
+    language: oneOf('Language of Clew’s own sentences.', ['zh', 'en']).optional(),
     taskLimitMs: optionalMs('A task older than this is closed; its result goes out by push.'),
     heartbeatMs: optionalMs('Application heartbeat.'),
     pingMs: optionalMs('WebSocket ping.'),

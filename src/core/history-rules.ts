@@ -179,7 +179,7 @@ const MISTRAL_NAMES = /mistral|mixtral|codestral|pixtral|devstral|ministral|magi
 
 /**
  * Model family first, API second, provider third: a Mistral model behind a proxy has Mistral's rules, and Claude behind
- * Google has neither Anthropic's nor quite Google's. What nobody knows gets the rules that every provider accepts.
+ * Google has neither Anthropic's nor quite Google's. An unknown one gets the rules that every provider accepts.
  */
 export function resolveTranscriptPolicy(target: ModelIdentity): TranscriptPolicy {
   return TRANSCRIPT_POLICIES[rowOf(target)]
@@ -237,7 +237,7 @@ const API_OF_PROVIDER: { readonly [provider: string]: ApiKind } = {
 
 /**
  * The same rules with everything left out that a provider could still object to, down to plain text in alternating
- * turns: for the one retry after a refusal that nobody can explain.
+ * turns: for the one retry after an unexplained refusal.
  */
 export function safestPolicy(policy: TranscriptPolicy): TranscriptPolicy {
   return {

@@ -131,7 +131,7 @@ export type ReplyContent =
   | { readonly kind: 'error'; readonly code: ErrorCode; readonly message: string; readonly partialText: string }
   | { readonly kind: 'cancelled'; readonly by: CancelCause }
 
-/** `waiting`: nothing was sent, the reply stays in the outbox. `unknown`: it was sent, and nobody can tell whether it arrived. */
+/** `waiting`: nothing was sent, the reply stays in the outbox. `unknown`: it was sent, and whether it arrived is unknown. */
 export type DeliveryFate = 'delivered' | 'waiting' | 'unknown'
 
 /** Commands that never wait behind a running turn. */

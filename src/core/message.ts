@@ -59,7 +59,7 @@ export type AssistantBlock = TextBlock | ThinkingBlock | ToolCallBlock
 export interface UserMessage {
   readonly role: 'user'
   readonly content: string | readonly UserBlock[]
-  /** What a hook put in front (`before_agent_start`): the model reads it first, and nobody is shown it as the user's words. */
+  /** What a hook put in front (`before_agent_start`): the model reads it first, and it is not shown as the user's words. */
   readonly prependContext?: string
   /** Unix ms, as in every message. */
   readonly timestamp: number

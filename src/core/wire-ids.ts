@@ -51,7 +51,7 @@ export function mapToolIds(messages: readonly PreparedMessage[], mode: ToolIdMod
 }
 
 export interface IdAllocator {
-  /** A wire id nobody has yet, as close to the raw one as the mode allows. */
+  /** A wire id that is not taken yet, as close to the raw one as the mode allows. */
   allocate(raw: string): string
 }
 

@@ -87,7 +87,7 @@ export class LiveEvents {
     return this.#readers.size >= this.#limits.streams
   }
 
-  /** True while a page watches this conversation: deltas are made for nobody else. */
+  /** True while a page watches this conversation: without one, deltas are not made. */
   isWatched(key: string): boolean {
     for (const reader of this.#readers) if (reader.session === key) return true
     return false

@@ -55,7 +55,7 @@ const WILDCARD = new Set(['0.0.0.0', '::'])
 
 const ANYBODY_HERE: Principal = { sees: 'all', admin: true }
 
-/** Nobody can try so many that a longer one is found; a shorter one is refused, even when right, while guesses are slowed. */
+/** A longer one cannot be found by trying; a shorter one is refused, even when right, while guesses are slowed. */
 const UNGUESSABLE_CHARS = 16
 
 export function isLoopbackHost(host: string): boolean {
@@ -127,7 +127,7 @@ export class Access {
     return { ...refused(429, 'RATE_LIMITED', 'too many wrong tokens came from this address; wait'), headers }
   }
 
-  /** For the sign-in, which nobody needs a token for: only pages of other origins are refused. */
+  /** For the sign-in, which needs no token: only pages of other origins are refused. */
   refusesOrigin(request: AccessRequest): AccessRefusal | undefined {
     const origin = request.headers.get('origin')
     if (origin === null || this.#isAllowedOrigin(origin, request)) return undefined
@@ -183,7 +183,7 @@ export interface Identity {
 
 const NOT_OWN_PAGE = refused(403, 'ORIGIN_REFUSED', 'a cookie is good for the gateway’s own page only')
 
-/** A browser sends a cookie along whoever asks: what changes or streams something has to come from our own page. */
+/** A browser sends a cookie along with requests of any page: what changes or streams something has to come from our own page. */
 function fromOwnPage({ method, url, headers }: AccessRequest, origin: string | null): boolean {
   const isPlainRead = method === 'GET' && url.pathname !== '/ws' && url.pathname !== '/api/events'
   // A foreign origin was refused before.

@@ -22,7 +22,7 @@ interface Attempt {
 const MAX_COPIES = 8
 
 /**
- * Answers on their way to their channels: who sends which one, that nobody believes to be the first twice, and what
+ * Answers on their way to their channels: who sends which one, that only one attempt counts as the first, and what
  * became of it.
  */
 export class Attempts {
@@ -147,7 +147,7 @@ export class Attempts {
     await this.#deps.storage.transact([{ kind: 'delivery', run, state: fate }])
   }
 
-  /** Not kept in the outbox: whoever misses it sends the message once more. */
+  /** Not kept in the outbox: a client that misses it sends the message again. */
   #sendCopy(known: StoredMessage, to: Destination): void {
     if (known.content === undefined) return
     const reply = { ...replyOf(known, known.content), ...to, redelivered: true }

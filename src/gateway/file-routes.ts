@@ -74,7 +74,7 @@ async function* piecesOf({ body }: Request): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** As an attachment and of the type that its content shows: a page that somebody sent must not run as one of ours. */
+/** As an attachment and of the type that its content shows: a page that a user sent must not run as one of ours. */
 function give(file: StoredFile, store: FileStore): Response {
   const pieces = store.read(file)
   const body = new ReadableStream<Uint8Array>({

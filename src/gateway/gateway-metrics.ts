@@ -13,7 +13,7 @@ export interface GatewayMetrics {
   spent(model: string, spent: Spent): void
 }
 
-/** What the gauges are read from when somebody asks. */
+/** What the gauges are read from at each scrape. */
 export interface GatewayGauges {
   sessions(): Promise<number>
   activity(): { readonly running: number; readonly queued: number }

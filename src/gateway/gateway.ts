@@ -82,7 +82,7 @@ export class Gateway implements Intake {
 
   async accept(message: InboundMessage, onDurable?: (acceptance: Acceptance) => void): Promise<Acceptance> {
     if (this.#state === 'closed') throw new GatewayError('SHUTTING_DOWN', 'the gateway is shutting down')
-    const line = lineOf(this.#inbox.lineOf(message))
+    const line = orderingKeyOf(this.#inbox.orderingKeyOf(message))
     let stored: Stored | undefined
     const storing = this.#inbox.store(message, line).then((made): Acceptance => {
       stored = made
@@ -197,7 +197,7 @@ export class Gateway implements Intake {
 
   /** Nothing runs or waits in it, and no message of it is being accepted. */
   isIdle(key: SessionKey): boolean {
-    return !this.#sessions.has(key) && !this.#inbox.isStoring(lineOf(key))
+    return !this.#sessions.has(key) && !this.#inbox.isStoring(orderingKeyOf(key))
   }
 
   acknowledge(channel: string, account: string, seq: number): void {
@@ -257,11 +257,11 @@ export class Gateway implements Intake {
       await this.bringBack(key)
       return findSession(this.#deps.storage, { key }, caller)
     }
-    return this.#arrivals.enterAndFind(lineOf(key), find, act)
+    return this.#arrivals.enterAndFind(orderingKeyOf(key), find, act)
   }
 }
 
 /** Keys that differ by case only stand in one line: which of them is meant shows when its turn has come. */
-function lineOf(key: string): string {
+function orderingKeyOf(key: string): string {
   return withoutSuffix(canonicalKey(key, false))
 }

@@ -52,7 +52,7 @@ export class InboxIntake {
   }
 
   /** Known before anything is looked up: the line that the message waits in. */
-  lineOf(message: InboundMessage): string {
+  orderingKeyOf(message: InboundMessage): string {
     return routeOf(message, this.#deps.route)
   }
 

@@ -40,7 +40,7 @@ export function chooseHidden(step: TranscriptStep, outcome: StepOutcome, rules: 
 }
 
 /**
- * What of somebody else's choice can be done: whole rounds, because a call and its results leave together or not at all;
+ * What of a hook's choice can be done: whole rounds, because a call and its results leave together or not at all;
  * never the instruction, the final answer, a user's words, the last round of a step without an answer, or another step.
  */
 export function soundChoice(step: TranscriptStep, outcome: StepOutcome, named: readonly string[]): CleanupChoice {
@@ -88,7 +88,7 @@ function entriesOf(step: TranscriptStep, rounds: readonly Round[]): readonly Ent
   return step.entries.filter((entry) => ids.has(entry.id) && mayBeHidden(entry)).map((entry) => entry.id)
 }
 
-/** Nobody's words but the model's and the tools'. */
+/** Only words of the model and the tools. */
 function mayBeHidden(entry: Entry): boolean {
   if (entry.type !== 'message') return entry.type === 'custom_message'
   return entry.message.role !== 'user' && entry.message.role !== 'system'

@@ -28,7 +28,7 @@ export const DEFAULT_COMPACTION: CompactionSettings = {
   keepRecentTokens: 20_000,
 }
 
-/** After somebody took a summary back the next one is made only when the history does not fit without it. */
+/** After a summary was taken back the next one is made only when the history does not fit without it. */
 export function shouldCompact(
   tokens: HistoryTokens,
   { entries, budget }: Pick<HistoryInput, 'entries' | 'budget'>,

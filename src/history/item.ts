@@ -13,7 +13,7 @@ export interface Item {
 }
 
 /**
- * `user`: somebody's message, counted as a turn. `summary`: of a compaction or a branch; survives every limit.
+ * `user`: the message of a person, counted as a turn. `summary`: of a compaction or a branch; survives every limit.
  * `context`: text that no user wrote (custom messages, commands, results without a call). `filler`: put in so that a
  * provider's rules hold.
  */

@@ -259,7 +259,7 @@ function noteMoves(before: readonly Item[], after: readonly Item[], changes: Cha
 const sameItems = (a: readonly Item[], b: readonly Item[]): boolean =>
   a.length === b.length && a.every((item, at) => item === b[at])
 
-/** Made up for a call, now or by whoever wrote the transcript. */
+/** Made up for a call, now or by the program that wrote the transcript. */
 function isSynthetic(item: Item): boolean {
   if (item.kind === 'synthetic-result') return true
   return item.message.role === 'toolResult' && isSyntheticResult(item.message)

@@ -4,9 +4,9 @@ import { change, type Change, type Item, type StepResult } from './item.ts'
 import { PLACEHOLDERS, QUEUED_MARKER } from './texts.ts'
 
 /**
- * Messages nobody answered go in front of the next one, marked, with their images: the original dropped them, which its
+ * Messages without an answer go in front of the next one, marked, with their images: the original dropped them, which its
  * users called amnesia. One that the next message repeats (a person sent it again) is in there already. Summaries and
- * context join the user message they stand next to as they are, for every provider: nobody wrote them as a turn.
+ * context join the user message they stand next to as they are, for every provider: they were not written as a turn.
  */
 export function mergeQueuedMessages(items: readonly Item[]): StepResult {
   const changes: Change[] = []

@@ -1,7 +1,7 @@
 import type { ToolResultMessage } from '../core/message.ts'
 import { change, editItems, type Change, type Item, type StepResult } from './item.ts'
 
-/** The original's `stripToolResultDetails`: details are for people and programs, and may hold what nobody vouches for. */
+/** The original's `stripToolResultDetails`: details are for people and programs, and may hold unchecked data. */
 export function stripToolResultDetails(items: readonly Item[]): StepResult {
   const changes: Change[] = []
   const stripped = editItems(items, (item) => {

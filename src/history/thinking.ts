@@ -65,7 +65,7 @@ function keepReplayable(message: AssistantMessage, rules: Rules): readonly Assis
     if (next !== block) changed = true
     if (next !== undefined) kept.push(next)
   }
-  // Nor may a message end in reasoning: Anthropic refuses it, and nobody needs it.
+  // Nor may a message end in reasoning: Anthropic refuses it, and it is not needed.
   const end = kept.findLastIndex((block) => block.type !== 'thinking') + 1
   return changed || end < kept.length ? kept.slice(0, end) : message.content
 }
@@ -105,7 +105,7 @@ function replayableThinking(block: ThinkingBlock, { context, inCurrentTurn }: Ru
 }
 
 /**
- * A block whose text somebody emptied kills the session; only models that keep their reasoning to themselves (Claude
+ * A block whose text was emptied makes every request fail; only models that keep their reasoning to themselves (Claude
  * from 4.7 on) sign blocks without text.
  */
 function hasItsText({ thinking, redacted }: ThinkingBlock, { target }: StepContext): boolean {

@@ -16,7 +16,7 @@ type Checks = {
 
 /**
  * What a hook answered, as plain data of ours: copied, so that the hook cannot change it later, and without fields
- * nobody knows. A stored message stays the message it was: role and ids cannot be exchanged under it.
+ * is unknown. A stored message stays the message it was: role and ids cannot be exchanged under it.
  */
 export const CHECK_RESULT: Checks = {
   before_agent_start: (result) => {

@@ -1,5 +1,5 @@
 /**
- * A copy nobody else holds, frozen through and through. What cannot be cloned, such as a function among the details of a
+ * A copy without other references, frozen through and through. What cannot be cloned, such as a function among the details of a
  * tool of the user's own, is left out as it would be when the message is stored.
  */
 export function frozenCopy<T>(value: T): T {

@@ -107,7 +107,7 @@ export interface HookResults {
 export type ModifyingHook = keyof HookResults
 export type ObservingHook = Exclude<HookName, ModifyingHook>
 
-/** Where it happens. The signal ends when nobody waits for the handler any more. */
+/** Where it happens. The signal is aborted when the gateway no longer waits for the handler. */
 export interface HookContext {
   readonly session: SessionKey
   readonly sessionId: SessionId

@@ -194,7 +194,7 @@ class Handlers {
     }
   }
 
-  /** Undefined when the handler failed or was too slow. Never rejects; a late answer is nobody's. */
+  /** Undefined when the handler failed or was too slow. Never rejects; a late answer is ignored. */
   async #call(
     hook: RegisteredHook,
     event: HookEvents[HookName],

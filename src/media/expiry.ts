@@ -21,9 +21,9 @@ export interface MediaLimits {
 
 const FIRST_SWEEP_MS = 60_000
 const SWEEP_EVERY_MS = 3_600_000
-/** A file that young may belong to a message that is only being accepted, and that nobody else knows of yet. */
+/** A file that young may belong to a message that is only being accepted, and that is in no transcript yet. */
 const SAFE_AGE_MS = 3_600_000
-/** Ours are named so. Whatever else lies there is somebody else's. */
+/** Ours are named so. Other files there are not ours to remove. */
 const OUR_NAME = /^[0-9a-f]{32}$/
 
 interface Folder {

@@ -27,7 +27,7 @@ const LIMITS: Readonly<Record<string, ImageLimits>> = {
   'mistral-conversations': { mediaTypes: COMMON, maxBytes: 7 * MEGABYTE, maxSide: 1540, maxImages: 8 },
 }
 
-/** The strictest of all, for an API nobody described. */
+/** The strictest of all, for an API without a description. */
 const CAUTIOUS: ImageLimits = {
   mediaTypes: ['image/png', 'image/jpeg'],
   maxBytes: 3.75 * MEGABYTE,

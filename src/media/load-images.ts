@@ -85,7 +85,7 @@ function toAbsolute(path: string, { workspace, userHome, isWindows = false }: Im
 async function readInsideRoots(path: string, sources: ImageSources): Promise<Uint8Array | string> {
   const { files, roots, maxFileBytes = MAX_FILE_BYTES } = sources
   const real = await files.realPath(path).catch(() => undefined)
-  // Whether a file outside exists is nobody's business.
+  // An answer must not say whether a file outside exists.
   if (real === undefined) return isBelow(roots, normalise(path)) ? 'not found' : OUTSIDE
   if (!isBelow(await realRoots(files, roots), real)) return OUTSIDE
   // Before it is opened: opening a pipe would wait for its writer.

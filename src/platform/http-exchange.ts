@@ -22,7 +22,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** As the signal says, which is slow to ask for each piece of an answer. */
   #isAborted = false
   /**
-   * From the abort on nothing more is handed out. Closing the connection and unwinding whoever reads takes about a
+   * From the abort on nothing more is handed out. Closing the connection and unwinding the reader takes about a
    * millisecond and comes after what the one who aborted has to say in the same breath.
    */
   readonly #onAbort = (): void => {
@@ -142,7 +142,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #fail(reason: unknown): void {
     if (this.#phase === 'done') return
     this.#failure = reason ?? new Error('aborted')
-    // What was already received but not read is of no use to somebody who gave up.
+    // What was already received but not read is of no use to a caller that gave up.
     if (this.#isAborted) this.#chunks.length = 0
     this.#response.reject(this.#failure)
     this.#finish()

@@ -1,6 +1,6 @@
 import type { ClosableHttpClient } from './undici-http-client.ts'
 
-/** Loads the real client when it is asked to, or with the first request: a gateway that asks nobody starts without it. */
+/** Loads the real client when it is asked to, or with the first request: a gateway that sends no request starts without it. */
 export function createLazyHttpClient(): ClosableHttpClient {
   let loading: Promise<ClosableHttpClient> | undefined
   const load = (): Promise<ClosableHttpClient> => {

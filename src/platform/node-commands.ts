@@ -60,7 +60,7 @@ class NodeCommand implements RunningCommand {
     this.#child = child
     child.stdout.on('data', (bytes: Buffer) => output.onStdout(bytes))
     child.stderr.on('data', (bytes: Buffer) => output.onStderr(bytes))
-    // EPIPE reaches whoever writes; as an event it would end our own process.
+    // EPIPE reaches the caller of `write`; as an event it would end our own process.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => undefined)
     child.once('error', (error) => {
       if (child.pid === undefined) this.#end({ kind: 'failed', errno: errnoOf(error) ?? 'EIO' })

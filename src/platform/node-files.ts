@@ -50,7 +50,7 @@ export const nodeFiles: Files = {
       throw error
     }
   },
-  statNow(path) {
+  statSync(path) {
     const stats = statSync(path, { throwIfNoEntry: false })
     return stats === undefined ? undefined : toFileStat(stats)
   },

@@ -149,7 +149,7 @@ class NodeHttpListener implements HttpListener {
   }
 
   #upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // Until `ws` takes over nobody else listens, and an unheard error would end the process.
+    // Until `ws` takes over there is no other listener, and an unhandled error would end the process.
     const ignore = (): void => undefined
     socket.on('error', ignore)
     const decision = this.#decide(incoming)

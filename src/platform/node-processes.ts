@@ -38,7 +38,7 @@ function canBeSignalled(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // EPERM: somebody else's process, and alive.
+    // EPERM: the process of another user, and alive.
     return errnoOf(error) === 'EPERM'
   }
 }

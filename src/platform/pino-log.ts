@@ -9,7 +9,7 @@ export interface PinoLogOptions {
   /** One readable line per event instead of NDJSON: for a person at a terminal. */
   readonly pretty: boolean
   readonly colors?: boolean
-  /** Waits for every line to be written: for commands that end soon. A server must not wait for whoever reads its log. */
+  /** Waits for every line to be written: for commands that end soon. A server must not wait for the reader of its log. */
   readonly sync: boolean
   /** Lines waiting for a slow reader beyond this are dropped. */
   readonly maxBufferedBytes?: number
@@ -116,7 +116,7 @@ function openSink(
       try {
         destination.flushSync()
       } catch {
-        // Nobody reads any more.
+        // The reader is gone.
       }
     },
   }

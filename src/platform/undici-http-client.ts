@@ -6,7 +6,7 @@ import { isRefusedLiteral, publicConnector } from './public-address.ts'
 export interface HttpClientOptions {
   /** How long an idle connection is kept for the next request. */
   readonly keepAliveMs?: number
-  /** A connection still being made is given up after this, even when nobody waits for it any more. */
+  /** A connection still being made is given up after this, even when no caller waits for it any more. */
   readonly maxConnectMs?: number
   /** Connections to one origin. */
   readonly maxConnections?: number

@@ -180,7 +180,7 @@ class WsSocket implements Socket {
   }
 
   /**
-   * Counts what arrives until a frame is whole; what goes beyond the budget ends this socket, because nobody can tell how
+   * Counts what arrives until a frame is whole; what goes beyond the budget ends this socket, because it is unknown how
    * much more of the frame would come.
    */
   #countUnfinished(budget: ByteBudget): void {

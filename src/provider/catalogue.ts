@@ -12,7 +12,7 @@ export interface ModelInfo {
   /** Can be asked to think. */
   readonly thinking: boolean
   readonly prices: Prices
-  /** False when nobody said what it costs: its zeros are not a price. */
+  /** False when its price is unknown: its zeros are not a price. */
   readonly isPriced: boolean
   /** False when the model is not in the catalogue and the numbers are careful guesses. */
   readonly known: boolean

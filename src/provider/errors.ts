@@ -9,7 +9,7 @@ export interface ErrorContext {
   readonly provider: string
   readonly model: string
   readonly secrets: readonly string[]
-  /** The body the provider got: what it quotes of it is somebody's message. */
+  /** The body the provider got: what it quotes of it may be a user's message. */
   readonly sent?: string
 }
 

@@ -149,7 +149,7 @@ function lastFailureOf({ code, facts }: GatewayError, at: number): ProviderFailu
   }
 }
 
-/** Undefined when nobody answered the call: then the failure has nothing to do with what was to be sent. */
+/** Undefined when the call got no answer: then the failure has nothing to do with what was to be sent. */
 function sourceOf({ facts }: GatewayError, { conversation, body }: EncodedRequest): string | undefined {
   if (facts['failure'] === 'connect' || facts['failure'] === 'connect-timeout') return undefined
   return conversation ?? createHash('sha256').update(body).digest('hex')

@@ -133,7 +133,7 @@ function configured(name: string, config: ProviderConfig, deps: ProviderDeps): E
   return { provider, ids: [...ids], infoOf, health }
 }
 
-/** Whoever speaks a vendor's own API most likely offers its models; a compatible server offers what it offers. */
+/** A server with a vendor's own API most likely offers its models; a compatible server offers what it offers. */
 function catalogueName(name: string, config: ResolvedConfig): string {
   if (config.type === 'openai-compatible') return config.needsKey ? name : ''
   return config.type.startsWith('openai') ? 'openai' : config.type

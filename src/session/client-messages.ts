@@ -64,7 +64,7 @@ function toMessage(
   return {
     role: 'assistant',
     content: [...text, ...message.calls.map(toBlock)],
-    // Of no model that we know: opaque parts of it are nobody's.
+    // Of no model that we know: opaque parts of it belong to no model.
     api: 'client',
     provider: 'client',
     model: 'client',

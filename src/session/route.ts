@@ -28,7 +28,7 @@ export function isAutomatic(message: Routable, settings: RouteSettings): boolean
   return explicitKey(message) === undefined && peerKey(message, settings) === undefined
 }
 
-/** A key as somebody wrote it, in the form we store. */
+/** A key as a client wrote it, in the form that is stored. */
 export function canonicalKey(key: string, preserveCase: boolean): SessionKey {
   const trimmed = key.trim()
   return (preserveCase ? trimmed : trimmed.toLowerCase()) as SessionKey

@@ -14,7 +14,7 @@ export class TurnPlace {
     this.#onWaiting = onWaiting
   }
 
-  /** `onWaiting` is called whenever the turn begins to wait for somebody. Rejects when no place can be had. */
+  /** `onWaiting` is called whenever the turn begins to wait for a person. Rejects when no place can be had. */
   static async take(admit: () => Promise<() => void>, onWaiting: () => void): Promise<TurnPlace> {
     return new TurnPlace(await admit(), admit, onWaiting)
   }

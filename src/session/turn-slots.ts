@@ -64,7 +64,7 @@ export class TurnSlots {
   /** Resolves with the release function; calling that twice does nothing. Rejects with the signal's reason. */
   async acquire(claim: TurnClaim, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted()
-    // Whoever waits and could run has been let in already, so a newcomer that fits passes none of them by.
+    // Every waiting turn that could run has a place already, so a new one that fits overtakes none.
     if (!this.#fits(claim)) await this.#wait(claim, signal)
     else this.#count(claim, 1)
     const running = { claim, since: this.#clock.monotonic() }

@@ -153,10 +153,10 @@ export class MemoryFiles implements Files {
   }
 
   async stat(path: string): Promise<FileStat | undefined> {
-    return this.statNow(path)
+    return this.statSync(path)
   }
 
-  statNow(path: string): FileStat | undefined {
+  statSync(path: string): FileStat | undefined {
     this.#checkAlive()
     return this.#names.get(path)?.stat()
   }

@@ -90,7 +90,7 @@ async function runBounded(
     const late = await endedWithin(clock, limits.graceMs, running)
     signal.throwIfAborted()
     if (late !== undefined && !late.isError) return late
-    if (late === undefined) log.warn('a tool goes on after it was told to stop')
+    if (late === undefined) log.warn('a tool did not stop when it was asked to')
     return errorResult(
       `"${tool.name}" did not finish within ${limits.timeoutMs} ms and was stopped; what it had begun may have had effects.`,
     )

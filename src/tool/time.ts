@@ -38,7 +38,7 @@ export function createTimeTool({ clock, timezone = 'UTC' }: TimeToolOptions): To
   }
 }
 
-/** `2026-11-15 19:10:00 UTC+08:00, Sunday (Asia/Shanghai)`; undefined for a zone nobody knows. */
+/** `2026-11-15 19:10:00 UTC+08:00, Sunday (Asia/Shanghai)`; undefined for an unknown zone. */
 export function formatInZone(unixMs: number, zone: string): string | undefined {
   let format: Intl.DateTimeFormat
   try {

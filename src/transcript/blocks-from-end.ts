@@ -69,7 +69,7 @@ export class BlocksFromEnd {
   #read(blockBytes: number): Ahead {
     const offset = Math.max(0, this.#end - blockBytes)
     const bytes = this.#fill(offset, this.#end - offset)
-    // Whoever asks for it hears of a failure.
+    // The caller that asks for it gets the failure.
     this.#latest = bytes.catch(() => undefined)
     return { offset, bytes }
   }

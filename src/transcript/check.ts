@@ -8,7 +8,7 @@ import { GatewayError } from '../core/errors.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
 import { FORMAT_VERSION } from './line.ts'
 import { loadByScan, type Loaded } from './load.ts'
-import { makeSound } from './mend.ts'
+import { repairFile } from './repair-file.ts'
 import { toStorageError } from './storage-error.ts'
 import type { RepairNote } from './store.ts'
 import { writeLockOf } from './write-lock.ts'
@@ -76,7 +76,7 @@ export async function repairTranscript(
     const loaded = await loadVerified(ports.files, path, maxLineBytes)
     const report = toReport(path, loaded)
     if (!report.isRepairable) return { ...report, isRepaired: false, backupPath: undefined, backupHolds: undefined }
-    const { backupPath, isRewritten } = await makeSound({ ...ports, path, loaded, maxBackups, maxLineBytes })
+    const { backupPath, isRewritten } = await repairFile({ ...ports, path, loaded, maxBackups, maxLineBytes })
     return { ...report, isRepaired: true, backupPath, backupHolds: isRewritten ? 'file' : 'cut-off-line' }
   } catch (error) {
     throw toStorageError(error)

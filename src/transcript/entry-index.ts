@@ -26,7 +26,7 @@ const UNRESOLVED = -2
 
 /**
  * Where every entry of a file stands and whose child it is: about 30 bytes an entry, no bodies. After damage the tree
- * is mended here, never in the file: see `resolve`.
+ * is repaired here, never in the file: see `resolve`.
  */
 export class EntryIndex {
   readonly ids: IdTable
@@ -213,7 +213,7 @@ export class EntryIndex {
 
   /**
    * Gives every entry its place. A parent that stands later in the file is found there; one that was lost hands its
-   * children to its own parent; one nobody knows is replaced by the entry on the line before. Cycles are cut.
+   * children to its own parent; an unknown one is replaced by the entry on the line before. Cycles are cut.
    */
   resolve(): void {
     const forward: number[] = []

@@ -17,7 +17,7 @@ import { loadByScan, type Loaded } from './load.ts'
 import { loadTail } from './load-tail.ts'
 import type { EncodedEntry, EntryLog, LogState, Together } from './log.ts'
 import { requireStorage } from './memory-log.ts'
-import { makeSound, makeSuspectSound } from './mend.ts'
+import { repairFile, rewriteAfterFailedSync } from './repair-file.ts'
 import { reconcile } from './reconcile.ts'
 import { toStorageError } from './storage-error.ts'
 import { appendRecord, goneRecord, type TranscriptJournal } from './topic.ts'
@@ -38,7 +38,7 @@ export interface FileLogContext {
   readonly durability: 'sync' | 'fast'
   readonly journal: TranscriptJournal | undefined
   /** Files whose last sync failed: what they show may not be on the disk. */
-  readonly suspects: Set<string>
+  readonly unsyncedPaths: Set<string>
   /** A file got its name, which needs a sync of the folder. */
   onCreated(): void
   /** This log holds a descriptor now, or used it again … */
@@ -66,8 +66,8 @@ export class FileLog implements EntryLog {
   #lock: WriteLock | undefined
   #isWriting = false
   #backlog: Backlog = { text: '', records: [] }
-  /** What was read and has to be mended before anything is added. Undefined when nothing stands in the way. */
-  #toMend: Loaded | undefined
+  /** What was read and has to be repaired before anything is added. Undefined when nothing stands in the way. */
+  #toRepair: Loaded | undefined
   #failed: GatewayError | undefined
   /** Also a file that was there may be one that another process created a moment ago and named in a journal only. */
   #isNameDurable = false
@@ -120,7 +120,7 @@ export class FileLog implements EntryLog {
   #checkSize(): void {
     const { files, journal, log } = this.#context
     const expected = journal?.topic.leastSizeOf(this.#sessionId) ?? 0
-    const found = files.statNow(this.#file.path)?.size ?? 0
+    const found = files.statSync(this.#file.path)?.size ?? 0
     if (journal === undefined || found >= expected) return
     log.error('a transcript lost its end, or is gone; what it held there is lost', {
       sessionId: this.#sessionId,
@@ -183,8 +183,8 @@ export class FileLog implements EntryLog {
   }
 
   #adopt(loaded: Loaded | undefined, identity: string | undefined): LogState {
-    this.#toMend = loaded !== undefined && needsMending(loaded) ? loaded : undefined
-    this.#file.wasRead(identity, loaded?.size ?? 0)
+    this.#toRepair = loaded !== undefined && needsMending(loaded) ? loaded : undefined
+    this.#file.recordStat(identity, loaded?.size ?? 0)
     this.#tree.adopt(loaded === undefined ? new EntryIndex() : loaded.scan?.index)
     if (loaded !== undefined) this.#header = loaded.state.header
     return loaded?.state ?? { header: this.#header, leafId: null, active: EMPTY_PATH, repairs: [] }
@@ -205,7 +205,7 @@ export class FileLog implements EntryLog {
     this.#isWriting = true
     try {
       if (this.isBehind) await this.#writeBacklog()
-      if (this.#file.isAsKnown()) return undefined
+      if (this.#file.matchesLastStat()) return undefined
       await this.#file.close()
       return await this.#read()
     } catch (error) {
@@ -222,9 +222,9 @@ export class FileLog implements EntryLog {
   }
 
   async #write(batch: readonly EncodedEntry[], { changes, owner }: Together): Promise<void> {
-    const { journal, durability, suspects } = this.#context
+    const { journal, durability, unsyncedPaths } = this.#context
     this.#heldLock.fence()
-    if (this.#toMend !== undefined || suspects.has(this.#file.path)) await this.#mend()
+    if (this.#toRepair !== undefined || unsyncedPaths.has(this.#file.path)) await this.#repair()
     const storage = changes.length === 0 && owner === undefined ? journal?.storage : requireStorage(journal?.storage)
     if (batch.length === 0) return requireStorage(storage).commitWith([], changes, owner)
     const prefix = this.#isEmpty ? encodeHeader(this.#header) : ''
@@ -295,25 +295,25 @@ export class FileLog implements EntryLog {
   }
 
   /** A file that is damaged, torn, old or suspect is made sound before anything is added to it. */
-  async #mend(): Promise<void> {
-    const { suspects, journal } = this.#context
+  async #repair(): Promise<void> {
+    const { unsyncedPaths, journal } = this.#context
     const { path } = this.#file
-    if (suspects.has(path)) {
+    if (unsyncedPaths.has(path)) {
       await this.#file.close()
-      await makeSuspectSound({ ...this.#context, path })
-      suspects.delete(path)
+      await rewriteAfterFailedSync({ ...this.#context, path })
+      unsyncedPaths.delete(path)
       await this.#read()
     }
-    const loaded = this.#toMend
+    const loaded = this.#toRepair
     if (loaded === undefined) return
     if (loaded.isSound && loaded.tornBytes === 0) {
       await this.#file.endLastLine()
-      this.#toMend = undefined
+      this.#toRepair = undefined
       return
     }
     await this.#file.close()
     const { maxBackups, maxLineBytes } = this.#context.limits
-    const { isRewritten } = await makeSound({ ...this.#context, path, loaded, maxBackups, maxLineBytes })
+    const { isRewritten } = await repairFile({ ...this.#context, path, loaded, maxBackups, maxLineBytes })
     // The records of earlier appends name places in the old file; all of it is durable in the new one.
     if (isRewritten && journal !== undefined) await journal.journal.commit([goneRecord(this.#sessionId)])
     const handle = await this.#context.files.open(path, 'read')
@@ -330,14 +330,14 @@ export class FileLog implements EntryLog {
     return this.#file.size === 0
   }
 
-  /** After a failed sync nobody knows what is on the disk: this log stops here. */
+  /** After a failed sync it is unknown what is on the disk: this log stops here. */
   async #sync(): Promise<void> {
     try {
       await this.#file.sync()
       if (!this.#isNameDurable) await this.#file.syncName()
       this.#isNameDurable = true
     } catch (error) {
-      this.#context.suspects.add(this.#file.path)
+      this.#context.unsyncedPaths.add(this.#file.path)
       throw this.#fail(error)
     }
   }

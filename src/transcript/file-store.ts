@@ -13,7 +13,7 @@ import type { WriteHooks } from './guard.ts'
 import { createHandle } from './handle.ts'
 import { DEFAULT_LIMITS, type TranscriptLimits } from './limits.ts'
 import { capOf } from './memory-store.ts'
-import { makeSuspectSound } from './mend.ts'
+import { rewriteAfterFailedSync } from './repair-file.ts'
 import { OpenFiles } from './open-files.ts'
 import { OpenTranscripts, type OpenTranscript } from './open-transcripts.ts'
 import { Stamps } from './stamps.ts'
@@ -87,7 +87,7 @@ export class FileTranscriptStore implements TranscriptStore {
       durability,
       journal,
       limits: this.#limits,
-      suspects: new Set(),
+      unsyncedPaths: new Set(),
       onCreated: () => {
         this.#hasNewNames = true
       },
@@ -106,7 +106,7 @@ export class FileTranscriptStore implements TranscriptStore {
   async exists(sessionId: SessionId): Promise<boolean> {
     if (this.#options.journal?.topic.recoveredOf(sessionId) !== undefined) return true
     // A reset waits for this: through the thread pool it would stand in line behind syncs under way.
-    return this.#options.files.statNow(this.#path(sessionId)) !== undefined
+    return this.#options.files.statSync(this.#path(sessionId)) !== undefined
   }
 
   /** Memory of the transcripts that are open. */
@@ -198,7 +198,7 @@ export class FileTranscriptStore implements TranscriptStore {
       await handle.sync()
     } catch {
       // Syncing again would report success for pages the system has given up: only new ones can be trusted.
-      await makeSuspectSound({ ...this.#context, path })
+      await rewriteAfterFailedSync({ ...this.#context, path })
     } finally {
       await handle.close()
     }

@@ -22,7 +22,7 @@ export interface TreeSource {
 
 /**
  * Where the entries of one file stand, and every way to read them that needs to know it. A file that was opened from its
- * end is looked through when somebody asks for the first time.
+ * end is read at the first question about it.
  */
 export class FileTree {
   readonly #source: TreeSource
@@ -130,12 +130,12 @@ export class FileTree {
 
   async #wholeIndex(handle: FileHandle): Promise<EntryIndex> {
     // Others may have written since: then what we know of places in the file is wrong until the next look.
-    const isAsKnown = handle.stat().size === this.#source.size()
-    if (this.#index !== undefined && isAsKnown) return this.#index
+    const matchesLastStat = handle.stat().size === this.#source.size()
+    if (this.#index !== undefined && matchesLastStat) return this.#index
     const { maxLineBytes } = this.#source
     const { scan } = await loadByScan({ handle, maxLineBytes, fallbackHeader: this.#source.header() })
     const index = scan?.index ?? new EntryIndex()
-    if (isAsKnown) this.adopt(index)
+    if (matchesLastStat) this.adopt(index)
     return index
   }
 }

@@ -6,7 +6,7 @@ export interface TranscriptLimits {
   readonly minToolResultBlockCharacters: number
   readonly maxBlobBytes: number
   readonly hookTimeoutMs: number
-  /** Open transcripts nobody uses are kept this long … */
+  /** Open transcripts that are not in use are kept this long … */
   readonly cacheIdleMs: number
   /** … as long as they hold no more than this together, and are no more than that many. */
   readonly cacheBytes: number

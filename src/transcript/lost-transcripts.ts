@@ -23,7 +23,7 @@ export function lostTranscripts(
     const least = topic.leastSizeOf(sessionId)
     const name = `${sessionId}.jsonl`
     const isThere = names.has(name)
-    const isCut = isThere && looks++ < LOOKED_AT && (files.statNow(`${directory}/${name}`)?.size ?? 0) < least
+    const isCut = isThere && looks++ < LOOKED_AT && (files.statSync(`${directory}/${name}`)?.size ?? 0) < least
     if (least > 0 && (!isThere || isCut)) lost.push(sessionId)
   }
   return lost

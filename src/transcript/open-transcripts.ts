@@ -39,14 +39,14 @@ interface Idle {
 }
 
 /**
- * The transcripts that are open, one object per session however many use it. Those nobody uses stay for a while, the
+ * The transcripts that are open, one object per session however many use it. Those not in use stay for a while, the
  * next message of a conversation is often close. What is kept is counted as it comes and goes: a look at every one of
  * them for each that is closed would cost more than it saves.
  */
 export class OpenTranscripts {
   readonly #deps: OpenTranscriptsDeps
   readonly #slots = new Map<SessionId, Slot>()
-  /** Those nobody uses, idle longest first. All of them are in `#slots`. */
+  /** Those not in use, idle longest first. All of them are in `#slots`. */
   readonly #idle = new Map<Slot, Idle>()
   #idleBytes = 0
   #sweep: Timer | undefined
@@ -79,7 +79,7 @@ export class OpenTranscripts {
     return this.#slots.get(sessionId)?.opening.catch(() => undefined)
   }
 
-  /** Ends it, whoever uses it: what was asked of it is finished, and its file can be moved. */
+  /** Ends it, also while it is in use: what was asked of it is finished, and its file can be moved. */
   async end(sessionId: SessionId): Promise<void> {
     const slot = this.#slots.get(sessionId)
     if (slot === undefined) return
@@ -148,7 +148,7 @@ export class OpenTranscripts {
     this.#idle.delete(slot)
   }
 
-  /** Nobody's transcripts leave when they are old, or when all of them are too many or too large. */
+  /** Transcripts that are not in use are closed when they are old, or when all of them are too many or too large. */
   async #evict(): Promise<void> {
     const { clock, limits } = this.#deps
     const now = clock.monotonic()

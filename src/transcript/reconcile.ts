@@ -84,7 +84,7 @@ function holdsOthers(bytes: Buffer, ours: ReadonlySet<string>): boolean {
     })
 }
 
-/** Somebody else wrote here too: nothing is cut, what is missing goes to the end, and the leaf is pointed out again. */
+/** Another program wrote here too: nothing is cut, what is missing goes to the end, and the leaf is pointed out again. */
 async function appendMissing(handle: FileHandle, options: ReconcileOptions, lines: readonly Line[]): Promise<void> {
   const scan = await scanFile(handle, { maxLineBytes: options.maxLineBytes, verify: true })
   const missing = lines.filter(({ id }) => scan.index.find(id) < 0)
@@ -95,7 +95,7 @@ async function appendMissing(handle: FileHandle, options: ReconcileOptions, line
   const { size } = handle.stat()
   const isOpenEnded = size > 0 && !scan.endsWithNewline
   if (isOpenEnded) {
-    // Durable first: whoever wrote the last line must not lose it to a hole between it and ours.
+    // Durable first: the program that wrote the last line must not lose it to a hole between it and ours.
     await handle.write('\n', size)
     await handle.sync()
   }

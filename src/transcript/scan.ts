@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { FileHandle } from '../base/files.ts'
-import { parseGently, PIECE_BYTES } from '../base/gentle-json.ts'
+import { parseJsonInSlices, PIECE_BYTES } from '../base/sliced-json.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import type { SessionHeader } from '../core/entry.ts'
 import { withBoundedDepth } from '../core/sound-fields.ts'
@@ -149,7 +149,7 @@ class BlockReader {
     if (this.#spare.length < CARRY_BYTES + wanted) this.#spare = Buffer.allocUnsafe(CARRY_BYTES + wanted)
     const filled = this.#handle.readInto?.(this.#spare.subarray(CARRY_BYTES, CARRY_BYTES + wanted), start)
     if (filled === undefined) return
-    // Whoever asks for it hears of a failure.
+    // The caller that asks for it gets the failure.
     filled.catch(() => undefined)
     this.#ahead = { start, filled }
   }
@@ -183,7 +183,7 @@ class Scanner {
     return block.length
   }
 
-  /** A line nobody may load: its place in the tree is kept when its head can be read. */
+  /** A line that is too long to load: its place in the tree is kept when its head can be read. */
   takeTooLong(head: Buffer, offset: number, length: number, line = ++this.#line): void {
     const found = readHead(head, 0, head.length)
     this.index.note({ kind: 'too-long', line, bytes: length })
@@ -289,7 +289,7 @@ export async function readRaw(
  */
 export function parseLine(line: Buffer, handle: FileHandle): unknown {
   if (line.length <= PIECE_BYTES) return parseJson(line.toString('utf8'))
-  return parseGently(line, () => handle.read(0, 1))
+  return parseJsonInSlices(line, () => handle.read(0, 1))
 }
 
 export function toBuffer(bytes: Uint8Array): Buffer {

@@ -3,7 +3,7 @@ import { JournalRefused } from '../base/journal.ts'
 import { GatewayError } from '../core/errors.ts'
 import { shortageOf } from '../core/storage-full.ts'
 
-/** A failure of the disk in the words of this house; what is one of ours already passes. */
+/** A failure of the disk as a `GatewayError`; an error that is one already passes. */
 export function toStorageError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   const cause = error instanceof JournalRefused ? error.cause : error

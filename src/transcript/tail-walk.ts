@@ -168,7 +168,7 @@ interface PlainRaw extends Record<string, unknown> {
   readonly parentId: EntryId | null
 }
 
-/** An entry with nothing to mend. */
+/** An entry with nothing to repair. */
 function isPlain(raw: Record<string, unknown>): raw is PlainRaw {
   const { type, id, parentId, timestamp } = raw
   if (typeof type !== 'string' || type === 'session' || typeof timestamp !== 'string') return false

@@ -56,7 +56,7 @@ export class TranscriptTopic implements JournalTopic {
     this.#owner = owner
   }
 
-  /** Live records are written to their file by whoever committed them; recovered ones wait here for `reconcile`. */
+  /** Live records are written to their file by the transcript that committed them; recovered ones wait here for `reconcile`. */
   apply(data: unknown): void {
     if (!isRecord(data) || typeof data['s'] !== 'string') return
     const sessionId = data['s'] as SessionId

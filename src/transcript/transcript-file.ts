@@ -34,21 +34,21 @@ export class TranscriptFile {
   }
 
   /** What a reader found at the path. */
-  wasRead(identity: string | undefined, size: number): void {
+  recordStat(identity: string | undefined, size: number): void {
     this.#identity = identity
     this.#size = size
   }
 
   /** False when others have appended to the file, replaced it or removed it since we last read or wrote it. */
-  isAsKnown(): boolean {
-    const stat = this.#files.statNow(this.path)
+  matchesLastStat(): boolean {
+    const stat = this.#files.statSync(this.path)
     return stat?.identity === this.#identity && (stat?.size ?? 0) === this.#size
   }
 
   /** Undefined when there is no file. The caller closes it. */
   async openForReading(): Promise<FileHandle | undefined> {
     // Every conversation is new once: a look costs less than an error that comes back through the thread pool.
-    if (this.#files.statNow(this.path) === undefined) return undefined
+    if (this.#files.statSync(this.path) === undefined) return undefined
     return openIfThere(this.#files, this.path, 'read')
   }
 

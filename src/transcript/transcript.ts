@@ -69,7 +69,7 @@ export class LogTranscript {
   #handedOut: readonly Entry[] | undefined
   #jobs: (AppendJob | AloneJob)[] = []
   #working: Promise<void> | undefined
-  /** Counted when somebody asks. */
+  /** Counted at the first question. */
   #activeBytes: number | undefined
   #closed = false
 
@@ -217,7 +217,7 @@ export class LogTranscript {
       }
       await this.#appendBatch(batch)
     }
-    // In the same turn as the last look at the jobs: whoever comes later starts a worker anew.
+    // In the same turn as the last look at the jobs: a job that comes later starts a new worker.
     this.#working = undefined
   }
 

@@ -27,7 +27,7 @@ const WATCH_MS = 250
 /** Far below `staleMs`: a lock that is in use never looks abandoned, because it is given up and taken anew. */
 const LONGEST_HOLD_MS = 10 * 60_000
 
-/** One lock per path in a process, whoever asks: paths are told apart by the port they live behind. */
+/** One lock per path in a process, shared by all callers: paths are told apart by the port they live behind. */
 const locks = new WeakMap<Files, Map<string, WriteLock>>()
 
 export function writeLockOf(path: string, options: WriteLockOptions): WriteLock {
@@ -62,7 +62,7 @@ export class WriteLock {
     this.#onUnused = onUnused
   }
 
-  /** Resolves when nobody else writes, neither here nor in another process. Every `enter` is followed by a `leave`. */
+  /** Resolves when there is no other writer, neither here nor in another process. Every `enter` is followed by a `leave`. */
   async enter(user: object, signal: AbortSignal): Promise<void> {
     await this.#enterInside()
     try {

@@ -16,7 +16,7 @@ import { learnWindow } from './learn-window.ts'
 import type { RequestForm, TurnModel, TurnDeps, UnfinishedWork } from './deps.ts'
 import { prepareRequest, type PreparedRequest, type RequestOptions } from './request.ts'
 import { callsNotRun } from './run-tools.ts'
-import { stoppedStep, unlessStopped } from './stopping.ts'
+import { stoppedStep, ignoreFailureIfAborted } from './stopping.ts'
 
 export interface Round {
   readonly run: RunId
@@ -52,7 +52,7 @@ export class ModelFailure extends Error {
 }
 
 /** Failures another model may not have. A request that is wrong or filtered is the same request elsewhere. */
-const WORTH_ANOTHER: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+const FALLBACK_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'MODEL_AUTH',
   'MODEL_QUOTA',
   'MODEL_RATE_LIMITED',
@@ -82,7 +82,7 @@ export async function callModel(round: Round, deps: TurnDeps, signal: AbortSigna
       failures.push({ model: model.name, failure: thrown })
       deps.log.warn('the model did not answer', refusalFacts(model, thrown))
       const next = deps.models[index + 1]
-      if (next === undefined || thrown.partialText !== '' || !WORTH_ANOTHER.has(error.code)) {
+      if (next === undefined || thrown.partialText !== '' || !FALLBACK_CODES.has(error.code)) {
         const { request, partialText, usage } = thrown
         const told = tellAll(failures, thrown)
         const errorMessage = `${told.code}: ${told.message}`
@@ -274,14 +274,14 @@ async function send(
   // What is complete is kept: a stop while those who listen are told stores the answer and says that its calls were not run.
   deps.ifStopped(() => (isEmpty(message) ? stoppedStep(round.run) : unstoredAnswer(message, request, round, deps)))
   const event = { provider: provider.name, model, message, round: round.round, durationMs }
-  await unlessStopped(deps.hooks.llmOutput(event, context, signal), signal)
+  await ignoreFailureIfAborted(deps.hooks.llmOutput(event, context, signal), signal)
   if (isEmpty(message)) throw new ModelFailure(emptyAnswer(message), '', request, message.usage)
   return appendAnswer({ ...message, timestamp: deps.clock.now() }, request, round, deps)
 }
 
 type FinishedAnswer = Omit<AssistantMessage, 'timestamp'>
 
-/** Streams until the answer is whole. One that is cut short after it was shown is kept by whoever catches the failure. */
+/** Streams until the answer is whole. One that is cut short after it was shown is kept by the caller that catches the failure. */
 async function readAnswer(
   request: PreparedRequest,
   round: Round,
@@ -320,7 +320,7 @@ async function readAnswer(
     // After a shutdown the step goes on as if this request had not been made; a stop has stored what was shown.
     if (signal.aborted) throw signal.reason
     deps.ifStopped(() => stoppedStep(round.run))
-    // What a provider of somebody else throws is its failure, not the end of the conversation.
+    // What a plugin's provider throws is its failure, not the end of the conversation.
     if (!(thrown instanceof GatewayError))
       deps.log.error('a provider failed in an unforeseen way', {
         model: request.model.name,

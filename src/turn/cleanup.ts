@@ -14,7 +14,7 @@ import { offeredTools } from './own-tools.ts'
 import type { TurnDeps } from './deps.ts'
 import { historyInput } from './request.ts'
 import { createSetup, latestSetup } from './setup.ts'
-import { unlessStopped } from './stopping.ts'
+import { ignoreFailureIfAborted } from './stopping.ts'
 
 /**
  * Takes a finished step's middle out of the model's view by appending a record. Nothing is deleted; `undoLatestCleanup`
@@ -139,7 +139,7 @@ async function cleanAndTell(stepId: string, outcome: StepOutcome, deps: TurnDeps
     if (event.cleanedMessages > 0) log.info('context cleanup completed', about)
     else log.debug('nothing was cleaned up', about)
     await deps.emit(event)
-    await unlessStopped(deps.hooks.stepCleanupCompleted(facts, hookContext(deps), signal), signal)
+    await ignoreFailureIfAborted(deps.hooks.stepCleanupCompleted(facts, hookContext(deps), signal), signal)
   } catch (error) {
     // The turn was stopped meanwhile, or the session is another node's now.
     if (error instanceof GatewayError && error.code === 'OWNERSHIP_LOST') return
@@ -151,7 +151,7 @@ async function cleanAndTell(stepId: string, outcome: StepOutcome, deps: TurnDeps
   }
 }
 
-/** `/cleanup`: every finished step that was not cleaned yet, however small the gain: somebody asked for it. */
+/** `/cleanup`: every finished step that was not cleaned yet, however small the gain: the user asked for it. */
 export async function cleanEverything(deps: TurnDeps, signal: AbortSignal): Promise<readonly StepCleanupCompleted[]> {
   const { entries } = await deps.transcript.context()
   const events: StepCleanupCompleted[] = []

@@ -33,7 +33,7 @@ export interface TurnModel {
   readonly acceptsImages: boolean
   /** US dollars for a million tokens; zeros where they are not known. */
   readonly prices: Prices
-  /** False when nobody said what it costs. */
+  /** False when its price is unknown. */
   readonly isPriced: boolean
 }
 

@@ -7,7 +7,7 @@ import type { Round } from './call-model.ts'
 import { isOfClient } from './client-tools.ts'
 import { hookContext } from './hook-context.ts'
 import type { TurnDeps } from './deps.ts'
-import { stoppedStep, unlessStopped } from './stopping.ts'
+import { stoppedStep, ignoreFailureIfAborted } from './stopping.ts'
 
 /** Tools of the turn itself, which need its transcript; looked up before the configured ones. */
 export type OwnTools = ReadonlyMap<string, (call: NamedToolCall) => Promise<ToolResult>>
@@ -142,14 +142,14 @@ async function runHooked(
   const durationMs = deps.clock.monotonic() - startedAt
   deps.onEnd(result)
   const event = { ...about, arguments: allowed.arguments, content: result.content, isError: result.isError, durationMs }
-  await unlessStopped(deps.hooks.afterToolCall(event, context, signal), signal)
+  await ignoreFailureIfAborted(deps.hooks.afterToolCall(event, context, signal), signal)
   return result
 }
 
 const REFUSALS = {
   denied: 'Not run: the user did not allow this call. Do not try it again in another form; ask what to do instead.',
   expired:
-    'Not run: nobody allowed this call in time. Say what you would have done, so that the user can ask for it again.',
+    'Not run: the user did not allow this call in time. Say what you would have done, so that the user can ask for it again.',
 } as const
 
 /** Own tools only read what the conversation holds already. */
@@ -158,7 +158,7 @@ function needsApproval({ name }: { readonly name: string }, own: OwnTools, { too
 }
 
 /**
- * Calls that a crash left open. What can be repeated is run again; of the rest nobody knows whether they took effect,
+ * Calls that a crash left open. What can be repeated is run again; of the rest it is unknown whether they took effect,
  * and the model is told exactly that.
  */
 export async function closeInterruptedCalls(
@@ -178,7 +178,7 @@ export async function closeInterruptedCalls(
     const text =
       'The program was restarted while this call was running. It may or may not have taken effect: check before repeating it.'
     await appendResult(call, failed(text, 'interrupted'), round, deps)
-    // Whoever watched it begin learns that it is over; how long it ran is not known.
+    // A client that saw it begin learns that it is over; how long it ran is not known.
     await tellEnd(call, { failed: true, durationMs: 0 }, round, deps)
   }
   await runTools(calls.filter(isRepeatable), round, own, deps, signal)

@@ -27,7 +27,7 @@ import {
   stepState,
   type StepState,
 } from './step-state.ts'
-import { NOTHING_UNFINISHED, stoppedStep, unlessStopped } from './stopping.ts'
+import { NOTHING_UNFINISHED, stoppedStep, ignoreFailureIfAborted } from './stopping.ts'
 import { earlierBlock, workspaceBlock } from './workspace-prompt.ts'
 
 /**
@@ -79,7 +79,7 @@ function withModels(models: TurnDeps['models'], deps: TurnDeps): TurnDeps {
   return { ...deps, models, log: deps.log.child({ model: models[0].name }) }
 }
 
-/** A model a hook names and nobody knows must not cost the user the answer. */
+/** An unknown model that a hook names must not cost the user the answer. */
 function chosenFirst(name: string, deps: TurnDeps): readonly [TurnModel, ...TurnModel[]] {
   try {
     return [deps.resolveModel(name), ...deps.models.filter((model) => model.name !== name)]
@@ -289,7 +289,7 @@ async function announceStep(run: RunId, outcome: Outcome, deps: TurnDeps, turn: 
     const facts = { stepId: run, rounds: stepRounds(entries, run), ...titleAndTimes(entries, run) }
     await deps.emit({ type: 'step-completed', ...facts })
     const event = { ...facts, outcome }
-    await unlessStopped(deps.hooks.stepCompleted(event, hookContext(deps), grace.signal), grace.signal)
+    await ignoreFailureIfAborted(deps.hooks.stepCompleted(event, hookContext(deps), grace.signal), grace.signal)
   } finally {
     grace.dispose()
   }

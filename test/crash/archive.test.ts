@@ -9,14 +9,14 @@ import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryFiles, type Fault } from '../../src/testing/memory-files.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
 
-interface House {
+interface OpenArchive {
   readonly files: MemoryFiles
   readonly journal: Journal
   readonly directory: SessionDirectory
   readonly archive: SessionArchive
 }
 
-async function openHouse(files = new MemoryFiles()): Promise<House> {
+async function openArchive(files = new MemoryFiles()): Promise<OpenArchive> {
   const ids = new SeededIds()
   const directory = new SessionDirectory(new ManualClock())
   const journal = await openJournal({
@@ -37,18 +37,18 @@ async function openHouse(files = new MemoryFiles()): Promise<House> {
 
 const KEYS = ['a', 'b', 'c'].map((key) => key as SessionKey)
 
-async function openWithRows(): Promise<House> {
-  const house = await openHouse()
-  const { journal, directory } = house
+async function openWithRows(): Promise<OpenArchive> {
+  const open = await openArchive()
+  const { journal, directory } = open
   await journal.commit(
     KEYS.map((key) =>
       directory.recordOf({ kind: 'put-session', key, record: { sessionId: `sess_${key}` as SessionId, updatedAt: 1 } }),
     ),
   )
-  return house
+  return open
 }
 
-async function moveThereAndBack({ directory, archive }: House): Promise<void> {
+async function moveThereAndBack({ directory, archive }: OpenArchive): Promise<void> {
   await archive.archive(KEYS.flatMap((key) => ({ key, record: directory.get(key) ?? never() })))
   for (const key of KEYS) await archive.bringBack(key)
 }
@@ -58,10 +58,10 @@ function never(): never {
 }
 
 /** Every conversation is found under its key, whichever side it is on, with its own id. */
-async function expectAllFound(house: House, where: string): Promise<void> {
+async function expectAllFound(open: OpenArchive, where: string): Promise<void> {
   for (const key of KEYS) {
-    await house.archive.bringBack(key)
-    expect(house.directory.get(key)?.sessionId, `${key} ${where}`).toBe(`sess_${key}`)
+    await open.archive.bringBack(key)
+    expect(open.directory.get(key)?.sessionId, `${key} ${where}`).toBe(`sess_${key}`)
   }
 }
 
@@ -74,18 +74,18 @@ describe('a conversation on its way into the archive or out of it', () => {
     expect(operations).toBeGreaterThan(20)
     for (let at = 0; at < operations; at++)
       for (const fault of ['crash-before', 'crash-torn', 'crash-after'] satisfies Fault[]) {
-        const house = await openWithRows()
-        house.files.injectFault(house.files.operations + at, fault)
-        await moveThereAndBack(house).catch(() => undefined)
+        const open = await openWithRows()
+        open.files.injectFault(open.files.operations + at, fault)
+        await moveThereAndBack(open).catch(() => undefined)
         const where = `after ${fault} at operation ${at} of ${operations}`
-        for (const files of [house.files.crash(), house.files.kill()])
-          await expectAllFound(await openHouse(files), where)
+        for (const files of [open.files.crash(), open.files.kill()])
+          await expectAllFound(await openArchive(files), where)
       }
   })
 
   it('stays in the index when a change comes first in the journal', async () => {
-    const house = await openWithRows()
-    const { journal, directory, archive } = house
+    const open = await openWithRows()
+    const { journal, directory, archive } = open
     const [key] = KEYS as [SessionKey]
     const record = directory.get(key) ?? never()
     const change = journal.commit([directory.recordOf({ kind: 'change-session', key, fields: { updatedAt: 2 } })])
@@ -97,7 +97,7 @@ describe('a conversation on its way into the archive or out of it', () => {
   })
 
   it('keeps two keys apart that differ by case only', async () => {
-    const { journal, directory, archive } = await openHouse()
+    const { journal, directory, archive } = await openArchive()
     const keys = ['Key', 'key'].map((key) => key as SessionKey)
     await journal.commit(
       keys.map((key) =>

@@ -3,7 +3,15 @@ import type { SessionKey } from '../../src/core/ids.ts'
 import type { PhoneTask } from '../../src/simulator/xiaoyi/phone-task.ts'
 import type { Fault } from '../../src/testing/memory-files.ts'
 import { ENDS_BY_COUNT } from '../support/ends-by-count.ts'
-import { closeAll, type Inside, kill, openInside, openOutside, type Outside, warmUp } from '../support/xiaoyi-house.ts'
+import {
+  closeAll,
+  type Inside,
+  kill,
+  openInside,
+  openOutside,
+  type Outside,
+  warmUp,
+} from '../support/xiaoyi-gateway.ts'
 
 beforeAll(warmUp)
 afterEach(closeAll)
@@ -28,8 +36,8 @@ async function openScene(): Promise<Scene> {
   return { outside, inside, key, tasks }
 }
 
-const sessionIdOf = async ({ house }: Inside, key: SessionKey): Promise<string | undefined> =>
-  (await house.storage.sessions.get(key))?.sessionId
+const sessionIdOf = async ({ app }: Inside, key: SessionKey): Promise<string | undefined> =>
+  (await app.storage.sessions.get(key))?.sessionId
 
 describe('a clear that a crash interrupts', () => {
   it('has happened whole or not at all, wherever it was', ENDS_BY_COUNT, async () => {
@@ -72,7 +80,7 @@ describe('a clear that a crash interrupts', () => {
     const next = await openInside(outside, disk)
     const isReset = (await sessionIdOf(next, key)) !== old
     // The new conversation and the ends of the old one's messages are one fact.
-    expect(await next.house.storage.inbox.open(), where).toHaveLength(isReset ? 0 : 2)
+    expect(await next.app.storage.inbox.open(), where).toHaveLength(isReset ? 0 : 2)
     if (wasAnswered) expect(isReset, `${where}: answered before it was durable`).toBe(true)
     if (!wasAnswered) {
       simulator.clear()
@@ -98,7 +106,7 @@ describe('a clear that a crash interrupts', () => {
 
 /** What was cleared can be brought back, as far as it was written. */
 async function expectArchived(inside: Inside, key: SessionKey, old: string | undefined, where: string): Promise<void> {
-  const { sessions, transcripts } = inside.house.storage
+  const { sessions, transcripts } = inside.app.storage
   const archived = (await sessions.get(key))?.archived?.find(({ sessionId }) => sessionId === old)
   if (archived === undefined) return expect.unreachable(`${where}: the old conversation is not listed`)
   const transcript = await transcripts.open(archived.sessionId, new AbortController().signal)

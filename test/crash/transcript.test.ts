@@ -10,11 +10,11 @@ import {
   DIRECTORY,
   entriesOf,
   never,
-  openHouse,
+  openTranscriptHome,
   resultDraft,
   sessionId,
   userDraft,
-  type House,
+  type TranscriptHome,
 } from '../support/transcripts.ts'
 
 const A = sessionId('sess_a')
@@ -27,8 +27,8 @@ class Acknowledged {
   readonly uncertain = new Set<SessionId>()
   readonly gone = new Set<SessionId>()
 
-  async append(house: House, session: SessionId, drafts: readonly EntryDraft[]): Promise<readonly Entry[]> {
-    const transcript = await house.store.open(session, never)
+  async append(app: TranscriptHome, session: SessionId, drafts: readonly EntryDraft[]): Promise<readonly Entry[]> {
+    const transcript = await app.store.open(session, never)
     const stored = await transcript.append(drafts)
     this.entries.set(session, [...(this.entries.get(session) ?? []), ...stored])
     await transcript.close()
@@ -39,7 +39,7 @@ class Acknowledged {
 interface Scenario {
   readonly name: string
   plant?(files: MemoryFiles): void
-  run(house: House, acknowledged: Acknowledged): Promise<void>
+  run(app: TranscriptHome, acknowledged: Acknowledged): Promise<void>
 }
 
 const HEADER = '{"type":"session","version":3,"id":"sess_a","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/"}\n'
@@ -49,85 +49,85 @@ const line = (id: string, parentId: string | null, text: string): string =>
 const SCENARIOS: readonly Scenario[] = [
   {
     name: 'first message',
-    run: async (house, acknowledged) => {
-      await acknowledged.append(house, A, [userDraft('first')])
+    run: async (app, acknowledged) => {
+      await acknowledged.append(app, A, [userDraft('first')])
     },
   },
   {
     name: 'tool loop',
-    run: async (house, acknowledged) => {
-      await acknowledged.append(house, A, [userDraft('go')])
+    run: async (app, acknowledged) => {
+      await acknowledged.append(app, A, [userDraft('go')])
       for (const round of ['c1', 'c2']) {
-        await acknowledged.append(house, A, [assistantDraft('thinking', [round])])
-        await acknowledged.append(house, A, [resultDraft(round, 'seen')])
+        await acknowledged.append(app, A, [assistantDraft('thinking', [round])])
+        await acknowledged.append(app, A, [resultDraft(round, 'seen')])
       }
-      await acknowledged.append(house, A, [assistantDraft('done')])
+      await acknowledged.append(app, A, [assistantDraft('done')])
     },
   },
   {
     name: 'call left open, then the next message',
-    run: async (house, acknowledged) => {
-      await acknowledged.append(house, A, [userDraft('go'), assistantDraft('hm', ['c1', 'c2'])])
-      await acknowledged.append(house, A, [userDraft('next')])
+    run: async (app, acknowledged) => {
+      await acknowledged.append(app, A, [userDraft('go'), assistantDraft('hm', ['c1', 'c2'])])
+      await acknowledged.append(app, A, [userDraft('next')])
     },
   },
   {
     name: 'branch',
-    run: async (house, acknowledged) => {
-      const [root] = await acknowledged.append(house, A, [userDraft('root'), assistantDraft('old')])
-      const transcript = await house.store.open(A, never)
+    run: async (app, acknowledged) => {
+      const [root] = await acknowledged.append(app, A, [userDraft('root'), assistantDraft('old')])
+      const transcript = await app.store.open(A, never)
       await transcript.branchTo(root?.id ?? null)
-      await acknowledged.append(house, A, [assistantDraft('new')])
+      await acknowledged.append(app, A, [assistantDraft('new')])
       await transcript.branchTo(null)
-      await acknowledged.append(house, A, [userDraft('second root')])
+      await acknowledged.append(app, A, [userDraft('second root')])
       await transcript.close()
     },
   },
   {
     name: 'branch with summary',
-    run: async (house, acknowledged) => {
-      const [root] = await acknowledged.append(house, A, [userDraft('root'), assistantDraft('old')])
-      const transcript = await house.store.open(A, never)
+    run: async (app, acknowledged) => {
+      const [root] = await acknowledged.append(app, A, [userDraft('root'), assistantDraft('old')])
+      const transcript = await app.store.open(A, never)
       const summary = await transcript.branchWithSummary(root?.id ?? null, 'left behind')
       acknowledged.entries.get(A)?.push(summary)
-      await acknowledged.append(house, A, [userDraft('on')])
+      await acknowledged.append(app, A, [userDraft('on')])
       await transcript.close()
     },
   },
   {
     name: 'compaction',
-    run: async (house, acknowledged) => {
-      await acknowledged.append(house, A, [userDraft('one'), assistantDraft('two')])
-      const [kept] = await acknowledged.append(house, A, [userDraft('three')])
+    run: async (app, acknowledged) => {
+      await acknowledged.append(app, A, [userDraft('one'), assistantDraft('two')])
+      const [kept] = await acknowledged.append(app, A, [userDraft('three')])
       const firstKeptEntryId = kept!.id
-      await acknowledged.append(house, A, [{ type: 'compaction', summary: 's', firstKeptEntryId, tokensBefore: 9 }])
-      await acknowledged.append(house, A, [userDraft('four')])
+      await acknowledged.append(app, A, [{ type: 'compaction', summary: 's', firstKeptEntryId, tokensBefore: 9 }])
+      await acknowledged.append(app, A, [userDraft('four')])
     },
   },
   {
     name: 'reset',
-    run: async (house, acknowledged) => {
-      await acknowledged.append(house, A, [userDraft('old life')])
+    run: async (app, acknowledged) => {
+      await acknowledged.append(app, A, [userDraft('old life')])
       const before = acknowledged.entries.get(A) ?? []
       acknowledged.uncertain.add(A)
-      await house.store.archive(A)
+      await app.store.archive(A)
       acknowledged.entries.delete(A)
-      await acknowledged.append(house, B, [userDraft('new life')])
-      await house.store.restore(A)
+      await acknowledged.append(app, B, [userDraft('new life')])
+      await app.store.restore(A)
       acknowledged.entries.set(A, before)
       acknowledged.uncertain.delete(A)
     },
   },
   {
     name: 'delete',
-    run: async (house, acknowledged) => {
-      await acknowledged.append(house, A, [userDraft('secret')])
+    run: async (app, acknowledged) => {
+      await acknowledged.append(app, A, [userDraft('secret')])
       acknowledged.uncertain.add(A)
-      await house.store.remove(A)
+      await app.store.remove(A)
       acknowledged.entries.delete(A)
       acknowledged.uncertain.delete(A)
       acknowledged.gone.add(A)
-      await acknowledged.append(house, B, [userDraft('other')])
+      await acknowledged.append(app, B, [userDraft('other')])
     },
   },
   {
@@ -137,28 +137,28 @@ const SCENARIOS: readonly Scenario[] = [
         `${DIRECTORY}/sess_a.jsonl`,
         HEADER + line('00000001', null, 'a') + '{"broken\n' + line('00000003', '00000002', 'c'),
       ),
-    run: async (house, acknowledged) => {
-      acknowledged.entries.set(A, await readAll(house, A))
-      await acknowledged.append(house, A, [userDraft('after')])
-      await acknowledged.append(house, A, [userDraft('and after')])
+    run: async (app, acknowledged) => {
+      acknowledged.entries.set(A, await readAll(app, A))
+      await acknowledged.append(app, A, [userDraft('after')])
+      await acknowledged.append(app, A, [userDraft('and after')])
     },
   },
   {
     name: 'torn tail, then appends',
     plant: (files) =>
       files.plant(`${DIRECTORY}/sess_a.jsonl`, HEADER + line('00000001', null, 'a') + '{"type":"message","id":"0000'),
-    run: async (house, acknowledged) => {
-      acknowledged.entries.set(A, await readAll(house, A))
-      await acknowledged.append(house, A, [userDraft('after')])
+    run: async (app, acknowledged) => {
+      acknowledged.entries.set(A, await readAll(app, A))
+      await acknowledged.append(app, A, [userDraft('after')])
     },
   },
   {
     name: 'no newline at the end, then appends',
     plant: (files) => files.plant(`${DIRECTORY}/sess_a.jsonl`, (HEADER + line('00000001', null, 'a')).trimEnd()),
-    run: async (house, acknowledged) => {
-      acknowledged.entries.set(A, await readAll(house, A))
-      await acknowledged.append(house, A, [userDraft('after')])
-      await acknowledged.append(house, A, [userDraft('and after')])
+    run: async (app, acknowledged) => {
+      acknowledged.entries.set(A, await readAll(app, A))
+      await acknowledged.append(app, A, [userDraft('after')])
+      await acknowledged.append(app, A, [userDraft('and after')])
     },
   },
   {
@@ -169,33 +169,33 @@ const SCENARIOS: readonly Scenario[] = [
         '{"type":"session","id":"sess_a","timestamp":"2025-01-01T00:00:00.000Z","cwd":"/"}\n' +
           '{"type":"message","timestamp":"2025-01-01T00:00:01.000Z","message":{"role":"user","content":"a","timestamp":1}}\n',
       ),
-    run: async (house, acknowledged) => {
-      acknowledged.entries.set(A, await readAll(house, A))
-      await acknowledged.append(house, A, [userDraft('b')])
+    run: async (app, acknowledged) => {
+      acknowledged.entries.set(A, await readAll(app, A))
+      await acknowledged.append(app, A, [userDraft('b')])
     },
   },
   {
     name: 'tool result over the cap',
-    run: async (house, acknowledged) => {
-      await acknowledged.append(house, A, [userDraft('go'), assistantDraft('hm', ['c1'])])
-      await acknowledged.append(house, A, [resultDraft('c1', 'x'.repeat(5_000))])
+    run: async (app, acknowledged) => {
+      await acknowledged.append(app, A, [userDraft('go'), assistantDraft('hm', ['c1'])])
+      await acknowledged.append(app, A, [resultDraft('c1', 'x'.repeat(5_000))])
     },
   },
   {
     name: 'two sessions at once, with a checkpoint between',
-    run: async (house, acknowledged) => {
-      await Promise.all([A, B].map((session) => acknowledged.append(house, session, [userDraft('1')])))
-      await house.journal?.checkpoint()
+    run: async (app, acknowledged) => {
+      await Promise.all([A, B].map((session) => acknowledged.append(app, session, [userDraft('1')])))
+      await app.journal?.checkpoint()
       await Promise.all(
-        [A, B, A, B].map((session, i) => acknowledged.append(house, session, [userDraft(`at once ${i}`)])),
+        [A, B, A, B].map((session, i) => acknowledged.append(app, session, [userDraft(`at once ${i}`)])),
       )
-      await house.close()
+      await app.close()
     },
   },
 ]
 
-async function readAll(house: House, session: SessionId): Promise<Entry[]> {
-  const transcript = await house.store.open(session, never)
+async function readAll(app: TranscriptHome, session: SessionId): Promise<Entry[]> {
+  const transcript = await app.store.open(session, never)
   const entries = await entriesOf(transcript)
   await transcript.close()
   return entries
@@ -221,8 +221,8 @@ async function runUntilCrash(
 ): Promise<Acknowledged> {
   const acknowledged = new Acknowledged()
   try {
-    const house = await openHouse({ files, withJournal, limits })
-    await scenario.run(house, acknowledged)
+    const app = await openTranscriptHome({ files, withJournal, limits })
+    await scenario.run(app, acknowledged)
   } catch (error) {
     // The crash. Anything else must fail the test.
     if (!files.isCrashed) throw error
@@ -231,17 +231,17 @@ async function runUntilCrash(
 }
 
 /** A later process, which finds the earlier one dead. */
-async function openLater(files: MemoryFiles, { withJournal, limits }: Kind, seed: number): Promise<House> {
+async function openLater(files: MemoryFiles, { withJournal, limits }: Kind, seed: number): Promise<TranscriptHome> {
   const processes = new ScriptedProcesses({ pid: 2_000 + seed, startedAt: String(seed) })
   processes.die({ pid: 1_000, startedAt: '1', host: 'test-host' })
   for (let i = 0; i < 5; i++) processes.die({ pid: 2_000 + i, startedAt: String(i), host: 'test-host' })
-  return openHouse({ files, withJournal, limits, processes, seed: 77 + seed })
+  return openTranscriptHome({ files, withJournal, limits, processes, seed: 77 + seed })
 }
 
-async function expectAll(house: House, acknowledged: Acknowledged, label: string): Promise<void> {
+async function expectAll(app: TranscriptHome, acknowledged: Acknowledged, label: string): Promise<void> {
   for (const [session, expected] of acknowledged.entries) {
     if (acknowledged.uncertain.has(session)) continue
-    const transcript = await house.store.open(session, never)
+    const transcript = await app.store.open(session, never)
     const found = await entriesOf(transcript)
     const ids = new Set(expected.map((entry) => entry.id))
     const kept = found.filter((entry) => ids.has(entry.id))
@@ -254,7 +254,7 @@ async function expectAll(house: House, acknowledged: Acknowledged, label: string
     expect(parent, `after ${label}`).toBeDefined()
     await transcript.close()
   }
-  for (const session of acknowledged.gone) expect(await house.store.exists(session), `after ${label}`).toBe(false)
+  for (const session of acknowledged.gone) expect(await app.store.exists(session), `after ${label}`).toBe(false)
 }
 
 function missingAncestors(acknowledged: readonly Entry[], path: readonly Entry[]): string[] {
@@ -288,9 +288,9 @@ describe.each(KINDS)('the transcript store $title, after a power cut at every po
           const acknowledged = await runUntilCrash(files, scenario, kind)
           const disk = files.crash(seed === 0 ? undefined : seededRandom(seed * 7919 + at))
           const label = `${scenario.name}, ${title}: ${fault} at ${at}, seed ${seed}`
-          const house = await openLater(disk, kind, 0)
-          await expectAll(house, acknowledged, label)
-          await house.close()
+          const app = await openLater(disk, kind, 0)
+          await expectAll(app, acknowledged, label)
+          await app.close()
           points++
         }
       }
@@ -314,9 +314,9 @@ describe.each(KINDS)('the transcript store $title, after a power cut at every po
     const probe = crashed()
     const expected = await probe.acknowledged
     const probeDisk = probe.disk.crash(seededRandom(5))
-    const house = await openLater(probeDisk, kind, 0)
-    await expectAll(house, expected, scenario.name)
-    await house.close()
+    const app = await openLater(probeDisk, kind, 0)
+    await expectAll(app, expected, scenario.name)
+    await app.close()
     for (let at = 0; at < probeDisk.operations; at++) {
       const run = crashed()
       const acknowledged = await run.acknowledged

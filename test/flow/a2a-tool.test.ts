@@ -68,10 +68,10 @@ describe('the a2a tool', () => {
       const { result } = await rpc(other, 'ListTasks', {})
       return (result['tasks'] as { status: { state: string } }[]).map(({ status }) => status.state)
     }
-    await world.clock.runUntil(() => other.house.sessions.activity().running === 1)
+    await world.clock.runUntil(() => other.app.sessions.activity().running === 1)
     await client.send({ type: 'session.cancel', key: 's' })
     await world.clock.runUntil(() => client.terminal().length > 0)
-    await world.clock.runUntil(() => other.house.sessions.activity().running === 0)
+    await world.clock.runUntil(() => other.app.sessions.activity().running === 0)
     expect(await states()).toEqual(['TASK_STATE_CANCELED'])
   })
 
@@ -98,14 +98,14 @@ describe('the a2a tool', () => {
     const { world, other } = await openBoth({ private: false })
     const refused = await use(world, { message: 'Hello' })
     expect(refused).toMatchObject({ isError: true, text: expect.stringContaining('not on the public internet') })
-    expect(await other.house.storage.outbox.counts()).toMatchObject({ delivered: 0, open: 0 })
+    expect(await other.app.storage.outbox.counts()).toMatchObject({ delivered: 0, open: 0 })
   })
 
   it('does not follow a card to another private address, nor give it the token', async () => {
     const { world, other } = await openBoth({ token: 'secret-0123456789' }, { a2a: { public_url: 'http://10.0.0.1' } })
     const refused = await use(world, { message: 'Hello' })
     expect(refused).toMatchObject({ isError: true, text: expect.stringContaining('not on the public internet') })
-    expect(await other.house.storage.outbox.counts()).toMatchObject({ delivered: 0, open: 0 })
+    expect(await other.app.storage.outbox.counts()).toMatchObject({ delivered: 0, open: 0 })
   })
 
   it('is there only with agents to call', async () => {

@@ -67,7 +67,7 @@ describe('a tool that needs approval', () => {
     await world.clock.advance(600_000)
     expect((await client.waitFor(1))[0]).toMatchObject({ content: 'nobody was there' })
     expect(world.commands.started).toEqual([])
-    expect((await results(world))[0]).toMatch(/^Not run: nobody allowed this call in time/u)
+    expect((await results(world))[0]).toMatch(/^Not run: the user did not allow this call in time/u)
     expect(await say(client, '/approve')).toMatchObject({ content: 'Nothing waits for approval.' })
   })
 
@@ -141,7 +141,7 @@ describe('a turn that waits for approval', () => {
     const client = await world.connect()
     world.enqueue(exec('deploy'))
     const question = await askedFor(world, client)
-    await world.gateway.house.gateway.drain(new AbortController().signal)
+    await world.gateway.app.gateway.drain(new AbortController().signal)
     world.enqueue(text('deployed'))
     await world.restart()
     const back = await world.connect()
@@ -210,7 +210,7 @@ describe('a turn that waits for approval', () => {
     const back = await world.connect()
     await world.clock.runUntil(() => back.terminal().length > 0)
     expect(world.commands.started).toEqual([])
-    expect((await results(world))[0]).toMatch(/^Not run: nobody allowed this call in time/u)
+    expect((await results(world))[0]).toMatch(/^Not run: the user did not allow this call in time/u)
   })
 })
 

@@ -178,7 +178,7 @@ describe('what cleanups saved in all', () => {
     expect(status).toContain(
       `cleaned up 4 messages of 1 step, ${saved} tokens saved; net of cache effects ${saved} so far (estimated)`,
     )
-    const metrics = await gateway.house.metrics.expose()
+    const metrics = await gateway.app.metrics.expose()
     expect(metrics).toContain('clew_cleanup_steps_total 1')
     expect(metrics).toContain('clew_cleanup_messages_total 4')
     expect(metrics).toContain(`clew_cleanup_tokens_saved_total ${saved}`)

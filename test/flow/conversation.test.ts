@@ -98,7 +98,7 @@ describe('a conversation', () => {
       const client = await gateway.connect('?stream=1&uid=u')
       await client.ask({ id: 'x', content: 'make a mistake and fix it' })
       await client.ask({ id: 'y', content: '现在几点？', session: 'webhook:x' })
-      const { sessionId } = (await findSession(gateway.house.storage, { key: 'webhook:x' })).record
+      const { sessionId } = (await findSession(gateway.app.storage, { key: 'webhook:x' })).record
       return { frames: client.frames, transcript: (await transcriptText(gateway.files, sessionId)) ?? '' }
     }
     const [one, two] = [await run(), await run()]

@@ -5,7 +5,7 @@ import { gatewaysOfThisFile } from '../support/gateways.ts'
 
 const gateways = gatewaysOfThisFile()
 
-interface House {
+interface TranscriptHome {
   readonly gateway: MemoryGateway
   readonly client: TestClient
   readonly lines: string[]
@@ -18,7 +18,7 @@ function recordingLog(lines: string[]): Log {
 }
 
 /** A message is accepted while no file can be opened; its conversation's file is not open. */
-async function begin(): Promise<House> {
+async function begin(): Promise<TranscriptHome> {
   const lines: string[] = []
   const gateway = await gateways.open({
     config: { limits: { warm_session_bytes: 0 } },

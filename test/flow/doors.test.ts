@@ -118,7 +118,7 @@ const openAiDoor = (name: string, path: string, read: (answer: Answer) => string
     }
   },
   async leave(gateway, all) {
-    const open = (): number => gateway.house.sessions.activity().queued + gateway.house.sessions.activity().running
+    const open = (): number => gateway.app.sessions.activity().queued + gateway.app.sessions.activity().running
     const durable = open() + all.length
     const begun = all.map((sent) => beginHttp(gateway, `${path}${queryOf(sent)}`, requestFor(path, sent)))
     await gateway.clock.runUntil(() => open() === durable)

@@ -7,7 +7,7 @@ const OTHER = `${JSON.stringify({ pid: 99, startedAt: '5', host: 'elsewhere', to
 
 async function reasonOf(gateway: MemoryGateway): Promise<unknown> {
   let reason: unknown = 'runs'
-  gateway.house.failed.catch((error: unknown) => (reason = error))
+  gateway.app.failed.catch((error: unknown) => (reason = error))
   await settle()
   return reason
 }

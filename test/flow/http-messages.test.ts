@@ -338,7 +338,7 @@ describe('a stop', () => {
   it('tells those who wait that their message is stored', async () => {
     const gateway = await openGateway()
     const waiting = beginHttp(gateway, '/api/messages?uid=ann', { body: { id: '1', content: SLOW } })
-    await gateway.clock.runUntil(() => gateway.house.sessions.activity().running === 1)
+    await gateway.clock.runUntil(() => gateway.app.sessions.activity().running === 1)
     await gateway.stop()
     expect(await waiting.answer).toMatchObject({ status: 503, body: { code: 'SHUTTING_DOWN', messageId: '1' } })
   })

@@ -41,7 +41,7 @@ describe('limits of the doors are those of the configuration', () => {
       const { id: taskId } = await begin(gateway, 'count to 5000')
       await rpc(gateway, 'CreateTaskPushNotificationConfig', { taskId, id: 'one', url: HOOK })
     }
-    expect(await gateway.house.storage.state.entries('a2a-push')).toHaveLength(2)
+    expect(await gateway.app.storage.state.entries('a2a-push')).toHaveLength(2)
   })
 
   it('wrong_tokens', async () => {
@@ -91,7 +91,7 @@ describe('limits of the doors are those of the configuration', () => {
     const client = await gateway.connect('?uid=ann')
     for (let at = 0; at < 4; at++)
       await client.ask({ id: `m${at}`, content: '/model demo/demo', session: `never-begun-${at}` })
-    const chosen = await gateway.house.storage.state.entries('chosen')
+    const chosen = await gateway.app.storage.state.entries('chosen')
     expect(chosen.map(([key]) => key)).toEqual(['never-begun-2', 'never-begun-3'])
   })
 })

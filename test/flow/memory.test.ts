@@ -42,7 +42,7 @@ describe('the memory tool', () => {
     const world = await open()
     await use(world, { action: 'save', text: 'a secret' }, '?uid=ada', 'a')
     expect(await use(world, { action: 'list' }, '?uid=bob', 'b')).toBe('There are no notes.')
-    expect(await use(world, { action: 'save', text: 'x' }, '', 'c')).toMatch(/^There is nobody to remember/u)
+    expect(await use(world, { action: 'save', text: 'x' }, '', 'c')).toMatch(/^No notes can be kept/u)
     expect(await use(world, { action: 'read', id: '../../bridge' }, '?uid=ada', 'a')).toMatch(/^There is no note/u)
     expect(await use(world, { action: 'save', text: 'x'.repeat(20_000) }, '?uid=ada', 'a')).toContain('20000 bytes')
   })

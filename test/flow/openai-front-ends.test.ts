@@ -85,7 +85,7 @@ describe.each([openWebUi, libreChat])('$name', (front) => {
     })
     await gateway.clock.runUntil(() => begun.received().includes('50'))
     begun.drop()
-    await gateway.clock.runUntil(() => begun.isDone() && gateway.house.sessions.activity().running === 0)
+    await gateway.clock.runUntil(() => begun.isDone() && gateway.app.sessions.activity().running === 0)
     const part = streamedText({ text: begun.received() } as Answer)
     const next = await send(front, gateway, [
       user('count to 3000'),

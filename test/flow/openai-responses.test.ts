@@ -140,7 +140,7 @@ describe('a response', () => {
     expect(answer.status).toBe(200)
     let isGone = false
     const isEmpty = (): boolean => {
-      void gateway.house.storage.sessions.count().then((count) => (isGone = count === 0))
+      void gateway.app.storage.sessions.count().then((count) => (isGone = count === 0))
       return isGone
     }
     await gateway.clock.runUntil(isEmpty)

@@ -46,7 +46,7 @@ describe('frames sent without waiting for answers', () => {
     const frames = await client.waitFor(4)
     const kinds = Object.fromEntries(frames.map(({ messageId, type, code }) => [messageId, code ?? type]))
     expect(kinds).toEqual({ 1: 'TURN_CANCELLED', 2: 'TURN_CANCELLED', 3: 'complete', 4: 'complete' })
-    const row = (await findSession(gateway.house.storage, { key: 's' })).record
+    const row = (await findSession(gateway.app.storage, { key: 's' })).record
     expect(row.archived ?? []).toEqual([])
   })
 
@@ -54,7 +54,7 @@ describe('frames sent without waiting for answers', () => {
     const gateway = await gateways.open()
     const client = await gateway.connect()
     const first = await client.ask({ id: '1', content: 'My cat is called Mimi.', session: 's' })
-    const before = (await findSession(gateway.house.storage, { key: 's' })).record.sessionId
+    const before = (await findSession(gateway.app.storage, { key: 's' })).record.sessionId
     await client.send({ type: 'session.delete', key: 's' })
     for (let index = 0; index < 20; index++)
       await client.send({ id: `n${index}`, content: 'What did I say?', session: 's' })
@@ -62,7 +62,7 @@ describe('frames sent without waiting for answers', () => {
     const answers = frames.filter(({ messageId }) => String(messageId).startsWith('n'))
     expect(answers.map(({ type }) => type)).toEqual(Array.from({ length: 20 }, () => 'complete'))
     expect(answers[0]?.['content']).toContain('beginning')
-    expect((await findSession(gateway.house.storage, { key: 's' })).record.sessionId).not.toBe(before)
+    expect((await findSession(gateway.app.storage, { key: 's' })).record.sessionId).not.toBe(before)
     expect(first['runId']).not.toBe(answers[0]?.['runId'])
   })
 })
@@ -72,14 +72,14 @@ describe('reset and delete of a busy session', () => {
     const gateway = await gateways.open()
     const [one, two] = [await gateway.connect('?uid=a'), await gateway.connect('?uid=b')]
     await one.ask({ id: '0', content: 'My cat is called Mimi.', session: 's' })
-    const ids = new Set<string>([(await findSession(gateway.house.storage, { key: 's' })).record.sessionId])
+    const ids = new Set<string>([(await findSession(gateway.app.storage, { key: 's' })).record.sessionId])
     for (let round = 0; round < 5; round++) {
       await two.send({ id: `m${round}`, content: 'hello', session: 's' })
       await one.send({ type: 'session.reset', key: 's' })
       await two.send({ id: `n${round}`, content: 'hello', session: 's' })
       await one.waitFor(2 + round)
       await two.waitFor(2 * (round + 1))
-      const { sessionId } = (await findSession(gateway.house.storage, { key: 's' })).record
+      const { sessionId } = (await findSession(gateway.app.storage, { key: 's' })).record
       expect(ids.has(sessionId)).toBe(false)
       ids.add(sessionId)
     }
@@ -148,7 +148,7 @@ describe('a session object', () => {
     const client = await gateway.connect()
     for (const content of ['/help', '/status', '/stop', '/model'])
       expect(await client.ask({ id: content, content })).toMatchObject({ type: 'complete' })
-    expect(gateway.house.sessions.activity()).toEqual({ running: 0, queued: 0, waitingForTurn: 0, longestWaitMs: 0 })
-    expect(gateway.house.sessions.size).toBe(0)
+    expect(gateway.app.sessions.activity()).toEqual({ running: 0, queued: 0, waitingForTurn: 0, longestWaitMs: 0 })
+    expect(gateway.app.sessions.size).toBe(0)
   })
 })

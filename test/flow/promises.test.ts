@@ -49,7 +49,7 @@ it('a message may be acknowledged only when it survives a power cut in the same 
     route: { session: 's' },
     replyTo: { connection: '', messageId: '2', stream: false },
   }
-  await gateway.house.gateway
+  await gateway.app.gateway
     .accept(message, () => {
       restarted = gateway.restart()
     })

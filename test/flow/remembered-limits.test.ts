@@ -72,7 +72,7 @@ describe('a flood of things to remember stays below its ceiling', () => {
 
   it('costs and savings', async () => {
     const gateway = await openGateway({ config: { limits: { usage_sessions: 10, usage_hours: 10, usage_days: 5 } } })
-    const { storage } = gateway.house
+    const { storage } = gateway.app
     for (let at = 0; at < 100; at++) {
       const sessionId = `sess_${at}` as SessionId
       const spent = { ...NOTHING_SPENT, tokens: 1, requests: 1 }
@@ -84,7 +84,7 @@ describe('a flood of things to remember stays below its ceiling', () => {
 
   it('learned windows', async () => {
     const gateway = await openGateway({ config: { limits: { remembered_windows: 10 } } })
-    const { windows, storage } = gateway.house.home
+    const { windows, storage } = gateway.app.home
     for (let at = 0; at < 100; at++) {
       const model = `p/m${at}`
       const value = { model, contextWindow: 1_000, by: 'told', instead: 2_000, at: gateway.clock.now() }
@@ -96,7 +96,7 @@ describe('a flood of things to remember stays below its ceiling', () => {
 
   it('what the XiaoYi channel knows', async () => {
     const gateway = await openGateway({ config: { channels: { xiaoyi: { limits: { maxRemembered: 10 } } } } })
-    const { xiaoyi } = gateway.house.home
+    const { xiaoyi } = gateway.app.home
     for (let at = 0; at < 100; at++)
       for (const section of ['aliases', 'pushIds', 'closedRuns'] as const)
         await xiaoyi.set(section, `key-${at}`, 'v'.repeat(100))

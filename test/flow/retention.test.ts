@@ -11,13 +11,13 @@ const config = (more: Record<string, unknown> = {}): Record<string, unknown> => 
   retention: { archive_after_days: 1, ...more },
 })
 
-interface House {
+interface TranscriptHome {
   readonly gateway: MemoryGateway
   readonly ann: TestClient
 }
 
 /** Conversations `old` and `young`, the first of them not used for a day. */
-async function begin(more: Record<string, unknown> = {}): Promise<House> {
+async function begin(more: Record<string, unknown> = {}): Promise<TranscriptHome> {
   const gateway = await openGateway({ config: { ...config(), ...more } })
   const first = await gateway.connect('?uid=ann')
   await first.ask({ id: '1', content: 'what is 3 * 4', session: 'old' })

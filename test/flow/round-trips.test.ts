@@ -112,7 +112,7 @@ describe('round trips to the database', () => {
     trips.length = 0
     await answered(client, message(1))
     expect(trips).toHaveLength(4)
-    const row = await gateway?.house.gateway.control({ type: 'get', key: 'plain' })
+    const row = await gateway?.app.gateway.control({ type: 'get', key: 'plain' })
     expect(row).toMatchObject({ record: { title: 'from elsewhere' } })
   })
 })

@@ -262,7 +262,7 @@ describe('the choice of a model', () => {
     await say(client, '/model mistral/mistral-large-latest')
     await say(client, 'hello')
     expect(world.requests.at(-1)?.api).toBe('mistral-conversations')
-    const { storage } = world.gateway.house
+    const { storage } = world.gateway.app
     const key = (await storage.sessions.list({ limit: 1 })).sessions[0]?.key as SessionKey
     await storage.transact([{ kind: 'change-session', key, fields: { providerOverride: 'gone' } }])
     expect(await say(client, 'and now?')).toMatchObject({ type: 'complete' })

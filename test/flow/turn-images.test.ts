@@ -29,7 +29,7 @@ async function attach(world: ModelWorld): Promise<void> {
     route: { session: 's' },
     replyTo: {},
   }
-  await world.gateway.house.gateway.accept(message)
+  await world.gateway.app.gateway.accept(message)
   await world.clock.advance(10_000)
 }
 

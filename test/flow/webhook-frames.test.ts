@@ -243,7 +243,7 @@ describe('reset', () => {
     const client = await gateway.connect()
     await client.ask({ id: '1', content: 'My cat is called Mimi.', session: 's' })
     await client.ask({ id: '2', content: '/model demo', session: 's' })
-    const { storage } = gateway.house
+    const { storage } = gateway.app
     const before = (await findSession(storage, { key: 's' })).record
     const answer = await client.ask({ id: '3', content, session: 's' })
     expect(answer).toMatchObject({ type: 'complete', session: 's', messageId: '3' })

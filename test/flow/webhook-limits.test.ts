@@ -71,7 +71,7 @@ describe('limits', () => {
     await client.settle()
     expect(new Set(codes(client.frames))).toEqual(new Set(['QUEUE_FULL']))
     expect(client.frames.length).toBeGreaterThanOrEqual(4)
-    const { running, queued } = gateway.house.sessions.activity()
+    const { running, queued } = gateway.app.sessions.activity()
     expect([running, queued]).toEqual([1, 8 - client.frames.length - 1])
   })
 
@@ -109,7 +109,7 @@ describe('limits', () => {
     await gateway.clock.advance(120_000)
     const answered = new Set([...slow.terminal(), ...back.terminal()].map(({ messageId }) => messageId))
     expect(answered.has('long')).toBe(true)
-    expect((await gateway.house.storage.outbox.counts()).waiting).toBe(0)
+    expect((await gateway.app.storage.outbox.counts()).waiting).toBe(0)
   })
 
   it('ids and keys: a length that would burden every row is refused, naming the field', async () => {
@@ -132,7 +132,7 @@ describe('abuse', () => {
     await client.settle()
     for (const { server } of gateway.network.connections()) server.goHalfOpen()
     await gateway.clock.advance(130_000)
-    expect(gateway.house.webhook.status()).toMatchObject({ connections: 0 })
+    expect(gateway.app.webhook.status()).toMatchObject({ connections: 0 })
     const back = await gateway.connect('?uid=u')
     expect(await back.waitFor(1)).toMatchObject([{ messageId: '1', redelivered: true }])
   })

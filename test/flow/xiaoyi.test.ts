@@ -2,7 +2,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { deferred } from '../../src/base/deferred.ts'
 import type { FileHandle, OpenMode } from '../../src/base/files.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
-import { closeAll, kill, openInside, openOutside, warmUp } from '../support/xiaoyi-house.ts'
+import { closeAll, kill, openInside, openOutside, warmUp } from '../support/xiaoyi-gateway.ts'
 
 /** A disk whose journal makes this many more batches durable, and the next ones only when it is released. */
 class ReluctantFiles extends MemoryFiles {
@@ -103,7 +103,7 @@ describe('files that came in', () => {
   }
 
   test('go when they are old, unless a transcript names them, cleared conversations included', async () => {
-    const { simulator, clock, files, house } = await openAged(0)
+    const { simulator, clock, files, app } = await openAged(0)
     simulator.sayParts([
       { kind: 'text', text: 'look' },
       file('read.txt', 'text/plain'),
@@ -114,7 +114,7 @@ describe('files that came in', () => {
     simulator.clear()
     await clock.advance(8 * DAY)
     expect(await names(files)).toEqual(['named.zip'])
-    await house.gateway.control({ type: 'delete', key: `agent:main:xiaoyi:dm:${simulator.sessionId}` })
+    await app.gateway.control({ type: 'delete', key: `agent:main:xiaoyi:dm:${simulator.sessionId}` })
     await clock.advance(DAY)
     expect(await names(files)).toEqual([])
   })

@@ -53,9 +53,9 @@ async function openGateway(mcp: Record<string, unknown>): Promise<void> {
     commands: nodeCommands,
     log: silentLog,
   }
-  const house = await openGatewayApp(platform, { config, paths })
-  await house.agent.toolbox.mcp?.settled()
-  serving = await serve(house, platform)
+  const app = await openGatewayApp(platform, { config, paths })
+  await app.agent.toolbox.mcp?.settled()
+  serving = await serve(app, platform)
 }
 
 let next = 0

@@ -11,8 +11,8 @@ import type { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
 import type { TranscriptStore } from '../../src/transcript/store.ts'
-import { MoodyFiles } from '../support/moody-files.ts'
-import { DIRECTORY, entriesOf, never, openHouse, sessionId, userDraft } from '../support/transcripts.ts'
+import { FaultyFiles } from '../support/faulty-files.ts'
+import { DIRECTORY, entriesOf, never, openTranscriptHome, sessionId, userDraft } from '../support/transcripts.ts'
 
 const RUNS = { seed: 20261116, numRuns: Number(process.env['CLEW_FUZZ_INTERLEAVINGS'] ?? 400) }
 /** Of one property; the long run has many more cases. */
@@ -27,7 +27,7 @@ function seenByAnother(files: MemoryFiles): Files {
   return {
     open: (path, mode, permissions) => files.open(path, mode, permissions),
     stat: (path) => files.stat(path),
-    statNow: (path) => files.statNow(path),
+    statSync: (path) => files.statSync(path),
     list: (directory) => files.list(directory),
     makeDirectory: (path, permissions) => files.makeDirectory(path, permissions),
     rename: (from, to) => files.rename(from, to),
@@ -55,7 +55,7 @@ const step = fc.oneof(
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
 interface Happened {
-  readonly files: MoodyFiles
+  readonly files: FaultyFiles
   readonly clock: ManualClock
   /** What was acknowledged by whom, per session and in that order. */
   readonly ours: readonly Entry[][]
@@ -70,11 +70,11 @@ interface Happened {
 
 async function perform(steps: readonly Step[]): Promise<Happened> {
   const clock = new ManualClock()
-  const files = new MoodyFiles({ now: () => clock.now() })
-  const house = await openHouse({ files, clock, withJournal: true, processes: OURSELVES })
+  const files = new FaultyFiles({ now: () => clock.now() })
+  const app = await openTranscriptHome({ files, clock, withJournal: true, processes: OURSELVES })
   const another = { files: seenByAnother(files), seed: 2, processes: ANOTHER }
-  const other = await openHouse({ ...another, clock, withJournal: false })
-  const transcripts = await Promise.all(SESSIONS.map((id) => house.store.open(id, never)))
+  const other = await openTranscriptHome({ ...another, clock, withJournal: false })
+  const transcripts = await Promise.all(SESSIONS.map((id) => app.store.open(id, never)))
   const ours: Entry[][] = [[], []]
   const theirs: Entry[][] = [[], []]
   const isAlone = [true, true]
@@ -99,7 +99,7 @@ async function perform(steps: readonly Step[]): Promise<Happened> {
         break
       case 'foreign':
         // Nobody can help somebody who writes into the middle of a line.
-        if (files.halfway > 0 || files.statNow(pathOf(at)) === undefined) break
+        if (files.halfway > 0 || files.statSync(pathOf(at)) === undefined) break
         isAlone[at] = false
         begin(files.appendAsForeign(pathOf(at), `f0e${String(count++).padStart(5, '0')}`))
         break
@@ -117,10 +117,10 @@ async function perform(steps: readonly Step[]): Promise<Happened> {
         break
       case 'reopen':
         begin(transcript.close())
-        transcripts[at] = await house.store.open(transcript.sessionId, never)
+        transcripts[at] = await app.store.open(transcript.sessionId, never)
         break
       case 'checkpoint':
-        begin(house.journal?.checkpoint() ?? Promise.resolve())
+        begin(app.journal?.checkpoint() ?? Promise.resolve())
         break
       case 'slow':
         slow ??= deferred()
@@ -161,7 +161,7 @@ async function perform(steps: readonly Step[]): Promise<Happened> {
       const ending = (async () => {
         await Promise.all(underWay)
         await other.close()
-        await house.close()
+        await app.close()
       })().finally(() => (isDone = true))
       await clock.runUntil(() => isDone)
       await ending
@@ -217,9 +217,9 @@ function idsIn(files: MemoryFiles, at: number): string[] {
 async function expectGoodToRead(files: MemoryFiles, happened: Happened): Promise<void> {
   const processes = new ScriptedProcesses({ pid: 4_000, startedAt: '4' })
   for (const earlier of [OURSELVES, ANOTHER]) processes.die(earlier.self)
-  const house = await openHouse({ files, withJournal: true, seed: 3, processes })
+  const app = await openTranscriptHome({ files, withJournal: true, seed: 3, processes })
   for (const at of [0, 1]) {
-    const transcript = await house.store.open(SESSIONS[at] ?? sessionId(''), never)
+    const transcript = await app.store.open(SESSIONS[at] ?? sessionId(''), never)
     const ours = happened.ours[at] ?? []
     const found = new Map((await entriesOf(transcript)).map((entry) => [entry.id, entry]))
     for (const entry of ours) expect(contentOf(found.get(entry.id))).toEqual(contentOf(entry))
@@ -231,7 +231,7 @@ async function expectGoodToRead(files: MemoryFiles, happened: Happened): Promise
     await transcript.append([userDraft('afterwards')])
     await transcript.close()
   }
-  await house.close()
+  await app.close()
   expectOnce(files, happened)
 }
 

@@ -5,7 +5,7 @@ import { textOf } from '../../src/core/message.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { seededRandom } from '../../src/testing/seeded-ids.ts'
 import { checkTranscript } from '../../src/transcript/check.ts'
-import { DIRECTORY, entriesOf, never, openHouse, sessionId, userDraft } from '../support/transcripts.ts'
+import { DIRECTORY, entriesOf, never, openTranscriptHome, sessionId, userDraft } from '../support/transcripts.ts'
 
 const SESSION = sessionId('sess_x')
 const PATH = `${DIRECTORY}/sess_x.jsonl`
@@ -51,8 +51,8 @@ interface Opened {
 /** Opens, reads everything, appends, opens again; the same entries have to be there both times. */
 async function openAndGoOn(files: MemoryFiles): Promise<Opened> {
   const before = files.text(PATH)
-  const house = await openHouse({ files, withJournal: false })
-  const transcript = await house.store.open(SESSION, never)
+  const app = await openTranscriptHome({ files, withJournal: false })
+  const transcript = await app.store.open(SESSION, never)
   const entries = await entriesOf(transcript)
   const path = await transcript.branch()
   const context = await transcript.context()
@@ -62,8 +62,8 @@ async function openAndGoOn(files: MemoryFiles): Promise<Opened> {
   const [appended] = await transcript.append([userDraft('the next message')])
   expect(appended?.parentId ?? null).toBe(path.at(-1)?.id ?? null)
   await transcript.close()
-  await house.close()
-  const later = await openHouse({ files, withJournal: false, seed: 2 })
+  await app.close()
+  const later = await openTranscriptHome({ files, withJournal: false, seed: 2 })
   const again = await later.store.open(SESSION, never)
   const kept = new Map((await entriesOf(again)).map((entry) => [entry.id, entry]))
   for (const entry of entries) expect(kept.get(entry.id)).toEqual(entry)

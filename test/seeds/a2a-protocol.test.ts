@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { listenRaw, type RawFrame } from '../support/raw-xiaoyi.ts'
-import { closeAll, openInside, openOutside, warmUp } from '../support/xiaoyi-house.ts'
+import { closeAll, openInside, openOutside, warmUp } from '../support/xiaoyi-gateway.ts'
 import { AGENT } from '../support/xiaoyi-world.ts'
 
 /** Document 003, “A2A protocol”: its frames and tables, against a server that adds nothing. */

@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { listenRaw } from '../support/raw-xiaoyi.ts'
-import { closeAll, openInside, openOutside, warmUp } from '../support/xiaoyi-house.ts'
+import { closeAll, openInside, openOutside, warmUp } from '../support/xiaoyi-gateway.ts'
 import type { HookModule } from '../../src/hook/hook.ts'
 
 /** Document 000, “clearContext”: its frames, sent and expected literally by a server that adds nothing. */

@@ -148,7 +148,7 @@ const WALL_TIME: Readonly<Record<string, string>> = {
   'transcript/guard.ts': 'the stamp of an entry',
   'transcript/write-lock.ts': 'the age of a lock file',
   'transcript/memory-store.ts': 'the stamp of a header',
-  'transcript/mend.ts': 'the stamp of an entry, the name of a copy',
+  'transcript/repair-file.ts': 'the stamp of an entry, the name of a copy',
   'storage/postgres/transcripts.ts': 'the stamp of a header',
   'transcript/stamps.ts': 'the stamp of an entry',
   'turn/ask-for-text.ts': 'the stamp of a message',

@@ -40,18 +40,18 @@ export class MemoryGateway {
   readonly files: MemoryFiles
   readonly clock: ManualClock
   readonly network: MemoryNetwork
-  readonly house: GatewayApp
+  readonly app: GatewayApp
   readonly serving: Serving
   readonly options: GatewayOptions
   readonly processes: ScriptedProcesses
 
   private constructor(
-    parts: Pick<MemoryGateway, 'files' | 'clock' | 'network' | 'house' | 'serving' | 'options' | 'processes'>,
+    parts: Pick<MemoryGateway, 'files' | 'clock' | 'network' | 'app' | 'serving' | 'options' | 'processes'>,
   ) {
     this.files = parts.files
     this.clock = parts.clock
     this.network = parts.network
-    this.house = parts.house
+    this.app = parts.app
     this.serving = parts.serving
     this.options = parts.options
     this.processes = parts.processes
@@ -98,16 +98,16 @@ export class MemoryGateway {
       ...options.ports,
     }
     const screen = phone === undefined ? {} : { phone: phone.screen }
-    const house = await openGatewayApp(platform, { config, paths, load, hooks: options.hooks ?? [], ...screen })
+    const app = await openGatewayApp(platform, { config, paths, load, hooks: options.hooks ?? [], ...screen })
     return new MemoryGateway({
       files,
       clock,
       network,
-      house,
+      app,
       options,
       processes,
-      serving: await serve(house, platform).catch(async (error: unknown) => {
-        await house.close()
+      serving: await serve(app, platform).catch(async (error: unknown) => {
+        await app.close()
         throw error
       }),
     })

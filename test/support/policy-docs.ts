@@ -24,7 +24,7 @@ export function policyDocs(): string {
     '',
     'Generated from `src/core/history-rules.ts` by `npm run docs:policy`; do not edit.',
     '',
-    'Which rules a history follows is decided by the model family first, then the API, then the provider. What nobody knows',
+    'Which rules a history follows is decided by the model family first, then the API, then the provider. What is unknown',
     'gets the row `default`. The first seven lines are the columns of the original; pairing and synthetic results are on',
     'everywhere, because every provider refuses an unpaired call in practice, and so is the full clean-up',
     '([decision 0014](../decisions/0014-full-clean-up-for-every-model.md)).',

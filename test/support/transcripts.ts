@@ -17,13 +17,13 @@ import { RunningClock } from './running-clock.ts'
 export const never = new AbortController().signal
 export const DIRECTORY = '/home/sessions'
 
-export interface House {
+export interface TranscriptHome {
   readonly store: FileTranscriptStore
   readonly journal: Journal | undefined
   close(): Promise<void>
 }
 
-export interface HouseOptions extends Partial<Omit<FileStoreOptions, 'journal' | 'files'>> {
+export interface TranscriptHomeOptions extends Partial<Omit<FileStoreOptions, 'journal' | 'files'>> {
   readonly files: Files
   readonly withJournal: boolean
   readonly seed?: number
@@ -33,7 +33,12 @@ export interface HouseOptions extends Partial<Omit<FileStoreOptions, 'journal' |
 }
 
 /** A store, over a journal or on its own, on the given disk. */
-export async function openHouse({ withJournal, seed = 1, files, ...rest }: HouseOptions): Promise<House> {
+export async function openTranscriptHome({
+  withJournal,
+  seed = 1,
+  files,
+  ...rest
+}: TranscriptHomeOptions): Promise<TranscriptHome> {
   const options = {
     files,
     clock: new RunningClock(),

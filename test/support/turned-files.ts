@@ -14,7 +14,7 @@ export function withTurns(disk: Files, turn: () => Promise<void>): Files {
   return {
     open: async (...args) => (await turn(), handleOf(await disk.open(...args))),
     stat: async (path) => (await turn(), disk.stat(path)),
-    statNow: (path) => disk.statNow(path),
+    statSync: (path) => disk.statSync(path),
     list: async (path) => (await turn(), disk.list(path)),
     makeDirectory: async (...args) => (await turn(), disk.makeDirectory(...args)),
     rename: async (from, to) => (await turn(), disk.rename(from, to)),

@@ -31,7 +31,7 @@ describe('the examples of the library', () => {
     expect(code).toBe(0)
     expect(output).toContain('> hello\nYou said: hello')
     expect(output).toMatch(/It says \{"thrown":\[[12],[12],[12]\]\}/u)
-    expect(output).toContain('It says no dice that large in this house')
+    expect(output).toContain('It says no dice that large here')
   })
 
   it('open a folder of transcripts, branch, label and read', async () => {

@@ -48,7 +48,7 @@ export class Push {
       this.#send(taskId, config, { statusUpdate: { taskId, contextId, status } }, CHANGE_FOR_MS)
   }
 
-  /** False when nobody wants to know. `endedAt`: of a task that ended before the last stop. */
+  /** False when no receiver is registered. `endedAt`: of a task that ended before the last stop. */
   ended(task: TaskView, message: AcceptedMessage, endedAt: number | undefined): boolean {
     const { run } = message
     const configs = this.configsOf(message)

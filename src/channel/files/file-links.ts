@@ -10,7 +10,7 @@ export interface FileLinksOptions {
 
 const ADDRESS = /^\/api\/files\/(file_[0-9a-f]{32})$/u
 
-/** Addresses of files that work without a token, for a while: whoever has one may read that one file. */
+/** Addresses of files that work without a token, for a while: the holder of one may read that one file. */
 export class FileLinks {
   readonly #options: FileLinksOptions
 

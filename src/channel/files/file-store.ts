@@ -77,7 +77,7 @@ export class FileStore {
   /** Throws `FILE_NOT_FOUND`, also for a file of another owner. */
   async find(id: string, owner: string): Promise<StoredFile> {
     const { owner: own, ...file } = await this.#factsOf(id)
-    // What came without any identity belongs to whoever knows its id, which cannot be guessed.
+    // What came without any identity belongs to every caller that knows its id, which cannot be guessed.
     if (own !== owner && own !== UNKNOWN_OWNER) throw notFound()
     return file
   }

@@ -11,7 +11,7 @@ export type SentMessage =
   | { readonly role: 'assistant'; readonly text: string; readonly calls: readonly ClientCall[] }
   | { readonly role: 'tool'; readonly callId: string; readonly text: string; readonly digest: string }
 
-/** Of what somebody wrote: spaces around it do not count, since some clients take them away. */
+/** Spaces around a message do not count, since some clients take them away. */
 export function digestOfText(text: string): string {
   return shortHash([text.trim()])
 }

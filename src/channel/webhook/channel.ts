@@ -78,7 +78,7 @@ interface KeptHub {
   reconnect(): number
 }
 
-/** The webhook protocol over sockets that somebody else opened: the HTTP server's, or a hub's that we dialled. */
+/** The webhook protocol over sockets opened elsewhere: by the HTTP server, or by the client of a hub. */
 export class WebhookChannel implements Channel {
   readonly name = WEBHOOK
   readonly #options: WebhookOptions
@@ -87,7 +87,7 @@ export class WebhookChannel implements Channel {
   readonly #byAccount = new Map<string, Set<Connection>>()
   /** Accounts that have confirmed a frame: their replies count as delivered only once confirmed. */
   readonly #confirming = new Set<string>()
-  /** The text of the round being answered, per run, whoever watches: a client that comes back sees all of it. */
+  /** The text of the round being answered, per run, also while no client watches: one that comes back sees all of it. */
   readonly #texts = new Map<string, { round: number; text: string }>()
   /** Sockets whose latest message waits for its files: what follows on them waits behind it. */
   readonly #attaching = new Map<Connection, Promise<void>>()

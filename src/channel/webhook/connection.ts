@@ -137,7 +137,7 @@ export class Connection {
   }
 
   /**
-   * Sends a terminal frame. Delivered once written; for a client that confirms, nobody can tell until it has.
+   * Sends a terminal frame. Delivered once written; for a client that confirms, the fate is unknown until it has.
    */
   async sendReply(frame: string, seq: number, messageId: string): Promise<DeliveryFate> {
     this.endProgress(messageId)

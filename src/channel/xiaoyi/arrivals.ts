@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import type { MessageRequest, Part } from './codec.ts'
 import type { Content } from './media.ts'
-import { Remembered } from './remembered.ts'
+import { BoundedMap } from './bounded-map.ts'
 import type { XiaoyiLimits } from './settings.ts'
 
 export interface ArrivalsDeps {
@@ -11,7 +11,7 @@ export interface ArrivalsDeps {
   readContent(parts: readonly Part[], signal: AbortSignal): Promise<Content>
   /** Makes the message durable. Must not throw: a refusal is shown to the phone here. */
   accept(arrival: Arrival, content: Content): Promise<'accepted' | 'refused'>
-  /** The message was cancelled before it was accepted: nobody else will close its task. */
+  /** The message was cancelled before it was accepted: nothing else closes its task. */
   onAborted(arrival: Arrival): void
 }
 
@@ -32,14 +32,14 @@ interface Underway extends Arrival {
  */
 export class Arrivals {
   readonly #deps: ArrivalsDeps
-  readonly #recent: Remembered<true>
+  readonly #recent: BoundedMap<true>
   readonly #underway = new Set<Underway>()
   readonly #last = new Map<string, Promise<void>>()
 
   constructor(deps: ArrivalsDeps) {
     this.#deps = deps
     const { maxRemembered, rememberMs } = deps.limits
-    this.#recent = new Remembered(maxRemembered, { clock: deps.clock, maxMs: rememberMs })
+    this.#recent = new BoundedMap(maxRemembered, { clock: deps.clock, maxMs: rememberMs })
   }
 
   /** `duplicate`: the same message, by ids and content, came before (over the other link, as a rule). */

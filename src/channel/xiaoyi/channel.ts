@@ -51,11 +51,11 @@ export interface XiaoyiChannelDeps {
   readonly fetchMedia?: FetchMedia
   /** The gateway's one key function: what a control command calls the conversation of these fields. */
   keyFor(route: RouteFields): string
-  /** Told after a context was really cleared. Must not throw. */
+  /** Called after a context was really cleared. Must not throw. */
   readonly onClear?: (event: Cleared) => Promise<void>
-  /** Told of data parts, beside a text or alone. Must not throw. */
+  /** Called with data parts, beside a text or alone. Must not throw. */
   readonly onData?: (event: ReceivedData) => Promise<void>
-  /** Told of every change of a link. Must not throw. */
+  /** Called at every change of a link. Must not throw. */
   readonly onLink?: (row: LinkHistoryRow) => void
 }
 
@@ -111,7 +111,7 @@ export class XiaoyiChannel implements Channel {
       state,
       maxRemembered: settings.limits.maxRemembered,
       keyFor: (route) => deps.keyFor(route),
-      onLearnt: (saving) => this.#watchSaving(saving),
+      onAliasSaved: (saving) => this.#watchSaving(saving),
     })
     this.#history = new LinkHistory(clock)
     this.#links = new Links(
@@ -168,7 +168,7 @@ export class XiaoyiChannel implements Channel {
     if (!this.#isOurs(reply)) return 'waiting'
     if (this.#late.isLate(reply.run)) return this.#late.deliver(reply, this.#closing.signal)
     const task = this.#tasks.open(reply.run, reply.replyTo)
-    // Nothing can follow a terminal frame; without an address there is nobody to tell.
+    // Nothing can follow a terminal frame; without an address it cannot be sent.
     if (task === undefined) return 'delivered'
     const fate = await task.finish(reply.content)
     if (fate === 'delivered') this.#tasks.end(task)
@@ -248,11 +248,11 @@ export class XiaoyiChannel implements Channel {
       case 'message':
         return this.#takeMessage(link, request)
       case 'event':
-        this.#names.learn(request, link.index, pushIdOf(request.parts))
+        this.#names.observe(request, link.index, pushIdOf(request.parts))
         return this.#receivedData(request, request.parts)
       case 'clear':
       case 'cancel':
-        this.#names.learn({ sessionId: request.sessionId }, link.index)
+        this.#names.observe({ sessionId: request.sessionId }, link.index)
         return void this.#controls.answer(request).then((frame) => this.#links.post(link.index, frame))
       case 'rejected':
         return this.#reject(link, request)
@@ -270,7 +270,7 @@ export class XiaoyiChannel implements Channel {
   }
 
   #takeMessage(link: Link, request: MessageRequest): void {
-    this.#names.learn(request, link.index, pushIdOf(request.parts))
+    this.#names.observe(request, link.index, pushIdOf(request.parts))
     const arrival = { request, link: link.index, sessionId: request.sessionId }
     if (this.#closing.signal.aborted) return this.#endUnaccepted(arrival, 'SHUTTING_DOWN')
     const taken = this.#arrivals.take(arrival)
@@ -324,7 +324,7 @@ export class XiaoyiChannel implements Channel {
     return account === this.#settings.agentId
   }
 
-  /** Acknowledged once, whoever hears of the run first. */
+  /** Acknowledged once, at the first sign of the run. */
   #openTask({ run, replyTo, acceptedAt }: Pick<AcceptedMessage, 'run' | 'replyTo' | 'acceptedAt'>): Task | undefined {
     if (this.#late.isLate(run)) return undefined
     const known = this.#tasks.get(run)

@@ -17,7 +17,7 @@ import {
 } from './frames.ts'
 import type { Link } from './link.ts'
 import { Links } from './links.ts'
-import { Remembered } from './remembered.ts'
+import { BoundedMap } from './bounded-map.ts'
 import { toXiaoyiSettings, type XiaoyiConfig, type XiaoyiSettings } from './settings.ts'
 
 /** A message of a phone; it is answered by passing it back. */
@@ -74,19 +74,19 @@ export class XiaoyiClient {
   readonly #links: Links
   readonly #listeners = new Map<keyof XiaoyiClientEvents, Set<Listener<never>>>()
   /** The same request comes over both links. */
-  readonly #recent: Remembered<true>
+  readonly #recent: BoundedMap<true>
   /** Certificates of addresses that no name vouches for, as seen first. */
   readonly #pins = new Map<string, string>()
   /** Where each session spoke last. */
-  readonly #linkOf: Remembered<number>
+  readonly #linkOf: BoundedMap<number>
   readonly #counts = { received: 0, sent: 0, malformed: 0, connections: 0 }
 
   constructor(config: XiaoyiConfig, deps: XiaoyiClientDeps) {
     this.#deps = deps
     this.#settings = toXiaoyiSettings(config)
     const { maxRemembered, rememberMs } = this.#settings.limits
-    this.#recent = new Remembered(maxRemembered, { clock: deps.clock, maxMs: rememberMs })
-    this.#linkOf = new Remembered(maxRemembered, { clock: deps.clock, maxMs: Number.POSITIVE_INFINITY })
+    this.#recent = new BoundedMap(maxRemembered, { clock: deps.clock, maxMs: rememberMs })
+    this.#linkOf = new BoundedMap(maxRemembered, { clock: deps.clock, maxMs: Number.POSITIVE_INFINITY })
     const checkFingerprint = (link: Link, seen: string): void => this.#checkPin(link.url, seen)
     this.#links = new Links(
       { ...deps, settings: this.#settings, checkFingerprint },

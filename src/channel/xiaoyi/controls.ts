@@ -5,7 +5,7 @@ import { toGatewayError } from '../../core/errors.ts'
 import type { Arrivals } from './arrivals.ts'
 import type { XiaoyiRequest } from './codec.ts'
 import { encodeCanceled, encodeCleared } from './frames.ts'
-import { Remembered } from './remembered.ts'
+import { BoundedMap } from './bounded-map.ts'
 import type { XiaoyiSettings } from './settings.ts'
 import type { Task } from './task.ts'
 import type { Tasks } from './tasks.ts'
@@ -37,12 +37,12 @@ interface Outcome {
  */
 export class Controls {
   readonly #deps: ControlsDeps
-  readonly #answers: Remembered<Promise<string>>
+  readonly #answers: BoundedMap<Promise<string>>
 
   constructor(deps: ControlsDeps) {
     this.#deps = deps
     const { maxRemembered, rememberMs } = deps.settings.limits
-    this.#answers = new Remembered(maxRemembered, { clock: deps.clock, maxMs: rememberMs })
+    this.#answers = new BoundedMap(maxRemembered, { clock: deps.clock, maxMs: rememberMs })
   }
 
   /** The frame to answer with. A repeated request is carried out once and answered every time; one that failed again. */
@@ -62,7 +62,7 @@ export class Controls {
   async #clear(request: ClearRequest): Promise<Outcome> {
     const { settings, tasks } = this.#deps
     const { sessionId, key } = this.#deps.resolve(request.sessionId)
-    const done = await this.#quietly(tasks.ofSession(sessionId), async () => {
+    const done = await this.#withMutedTasks(tasks.ofSession(sessionId), async () => {
       await this.#endArrivals(sessionId)
       await this.#deps.control({ type: 'reset', key })
     })
@@ -75,7 +75,7 @@ export class Controls {
     const { settings } = this.#deps
     const { sessionId, key } = this.#deps.resolve(request.sessionId)
     const target = this.#targetOf(request, sessionId)
-    const done = await this.#quietly(this.#tasksOf(sessionId, target), async () => {
+    const done = await this.#withMutedTasks(this.#tasksOf(sessionId, target), async () => {
       await this.#endArrivals(sessionId, target)
       const everything: ControlCommand = { type: 'cancel', key }
       // Looked up only now: a message that was being stored has become a task meanwhile.
@@ -83,7 +83,7 @@ export class Controls {
       for (const command of target === undefined ? [everything] : named) await this.#deps.control(command)
     })
     const facts = { session: key, id: request.id, task: target, done }
-    this.#deps.log.info('[CANCEL] a XiaoYi conversation was told to stop', facts)
+    this.#deps.log.info('[CANCEL] a XiaoYi conversation was cancelled', facts)
     const answered = { ...request, taskId: request.taskId ?? request.id }
     return { done, frame: encodeCanceled(settings.agentId, answered, done ? 'canceled' : 'failed') }
   }
@@ -106,14 +106,14 @@ export class Controls {
   }
 
   /** From the first moment nothing more of these tasks appears; when the command fails they go on. */
-  async #quietly(tasks: readonly Task[], command: () => Promise<void>): Promise<boolean> {
+  async #withMutedTasks(tasks: readonly Task[], command: () => Promise<void>): Promise<boolean> {
     for (const task of tasks) task.mute()
     try {
       await command()
       return true
     } catch (error) {
       const { code } = toGatewayError(error)
-      // A conversation nobody has begun is as empty as one that was cleared.
+      // A conversation that was never begun is as empty as one that was cleared.
       if (code === 'SESSION_NOT_FOUND') return true
       this.#deps.log.error('a XiaoYi control request failed', { code })
       return false

@@ -5,8 +5,8 @@ import type { HttpClient } from '../../base/http.ts'
 import type { FetchMedia } from './media.ts'
 
 /**
- * The house's guarded fetch for files of messages: `https` only, at every hop from the hosts the operator allows, and
- * a file or nothing. Whoever can talk to the agent chooses these addresses.
+ * The guarded fetch for files of messages: `https` only, at every hop from the hosts the operator allows, and
+ * a file or nothing. The people who talk to the agent choose these addresses.
  */
 export function createMediaFetch(http: HttpClient, clock: Clock): FetchMedia {
   return async (url, { maxBytes, timeoutMs, allowHosts }, signal) => {

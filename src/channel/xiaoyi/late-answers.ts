@@ -41,7 +41,7 @@ export class LateAnswers {
     const sentence: TextName = settings.push === undefined ? why : `${why}Push`
     // Durable first: after a crash in between the phone waits a little longer, instead of getting two endings.
     await this.#saved(state.set('closedRuns', task.run, task.address.sessionId))
-    const fate = await task.finishPolitely(phoneText(sentence, settings.language))
+    const fate = await task.finishWithNotice(phoneText(sentence, settings.language))
     if (fate !== 'waiting') return tasks.end(task)
     // Nothing went out: its answer can still be its one ending.
     await this.#saved(state.delete('closedRuns', task.run))

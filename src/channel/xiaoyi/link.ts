@@ -70,7 +70,7 @@ export class Link {
   #ended: Promise<void> = Promise.resolve()
   #socketEnded: () => void = () => {}
   #dialing: AbortController | undefined
-  /** Counts connections. A frame or close of an older one is nobody's business any more. */
+  /** Counts connections. A frame or close of an older one is ignored. */
   #epoch = 0
   #attempts = 0
   #openedAt = 0
@@ -190,7 +190,7 @@ export class Link {
     if (socket === undefined || !this.isOpen) throw new GatewayError('XIAOYI_LINK_DOWN', 'the link is down')
     const epoch = this.#epoch
     await socket.send(text)
-    if (epoch === this.#epoch) this.#pulse.expectLifeAfter(text)
+    if (epoch === this.#epoch) this.#pulse.expectPongAfter(text)
   }
 
   status(): JsonObject {

@@ -56,7 +56,7 @@ export class Links {
         events.onDown?.(link)
       },
       onFailed: (link: Link) => events.onFailed?.(link),
-      onFlapping: (link: Link) => this.#calmDown(link),
+      onFlapping: (link: Link) => this.#handleFlapping(link),
       onChanged: (link: Link, change: LinkChange) => events.onChanged?.(link, change),
     }
     const used = deps.settings.links === 'primary-only' ? 1 : deps.settings.servers.length
@@ -111,7 +111,7 @@ export class Links {
     return downForMs >= this.#settings.rerouteAfterMs ? other : undefined
   }
 
-  /** Sends a frame that nobody stores: control answers and the ends of tasks that were never accepted. */
+  /** Sends a frame that is not stored: control answers and the ends of tasks that were never accepted. */
   post(preferred: number, text: string): void {
     const link = this.route(preferred)
     if (link === undefined) return this.#hold(preferred, text)
@@ -175,8 +175,8 @@ export class Links {
     }
   }
 
-  /** An eviction loop helps nobody: one link stays, the one that flaps rests. The first never rests alone. */
-  #calmDown(link: Link): void {
+  /** Two links that evict each other deliver nothing: one link stays, the one that flaps rests. The first never rests alone. */
+  #handleFlapping(link: Link): void {
     const others = this.#links.filter((other) => other !== link)
     if (others.some((other) => other.state !== 'resting' && other.state !== 'stopped')) return link.rest()
     if (link.index === 0) return link.slowDown(FLAPPING_DELAY_MS)

@@ -12,7 +12,7 @@ import { phoneText } from './errors.ts'
 import { isTextType, mimeTypeOf, toText } from '../media-types.ts'
 import type { MediaSettings } from './settings.ts'
 
-/** The one guarded fetch of the house: public addresses only, redirects checked, size and time capped. */
+/** The guarded fetch: public addresses only, redirects checked, size and time capped. */
 export type FetchMedia = (
   url: string,
   options: { readonly maxBytes: number; readonly timeoutMs: number; readonly allowHosts: readonly string[] },
@@ -91,7 +91,7 @@ async function storeFile(file: FilePart, media: MediaDeps, signal: AbortSignal):
   const { bytes, mimeType: served } = await bytesOf(file, media, signal)
   const name = safeName(file.name)
   const mimeType = mimeTypeOf(bytes, [file.mimeType, served ?? ''], name)
-  // A folder nobody can guess or collide with: two people's `image.png` are two files.
+  // A folder with a random name, which cannot be guessed and does not collide: two people's `image.png` are two files.
   const directory = `${media.directory}/${media.ids.hex(32)}`
   await makeDurableDirectory(media.files, directory)
   const path = `${directory}/${name}`

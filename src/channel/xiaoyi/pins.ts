@@ -9,7 +9,7 @@ type CertificateFault = { readonly certificateExpiredAt?: number; readonly certi
 
 /**
  * Certificates of addresses that no name vouches for, trusted on first use. A change is refused until the operator
- * accepts it, since the signed headers that would follow can be replayed by whoever reads them.
+ * accepts it, since the signed headers that would follow can be replayed by anyone who reads them.
  */
 export class Pins {
   readonly #state: XiaoyiState

@@ -6,7 +6,7 @@ export type Piece = Omit<ArtifactUpdate, 'artifactId' | 'final' | 'error'>
 
 /**
  * The answer as it grows, cut into frames. `delta`: the first piece replaces, later ones append. `replace`: every piece
- * is the whole text. After a change of connection both begin with the whole text, because nobody knows what of the last
+ * is the whole text. After a change of connection both begin with the whole text, because it is unknown what of the last
  * one arrived; that is why a dropped link leaves no gap on the phone.
  */
 export class Preview {

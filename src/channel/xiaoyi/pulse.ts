@@ -80,7 +80,7 @@ export class Pulse {
     if (this.#unconfirmed.length > 0) this.#askSoon()
   }
 
-  expectLifeAfter(frame: string): void {
+  expectPongAfter(frame: string): void {
     if (this.#unconfirmed.length >= MAX_UNCONFIRMED) return
     this.#unconfirmed.push(frame)
     if (this.#covered === 0) this.#askSoon()
@@ -94,10 +94,10 @@ export class Pulse {
 
   /** Ends often come together, a task's and the answer to what ended it: one question, after them, serves them all. */
   #askSoon(): void {
-    if (!this.#ask.isSet) this.#ask.set(0, () => this.#askForLife())
+    if (!this.#ask.isSet) this.#ask.set(0, () => this.#sendProbe())
   }
 
-  #askForLife(): void {
+  #sendProbe(): void {
     this.#covered = this.#unconfirmed.length
     const askedAt = this.#clock.monotonic()
     this.#actions.ping()

@@ -1,5 +1,5 @@
 import type { RouteFields } from '../../core/inbound.ts'
-import { Remembered } from './remembered.ts'
+import { BoundedMap } from './bounded-map.ts'
 import type { XiaoyiState } from './state.ts'
 
 export interface SessionNamesDeps {
@@ -7,11 +7,11 @@ export interface SessionNamesDeps {
   readonly maxRemembered: number
   keyFor(route: RouteFields): string
   /** Something was learnt that a restart must not forget. */
-  onLearnt(saving: Promise<void>): void
+  onAliasSaved(saving: Promise<void>): void
 }
 
 /** What a frame tells about its session beside its content. */
-export interface Told {
+export interface SessionIds {
   readonly sessionId: string
   readonly topSessionId?: string
 }
@@ -19,20 +19,20 @@ export interface Told {
 /** Which conversation an id means, over which link it spoke last, and where its person can be notified. */
 export class SessionNames {
   readonly #deps: SessionNamesDeps
-  readonly #links: Remembered<number>
+  readonly #links: BoundedMap<number>
 
   constructor(deps: SessionNamesDeps) {
     this.#deps = deps
-    this.#links = new Remembered(deps.maxRemembered)
+    this.#links = new BoundedMap(deps.maxRemembered)
   }
 
   /** Every frame binds its session to its link; some also tell another name of it, or where to push. */
-  learn({ sessionId, topSessionId }: Told, link: number, pushId?: string): void {
-    const { state, onLearnt } = this.#deps
+  observe({ sessionId, topSessionId }: SessionIds, link: number, pushId?: string): void {
+    const { state, onAliasSaved } = this.#deps
     this.#links.set(sessionId, link)
     if (topSessionId !== undefined && topSessionId !== sessionId)
-      onLearnt(state.set('aliases', topSessionId, sessionId))
-    if (pushId !== undefined) onLearnt(state.set('pushIds', sessionId, pushId))
+      onAliasSaved(state.set('aliases', topSessionId, sessionId))
+    if (pushId !== undefined) onAliasSaved(state.set('pushIds', sessionId, pushId))
   }
 
   linkOf(sessionId: string): number | undefined {

@@ -1,6 +1,6 @@
 import type { Change } from '../../core/change.ts'
 import type { JsonValue } from '../../base/json.ts'
-import { Remembered } from './remembered.ts'
+import { BoundedMap } from './bounded-map.ts'
 
 export const STATE_SECTIONS = [
   /** URL of a link → SHA-256 fingerprint. */
@@ -38,11 +38,11 @@ export interface ChannelStorage {
  * committed later, such as the message that brought it, cannot be durable without it.
  */
 export class XiaoyiState {
-  readonly #sections: Readonly<Record<StateSection, Remembered<string>>>
+  readonly #sections: Readonly<Record<StateSection, BoundedMap<string>>>
   #storage: ChannelStorage | undefined
 
   constructor(maxEntries = MAX_ENTRIES) {
-    const section = (): Remembered<string> => new Remembered(maxEntries)
+    const section = (): BoundedMap<string> => new BoundedMap(maxEntries)
     this.#sections = { pins: section(), aliases: section(), pushIds: section(), closedRuns: section() }
   }
 

@@ -141,7 +141,7 @@ export class Task {
   }
 
   /** Ends the task on the phone with a sentence of ours, after what it has seen. */
-  finishPolitely(sentence: string): Promise<DeliveryFate> {
+  finishWithNotice(sentence: string): Promise<DeliveryFate> {
     return this.#finishWith(() => this.#textFrame(joined(this.shownText, sentence)))
   }
 

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../base/json.ts'
 import type { RunId } from '../../core/ids.ts'
 import type { ReplyAddress } from './frames.ts'
-import { Remembered } from './remembered.ts'
+import { BoundedMap } from './bounded-map.ts'
 import type { TaskDeps } from './task.ts'
 import { Task } from './task.ts'
 
@@ -19,11 +19,11 @@ export interface TasksDeps extends TaskDeps {
 export class Tasks {
   readonly #deps: TasksDeps
   readonly #byRun = new Map<RunId, Task>()
-  readonly #ended: Remembered<true>
+  readonly #ended: BoundedMap<true>
 
   constructor(deps: TasksDeps) {
     this.#deps = deps
-    this.#ended = new Remembered(deps.settings.limits.maxRemembered)
+    this.#ended = new BoundedMap(deps.settings.limits.maxRemembered)
   }
 
   get size(): number {

@@ -28,7 +28,7 @@ export function googleThinking(request: ModelRequest, configured: ReasoningStyle
       : { thinkingConfig: { includeThoughts: true, thinkingLevel: levelOf(request.model, level) } }
   }
   if (style !== 'budget') return {}
-  // 2.5 Pro cannot stop thinking; the others think unless told not to.
+  // 2.5 Pro cannot stop thinking; the others think by default.
   if (level === 'off') return /pro/i.test(request.model) ? {} : { thinkingConfig: { thinkingBudget: 0 } }
   return { thinkingConfig: { includeThoughts: true, thinkingBudget: BUDGETS[level] } }
 }

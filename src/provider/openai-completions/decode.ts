@@ -167,7 +167,7 @@ export class CompletionsDecoder implements StreamDecoder {
     this.draft.stopReason = STOP_REASONS[reason] ?? 'stop'
   }
 
-  /** OpenRouter's `reasoning_details`, citations, audio: small, and somebody may need them one day. */
+  /** OpenRouter's `reasoning_details`, citations, audio: small, and a later request may need them. */
   #keepDeltaExtras(delta: JsonObject): void {
     const extras = otherFields(delta, DELTA_FIELDS)
     if (extras === undefined) return

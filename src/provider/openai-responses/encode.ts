@@ -99,7 +99,7 @@ function onlyFollowedReasoning(items: readonly JsonObject[]): readonly JsonObjec
   })
 }
 
-/** Whole or not at all. Without its encrypted content an item is a reference to something nobody stored. */
+/** Whole or not at all. Without its encrypted content an item is a reference to something that was not stored. */
 function toReasoningItem(block: ThinkingBlock): readonly JsonObject[] {
   const signature = block.thinkingSignature ?? ''
   if (!signature.startsWith('{') || !isWellFormed(signature)) return []

@@ -8,7 +8,7 @@ import { Room, type HubRole, type RoomLimits } from './room.ts'
 /** The bounds of a hub. */
 export interface HubLimits extends RoomLimits {
   readonly connections: number
-  /** Rooms with nobody in them that still hold frames. */
+  /** Rooms without a connection that still hold frames. */
   readonly uids: number
   readonly frameBytes: number
 }
@@ -56,7 +56,7 @@ const MAX_UID_CHARS = 256
 
 /**
  * A place where a gateway that cannot be reached from outside and its clients meet: two sockets with one uid see each
- * other's frames. Unlike the original's it asks for a token, keeps bridges and clients apart, sends nobody his own frames
+ * other's frames. Unlike the original's it asks for a token, keeps bridges and clients apart, sends no connection its own frames
  * and forgets what it cannot hold.
  */
 export async function openHub(options: HubOptions): Promise<Hub> {

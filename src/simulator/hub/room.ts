@@ -36,7 +36,7 @@ export class Room {
     return this.#clients.size + (this.#bridge === undefined ? 0 : 1)
   }
 
-  /** Frames that nobody was there to take and that were too many to keep. */
+  /** Frames without a receiver that were too many to keep. */
   get dropped(): number {
     return this.#dropped
   }
@@ -60,7 +60,7 @@ export class Room {
     else if (this.#bridge === socket) this.#bridge = undefined
   }
 
-  /** False when there is nobody on the other side and the frame is lost. */
+  /** False when the other side has no connection and the frame is lost. */
   relay(from: HubRole, text: string): boolean {
     if (from === 'client') {
       if (this.#bridge?.isOpen !== true) return false

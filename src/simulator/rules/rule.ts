@@ -36,7 +36,7 @@ export interface RuleViolation {
 
 /**
  * `strict` is what every version of the API accepts: the oracle for what we send. `current` is what the service refuses
- * today: what an honest simulator answers to somebody else's client.
+ * today: what an honest simulator answers to a client of another make.
  */
 export type RuleProfile = 'strict' | 'current'
 

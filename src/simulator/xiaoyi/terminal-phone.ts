@@ -138,7 +138,7 @@ class TerminalPhone {
     }
   }
 
-  /** The service keeps no control for later; whoever typed it has to know. */
+  /** The service keeps no control for later; the person who typed it has to know. */
   #reachesNobody(command: string): boolean {
     const isAlone = this.#simulator.connections.ready().length === 0
     if (isAlone) this.#print(`[${command}: the agent is not connected]`)

@@ -25,7 +25,7 @@ const KEPT_HASHES = 2
 const MAX_ASIDES = 20
 const NO_FILE = ''
 
-/** Remembers which `sessions.json` we wrote ourselves, so that a file somebody else wrote is recognised at start. */
+/** Remembers which `sessions.json` we wrote ourselves, so that a file of another program is recognised at start. */
 export class ExportHistory implements JournalTopic {
   readonly name = TOPIC
   #hashes: string[] = []

@@ -8,7 +8,7 @@ import {
 } from '../../core/inbound.ts'
 
 /**
- * `open`: accepted, not answered · `waiting`: answered, nothing sent yet · `unknown`: sent, and nobody can tell whether it
+ * `open`: accepted, not answered · `waiting`: answered, nothing sent yet · `unknown`: sent, and it is unknown whether it
  * arrived · `delivered`. An answer becomes `unknown` before the first byte is sent, so a crash never hides an attempt.
  */
 export type DeliveryState = 'open' | 'waiting' | 'unknown' | 'delivered'
@@ -62,7 +62,7 @@ export class RunTable {
   readonly #byAccount = new Map<string, Set<RunId>>()
   /** Answered runs that the peer may still miss, per account, in the order they were answered. */
   readonly #undelivered = new Map<string, Set<RunId>>()
-  /** Answered runs that nobody waits for: the first to go when memory is short. */
+  /** Answered runs without a waiting client: the first to go when memory is short. */
   readonly #settled = new Set<RunId>()
   #open = 0
   #bytes = 0
@@ -145,7 +145,7 @@ export class RunTable {
     remove(this.#byKey, run.message.key, id)
   }
 
-  /** Nobody will ever ask for what this account has not got. */
+  /** What this account has not received is never asked for again. */
   abandon(account: string): void {
     for (const id of this.#undelivered.get(account) ?? []) this.#settled.add(id)
     this.#undelivered.delete(account)

@@ -35,7 +35,7 @@ export class Sequences {
   }
 
   /**
-   * A number that is first used when `reserved`, if given, is durable too: commit both together. Saves whoever writes
+   * A number that is first used when `reserved`, if given, is durable too: commit both together. Saves a caller that writes
    * anyway a commit of its own.
    */
   takeWith(account: string): { readonly seq: number; readonly reserved?: number } {

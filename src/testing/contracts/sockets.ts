@@ -10,7 +10,7 @@ export interface SocketPair {
   close(): Promise<void>
 }
 
-/** What every `Socket` promises, whichever wire is below. `open` gives two connected ends on which nobody listens yet. */
+/** What every `Socket` promises, whichever wire is below. `open` gives two connected ends without a listener. */
 export function describeSockets(runner: ContractRunner, name: string, open: () => Promise<SocketPair>): void {
   const it = (sentence: string, body: (pair: SocketPair) => Promise<void>): void =>
     runner.it(sentence, async () => {

@@ -214,7 +214,7 @@ function linkRefused(at: WorkspacePath): PathRefused {
   return new PathRefused(`"${at.name}" is or goes through a link; name the file itself`)
 }
 
-/** Other failures are not the model's to mend. */
+/** Other failures cannot be corrected by the model. */
 const ERRNO_PROBLEMS: Readonly<Record<string, string>> = {
   EACCES: 'the system does not permit it',
   EPERM: 'the system does not permit it',

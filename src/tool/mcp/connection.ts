@@ -40,7 +40,7 @@ const END_SESSION_MS = 1_000
 
 /**
  * Looser than the SDK's: one tool that lies about itself must not cost us the others. Its `callTool` would also run the
- * patterns of the server's output schemas, which nobody here needs checked.
+ * patterns of the server's output schemas, which are not used here.
  */
 const toolsPage = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() })
 const anyResult = z.looseObject({})
@@ -55,7 +55,7 @@ export async function connectMcp(
   const sdk = await import('@modelcontextprotocol/client')
   signal.throwIfAborted()
   const startTimeoutMs = config.start_timeout_ms ?? MCP_DEFAULTS.startTimeoutMs
-  // Whoever calls has its own, exact limit; the SDK's only keeps requests from staying open for ever.
+  // The caller has its own, exact limit; the SDK's only keeps requests from staying open for ever.
   const timeoutMs = Math.max(startTimeoutMs, config.timeout_ms ?? MCP_DEFAULTS.timeoutMs) + 1_000
   const transport = 'url' in config ? httpTransport(sdk, config, ports, timeoutMs) : stdioTransport(config, ports)
   const client = new sdk.Client(

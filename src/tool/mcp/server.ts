@@ -235,7 +235,7 @@ export class McpServer {
     }
   }
 
-  /** Over HTTP nobody else would notice that a connection is broken; over stdio one slow call says little. */
+  /** Over HTTP nothing else shows that a connection is broken; over stdio one slow call says little. */
   #distrust(connection: McpConnection): void {
     this.#unanswered++
     if ('url' in this.#config || this.#unanswered >= MAX_UNANSWERED) {

@@ -13,7 +13,7 @@ export interface McpServers {
   close(): Promise<void>
 }
 
-/** Starts all servers side by side and returns at once: a server that is slow or broken holds up nobody. */
+/** Starts all servers side by side and returns at once: a slow or broken server delays no other. */
 export function openMcpServers(
   configs: Readonly<Record<string, McpServerConfig>>,
   deps: Omit<McpServerDeps, 'log'> & { readonly log?: Log },

@@ -100,8 +100,8 @@ export class StdioTransport implements Transport {
 
   async #endsByItself(running: RunningCommand): Promise<void> {
     const ended = new AbortController()
-    const patience = sleep(this.#options.clock, LEAVE_MS, ended.signal).catch(() => undefined)
-    await Promise.race([running.ended, patience])
+    const limit = sleep(this.#options.clock, LEAVE_MS, ended.signal).catch(() => undefined)
+    await Promise.race([running.ended, limit])
     ended.abort()
   }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 
-/** Ends work that takes too long, or that nobody waits for any more, even when it does not listen to its signal. */
+/** Ends work that takes too long, or that no caller waits for any more, even when it does not listen to its signal. */
 export function within<T>(
   clock: Clock,
   timeoutMs: number,

@@ -34,7 +34,7 @@ export function createMemoryTool(options: MemoryOptions): Tool {
     async run(call) {
       const { account } = call
       if (account === undefined || isEphemeralAccount(account))
-        return errorResult('There is nobody to remember: this client has no lasting identity (a "uid").')
+        return errorResult('No notes can be kept: this client has no lasting identity (a "uid").')
       try {
         return await runAction(memory, account, call)
       } catch (error) {

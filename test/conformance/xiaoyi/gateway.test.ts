@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest'
-import { openInside, openOutside, warmUp } from '../../support/xiaoyi-house.ts'
+import { openInside, openOutside, warmUp } from '../../support/xiaoyi-gateway.ts'
 import { ALL_CASES } from './cases.ts'
 import type { OpenBench } from './kit.ts'
 import { runCase } from './kit.ts'

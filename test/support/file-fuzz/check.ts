@@ -21,7 +21,7 @@ import { createRandom } from '../fuzz/random.ts'
 import { id } from '../history.ts'
 import { nextTurn, type LoopTurns } from '../loop-turns.ts'
 import { RunningClock } from '../running-clock.ts'
-import { DIRECTORY, never, openHouse, sessionId, userDraft } from '../transcripts.ts'
+import { DIRECTORY, never, openTranscriptHome, sessionId, userDraft } from '../transcripts.ts'
 import { withTurns } from '../turned-files.ts'
 import { expectedOf, type Expected } from './expect.ts'
 import { generateLines } from './lines.ts'
@@ -88,14 +88,14 @@ async function problemsOf(file: Buffer, seed: number, turns?: LoopTurns): Promis
 }
 
 async function contextOf(files: MemoryFiles, append?: string): Promise<TranscriptContext> {
-  const house = await openHouse({ files: withTurns(files, nextTurn), withJournal: false })
-  const transcript = await house.store.open(sessionId('sess_f'), never)
+  const app = await openTranscriptHome({ files: withTurns(files, nextTurn), withJournal: false })
+  const transcript = await app.store.open(sessionId('sess_f'), never)
   try {
     if (append !== undefined) await transcript.append([userDraft(append)])
     return await transcript.context()
   } finally {
     await transcript.close()
-    await house.close()
+    await app.close()
   }
 }
 

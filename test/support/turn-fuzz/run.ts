@@ -242,13 +242,13 @@ export class TurnFuzz {
   }
 
   async #presentEntries(): Promise<readonly Frame[]> {
-    const [row] = (await this.world.gateway.house.storage.sessions.list({ limit: 1 })).sessions
+    const [row] = (await this.world.gateway.app.storage.sessions.list({ limit: 1 })).sessions
     return row === undefined ? [] : this.#entriesOf(row.record.sessionId)
   }
 
   /** As the store reads it: after a power cut a part of the file may still be in the journal only. */
   async #entriesOf(sessionId: SessionId): Promise<readonly Frame[]> {
-    const transcript = await this.world.gateway.house.storage.transcripts.open(sessionId, NEVER)
+    const transcript = await this.world.gateway.app.storage.transcripts.open(sessionId, NEVER)
     const entries: Frame[] = []
     try {
       for await (const entry of transcript.entries()) entries.push(entry as unknown as Frame)
@@ -259,7 +259,7 @@ export class TurnFuzz {
   }
 
   async #everythingStored(): Promise<string> {
-    const { sessions } = await this.world.gateway.house.storage.sessions.list({ limit: 10 })
+    const { sessions } = await this.world.gateway.app.storage.sessions.list({ limit: 10 })
     const ids = sessions.flatMap(({ record }) => [
       record.sessionId,
       ...(record.archived ?? []).map((old) => old.sessionId),

@@ -53,7 +53,7 @@ it('forgets what is removed, folders too, and makes names anew', async () => {
   const { over } = await given()
   await over.remove('/home/a')
   await over.removeDirectory('/home/sub')
-  expect([await over.stat('/home/a'), over.statNow('/home/sub/b')]).toEqual([undefined, undefined])
+  expect([await over.stat('/home/a'), over.statSync('/home/sub/b')]).toEqual([undefined, undefined])
   expect(await over.list('/home/sub')).toEqual([])
   await expect(over.open('/home/a', 'read')).rejects.toMatchObject({ code: 'ENOENT' })
   const made = await over.open('/home/a', 'create')

@@ -52,7 +52,7 @@ describe('hook modules', () => {
 describe('the example module', () => {
   it('adds the office hours, keeps card numbers out of the transcript and deletes nothing', async () => {
     const examples = resolve(import.meta.dirname, '../../../examples/hooks')
-    const sources = await loadHookModules(['./house-rules.mjs'], { modules: nodeModules, configDirectory: examples })
+    const sources = await loadHookModules(['./office-rules.mjs'], { modules: nodeModules, configDirectory: examples })
     const runner = createHookRunner({ sources, clock: new ManualClock() })
     const started = await runner.beforeAgentStart({ prompt: 'hi', messages: [] }, context, never)
     expect(started.prependContext).toContain('office')

@@ -10,7 +10,7 @@ import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 
-interface House {
+interface OpenDirectory {
   readonly files: MemoryFiles
   readonly clock: ManualClock
   readonly journal: Journal
@@ -18,7 +18,7 @@ interface House {
   readonly file: SessionsFile
 }
 
-async function openHouse(files: MemoryFiles, exportMs = 0): Promise<House> {
+async function openDirectory(files: MemoryFiles, exportMs = 0): Promise<OpenDirectory> {
   const clock = new ManualClock()
   let looks = 0
   /** Each look at it is so many milliseconds later than the one before: an export looks twice. */
@@ -53,20 +53,20 @@ function row(id: string, updatedAt: number, extra: Record<string, unknown> = {})
   return { sessionId: `sess_${id}` as SessionId, updatedAt, ...extra }
 }
 
-async function put(house: House, key: string, record: SessionRecord): Promise<void> {
-  await house.journal.commit([house.directory.recordOf({ kind: 'put-session', key: key as SessionKey, record })])
-  house.file.changed()
+async function put(open: OpenDirectory, key: string, record: SessionRecord): Promise<void> {
+  await open.journal.commit([open.directory.recordOf({ kind: 'put-session', key: key as SessionKey, record })])
+  open.file.changed()
 }
 
 describe('the session directory', () => {
   it('lists newest first, in pages that neither repeat nor skip', async () => {
-    const house = await openHouse(new MemoryFiles())
-    for (let i = 0; i < 7; i++) await put(house, `k${i}`, row(`${i}`, 1000 + i))
-    await put(house, 'k2', row('2', 2000))
+    const open = await openDirectory(new MemoryFiles())
+    for (let i = 0; i < 7; i++) await put(open, `k${i}`, row(`${i}`, 1000 + i))
+    await put(open, 'k2', row('2', 2000))
     const seen: string[] = []
     let cursor: string | undefined
     do {
-      const page = house.directory.list({ limit: 3, ...(cursor === undefined ? {} : { cursor }) })
+      const page = open.directory.list({ limit: 3, ...(cursor === undefined ? {} : { cursor }) })
       seen.push(...page.sessions.map(({ key }) => key))
       cursor = page.nextCursor
     } while (cursor !== undefined)
@@ -74,33 +74,33 @@ describe('the session directory', () => {
   })
 
   it('filters by prefix and refuses a cursor it did not make', async () => {
-    const house = await openHouse(new MemoryFiles())
-    await put(house, 'a:1', row('1', 1))
-    await put(house, 'b:1', row('2', 2))
-    expect(house.directory.list({ limit: 10, prefix: 'a:' }).sessions.map(({ key }) => key)).toEqual(['a:1'])
-    expect(() => house.directory.list({ limit: 10, cursor: 'nonsense' })).toThrow(
+    const open = await openDirectory(new MemoryFiles())
+    await put(open, 'a:1', row('1', 1))
+    await put(open, 'b:1', row('2', 2))
+    expect(open.directory.list({ limit: 10, prefix: 'a:' }).sessions.map(({ key }) => key)).toEqual(['a:1'])
+    expect(() => open.directory.list({ limit: 10, cursor: 'nonsense' })).toThrow(
       expect.objectContaining({ code: 'FIELD_INVALID' }),
     )
   })
 
   it('finds a key exactly first, then folded, and a session by its id', async () => {
-    const house = await openHouse(new MemoryFiles())
-    await put(house, 'Alpha', row('1', 1))
-    expect(house.directory.resolve(' ALPHA ')?.key).toBe('Alpha')
-    await put(house, 'ALPHA', row('2', 2))
-    expect(house.directory.resolve('Alpha')?.record.sessionId).toBe('sess_1')
-    expect(house.directory.byId('sess_2')?.key).toBe('ALPHA')
-    expect(house.directory.byId('sess_9')).toBeUndefined()
+    const open = await openDirectory(new MemoryFiles())
+    await put(open, 'Alpha', row('1', 1))
+    expect(open.directory.resolve(' ALPHA ')?.key).toBe('Alpha')
+    await put(open, 'ALPHA', row('2', 2))
+    expect(open.directory.resolve('Alpha')?.record.sessionId).toBe('sess_1')
+    expect(open.directory.byId('sess_2')?.key).toBe('ALPHA')
+    expect(open.directory.byId('sess_9')).toBeUndefined()
   })
 
   it('has every row, in the same order, after a restart and after a checkpoint', async () => {
-    const house = await openHouse(new MemoryFiles())
-    for (let i = 0; i < 100; i++) await put(house, `k${i % 40}`, row(`${i % 40}`, i))
-    await house.journal.checkpoint()
-    await put(house, 'k0', row('0', 500))
-    await house.journal.commit([house.directory.recordOf({ kind: 'delete-session', key: 'k1' as SessionKey })])
-    const before = house.directory.list({ limit: 100 })
-    const again = await openHouse(house.files.crash())
+    const open = await openDirectory(new MemoryFiles())
+    for (let i = 0; i < 100; i++) await put(open, `k${i % 40}`, row(`${i % 40}`, i))
+    await open.journal.checkpoint()
+    await put(open, 'k0', row('0', 500))
+    await open.journal.commit([open.directory.recordOf({ kind: 'delete-session', key: 'k1' as SessionKey })])
+    const before = open.directory.list({ limit: 100 })
+    const again = await openDirectory(open.files.crash())
     expect(again.directory.list({ limit: 100 })).toEqual(before)
     expect(again.directory.size).toBe(39)
   })
@@ -108,20 +108,20 @@ describe('the session directory', () => {
 
 describe('the time of a change', () => {
   it('never falls behind an earlier one, also when the wall clock is set back', async () => {
-    const house = await openHouse(new MemoryFiles())
-    await put(house, 'a', row('1', house.directory.now()))
-    house.clock.stepWallTime(-3_600_000)
-    await put(house, 'b', row('2', house.directory.now()))
-    expect(house.directory.list({ limit: 2 }).sessions.map(({ key }) => key)).toEqual(['b', 'a'])
-    expect(house.directory.now()).toBeGreaterThan(house.clock.now())
+    const open = await openDirectory(new MemoryFiles())
+    await put(open, 'a', row('1', open.directory.now()))
+    open.clock.stepWallTime(-3_600_000)
+    await put(open, 'b', row('2', open.directory.now()))
+    expect(open.directory.list({ limit: 2 }).sessions.map(({ key }) => key)).toEqual(['b', 'a'])
+    expect(open.directory.now()).toBeGreaterThan(open.clock.now())
   })
 
   it('does not fall after a restart with a clock that is behind: the list stays in the order of the changes', async () => {
-    const house = await openHouse(new MemoryFiles())
-    await house.clock.advance(3_600_000)
-    for (const key of ['a', 'b']) await put(house, key, row(key, house.directory.now()))
-    const again = await openHouse(house.files.kill())
-    expect(again.clock.now()).toBeLessThan(house.clock.now())
+    const open = await openDirectory(new MemoryFiles())
+    await open.clock.advance(3_600_000)
+    for (const key of ['a', 'b']) await put(open, key, row(key, open.directory.now()))
+    const again = await openDirectory(open.files.kill())
+    expect(again.clock.now()).toBeLessThan(open.clock.now())
     for (const key of ['c', 'a']) await put(again, key, row(key, again.directory.now()))
     const { sessions } = again.directory.list({ limit: 9 })
     expect(sessions.map(({ key }) => key)).toEqual(['a', 'c', 'b'])
@@ -130,21 +130,21 @@ describe('the time of a change', () => {
 
 describe('sessions.json', () => {
   it('is written within two seconds and is the map the seed shows', async () => {
-    const house = await openHouse(new MemoryFiles())
-    await put(house, 'webhook:msg-001', row('1', 1699000000000, { lastTo: 'msg-001' }))
-    expect(house.files.text('/home/sessions.json')).toBeUndefined()
-    await house.clock.advance(2_000)
-    expect(JSON.parse(house.files.text('/home/sessions.json') ?? '')).toEqual({
+    const open = await openDirectory(new MemoryFiles())
+    await put(open, 'webhook:msg-001', row('1', 1699000000000, { lastTo: 'msg-001' }))
+    expect(open.files.text('/home/sessions.json')).toBeUndefined()
+    await open.clock.advance(2_000)
+    expect(JSON.parse(open.files.text('/home/sessions.json') ?? '')).toEqual({
       'webhook:msg-001': { sessionId: 'sess_1', updatedAt: 1699000000000, lastTo: 'msg-001' },
     })
   })
 
   it('is exact after a clean stop', async () => {
-    const house = await openHouse(new MemoryFiles())
-    await put(house, 'a', row('1', 1))
-    await house.file.close()
-    expect(Object.keys(JSON.parse(house.files.text('/home/sessions.json') ?? ''))).toEqual(['a'])
-    expect(house.clock.pending).toBe(0)
+    const open = await openDirectory(new MemoryFiles())
+    await put(open, 'a', row('1', 1))
+    await open.file.close()
+    expect(Object.keys(JSON.parse(open.files.text('/home/sessions.json') ?? ''))).toEqual(['a'])
+    expect(open.clock.pending).toBe(0)
   })
 
   it('of another program is adopted with the fields we do not know', async () => {
@@ -153,17 +153,17 @@ describe('sessions.json', () => {
       '/home/sessions.json',
       JSON.stringify({ 'webhook:old': row('old', 5, { thinkingLevel: 'high', foreign: { a: 1 } }) }),
     )
-    const house = await openHouse(files)
-    expect(await house.file.adopt()).toEqual({ adopted: 1 })
-    expect(house.directory.resolve('webhook:old')?.record['foreign']).toEqual({ a: 1 })
+    const open = await openDirectory(files)
+    expect(await open.file.adopt()).toEqual({ adopted: 1 })
+    expect(open.directory.resolve('webhook:old')?.record['foreign']).toEqual({ a: 1 })
   })
 
   it('of our own making does not bring a deleted session back', async () => {
-    const house = await openHouse(new MemoryFiles())
-    await put(house, 'gone', row('1', 1))
-    await house.file.close()
-    await house.journal.commit([house.directory.recordOf({ kind: 'delete-session', key: 'gone' as SessionKey })])
-    const again = await openHouse(house.files.kill())
+    const open = await openDirectory(new MemoryFiles())
+    await put(open, 'gone', row('1', 1))
+    await open.file.close()
+    await open.journal.commit([open.directory.recordOf({ kind: 'delete-session', key: 'gone' as SessionKey })])
+    const again = await openDirectory(open.files.kill())
     expect(await again.file.adopt()).toEqual({ adopted: 0 })
     expect(again.directory.size).toBe(0)
   })
@@ -172,20 +172,20 @@ describe('sessions.json', () => {
     const files = new MemoryFiles()
     const whole = JSON.stringify({ a: row('1', 1), b: row('2', 2), c: row('3', 3) }, null, 2)
     files.plant('/home/sessions.json', whole.slice(0, whole.indexOf('sess_3')))
-    const house = await openHouse(files)
-    const result = await house.file.adopt()
+    const open = await openDirectory(files)
+    const result = await open.file.adopt()
     expect(result.adopted).toBe(2)
-    expect(house.directory.list({ limit: 9 }).sessions.map(({ key }) => key)).toEqual(['b', 'a'])
+    expect(open.directory.list({ limit: 9 }).sessions.map(({ key }) => key)).toEqual(['b', 'a'])
     expect(files.text(result.quarantined ?? '')).toBe(whole.slice(0, whole.indexOf('sess_3')))
   })
 
-  it('with zero bytes is not taken for an empty house when the journal knows better', async () => {
-    const house = await openHouse(new MemoryFiles())
-    await put(house, 'a', row('1', 1))
-    await house.file.close()
-    const disk = house.files.kill()
+  it('with zero bytes is not taken for an empty open when the journal knows better', async () => {
+    const open = await openDirectory(new MemoryFiles())
+    await put(open, 'a', row('1', 1))
+    await open.file.close()
+    const disk = open.files.kill()
     disk.plant('/home/sessions.json', '')
-    const again = await openHouse(disk)
+    const again = await openDirectory(disk)
     await again.file.adopt()
     expect(again.directory.size).toBe(1)
   })
@@ -202,7 +202,7 @@ describe('a row with fields of another type', () => {
       theirs: { kept: true },
     })
     files.plant('/home/sessions.json', JSON.stringify({ k: odd, gone: { sessionId: 5, updatedAt: 1 } }))
-    const { file, directory, journal } = await openHouse(files)
+    const { file, directory, journal } = await openDirectory(files)
     await file.adopt()
     expect(directory.get('k' as SessionKey)).toEqual({
       ...row('a', 1),
@@ -217,21 +217,21 @@ describe('a row with fields of another type', () => {
 })
 
 describe('the export of many sessions', () => {
-  const written = (house: House): string => house.files.text('/home/sessions.json') ?? ''
+  const written = (open: OpenDirectory): string => open.files.text('/home/sessions.json') ?? ''
 
   it.each([
     { sessions: 1_000, exportMs: 30, behindMs: 1_500 },
     { sessions: 1_001, exportMs: 30, behindMs: 3_000 },
     { sessions: 1_001, exportMs: 4, behindMs: 1_500 },
   ])('of $sessions that takes $exportMs ms follows after $behindMs ms', async ({ sessions, exportMs, behindMs }) => {
-    const house = await openHouse(new MemoryFiles(), exportMs)
-    for (let i = 0; i < sessions - 1; i++) await put(house, `k${i}`, row(`${i}`, 1000 + i))
-    await house.clock.advance(1_500)
-    await put(house, 'latest', row('latest', 9_000))
-    await house.clock.advance(behindMs - 1)
-    expect(written(house)).not.toContain('sess_latest')
-    await house.clock.advance(1)
-    expect(written(house)).toContain('sess_latest')
-    await house.file.close()
+    const open = await openDirectory(new MemoryFiles(), exportMs)
+    for (let i = 0; i < sessions - 1; i++) await put(open, `k${i}`, row(`${i}`, 1000 + i))
+    await open.clock.advance(1_500)
+    await put(open, 'latest', row('latest', 9_000))
+    await open.clock.advance(behindMs - 1)
+    expect(written(open)).not.toContain('sess_latest')
+    await open.clock.advance(1)
+    expect(written(open)).toContain('sess_latest')
+    await open.file.close()
   })
 })

@@ -19,7 +19,7 @@ test('every rule says what it demands, who says so and when', () => {
   }
 })
 
-test('the checkers import nothing but the base of the house and themselves', async () => {
+test('the checkers import nothing but the room base and themselves', async () => {
   const { readdir } = await import('node:fs/promises')
   const room = new URL('../../../src/simulator/rules/', import.meta.url)
   for (const file of await readdir(room)) {

@@ -4,26 +4,34 @@ import type { Entry } from '../../../src/core/entry.ts'
 import { ManualClock, settle } from '../../../src/testing/manual-clock.ts'
 import { ScriptedProcesses } from '../../../src/testing/scripted-processes.ts'
 import type { Transcript } from '../../../src/transcript/store.ts'
-import { MoodyFiles } from '../../support/moody-files.ts'
-import { DIRECTORY, entriesOf, never, openHouse, sessionId, userDraft, type House } from '../../support/transcripts.ts'
+import { FaultyFiles } from '../../support/faulty-files.ts'
+import {
+  DIRECTORY,
+  entriesOf,
+  never,
+  openTranscriptHome,
+  sessionId,
+  userDraft,
+  type TranscriptHome,
+} from '../../support/transcripts.ts'
 
 const SESSION = sessionId('sess_a')
 const PATH = `${DIRECTORY}/sess_a.jsonl`
 
 let clock: ManualClock
-let files: MoodyFiles
-let house: House
+let files: FaultyFiles
+let app: TranscriptHome
 let transcript: Transcript
 
 async function open(): Promise<void> {
-  house = await openHouse({ files, clock, withJournal: true })
-  transcript = await house.store.open(SESSION, never)
+  app = await openTranscriptHome({ files, clock, withJournal: true })
+  transcript = await app.store.open(SESSION, never)
   await transcript.append([userDraft('first')])
 }
 
 beforeEach(() => {
   clock = new ManualClock()
-  files = new MoodyFiles({ now: () => clock.now() })
+  files = new FaultyFiles({ now: () => clock.now() })
 })
 
 const linesOf = (): string[] => (files.text(PATH) ?? '').split('\n').slice(0, -1)
@@ -69,14 +77,20 @@ describe('lines that are durable and could not be written to their file', () => 
 
   it('are in the file, durably, before the journal forgets them', async () => {
     await appendBehind('later')
-    await house.journal?.checkpoint()
-    const later = await openHouse({ files: files.crash(), clock, withJournal: true, seed: 2, processes: dead() })
+    await app.journal?.checkpoint()
+    const later = await openTranscriptHome({
+      files: files.crash(),
+      clock,
+      withJournal: true,
+      seed: 2,
+      processes: dead(),
+    })
     expect(await texts(await later.store.open(SESSION, never))).toEqual(['first', 'later'])
   })
 
   it('are in the file when the store is closed', async () => {
     await appendBehind('later')
-    await house.close()
+    await app.close()
     expect(files.text(PATH)).toContain('later')
     expect(clock.pending).toBe(0)
   })
@@ -84,9 +98,9 @@ describe('lines that are durable and could not be written to their file', () => 
   it('are carried on by the journal when the store is closed and the file still cannot be written', async () => {
     await appendBehind('later')
     files.isFull = true
-    await house.close()
+    await app.close()
     files.isFull = false
-    const later = await openHouse({ files, clock, withJournal: true, seed: 2, processes: dead() })
+    const later = await openTranscriptHome({ files, clock, withJournal: true, seed: 2, processes: dead() })
     expect(await texts(await later.store.open(SESSION, never))).toEqual(['first', 'later'])
   })
 
@@ -95,7 +109,13 @@ describe('lines that are durable and could not be written to their file', () => 
     files.isFull = true
     await transcript.append([userDraft('last')]).catch(() => undefined)
     expect(files.text(PATH)).not.toContain('later')
-    const later = await openHouse({ files: files.crash(), clock, withJournal: true, seed: 2, processes: dead() })
+    const later = await openTranscriptHome({
+      files: files.crash(),
+      clock,
+      withJournal: true,
+      seed: 2,
+      processes: dead(),
+    })
     expect((await texts(await later.store.open(SESSION, never))).slice(0, 2)).toEqual(['first', 'later'])
   })
 
@@ -105,7 +125,7 @@ describe('lines that are durable and could not be written to their file', () => 
     expect((await entriesOf(transcript)).map(({ id }) => id)).toEqual(expect.arrayContaining(['fe0fe0fe', ours.id]))
     const [next] = await transcript.append([userDraft('next')])
     expect(next?.parentId).toBe(ours.id)
-    await house.close()
+    await app.close()
     expect(linesOf()).toHaveLength(5)
   })
 
@@ -124,7 +144,7 @@ describe('lines that are durable and could not be written to their file', () => 
     expect(files.text(PATH)).toBe(before)
     files.isFull = false
     files.slow = undefined
-    await house.close()
+    await app.close()
     expect(linesOf().map((line) => /"content":"([\w ]+)"/.exec(line)?.[1])).toEqual([
       undefined,
       'first',
@@ -140,7 +160,7 @@ describe('lines that are durable and could not be written to their file', () => 
     await expect(transcript.append([userDraft('two')])).rejects.toMatchObject({ code: 'STORAGE_FULL' })
     files.isFull = false
     await transcript.append([userDraft('three')])
-    await house.close()
+    await app.close()
     const lines = linesOf()
     const places = ['first', 'one', 'three'].map((text) => lines.findIndex((line) => line.includes(`"${text}"`)))
     expect(places).toEqual(places.toSorted((a, b) => a - b))
@@ -166,8 +186,8 @@ describe('lines whose lock was lost while they were committed', () => {
   })
 
   it('survive a power cut also when their file began with them', async () => {
-    house = await openHouse({ files, clock, withJournal: true })
-    transcript = await house.store.open(SESSION, never)
+    app = await openTranscriptHome({ files, clock, withJournal: true })
+    transcript = await app.store.open(SESSION, never)
     const gate = deferred()
     files.gate = gate.promise
     const appending = transcript.append([userDraft('first')])
@@ -176,8 +196,14 @@ describe('lines whose lock was lost while they were committed', () => {
     gate.resolve()
     await appending
     expect(files.text(PATH)).toBeUndefined()
-    await house.journal?.checkpoint()
-    const later = await openHouse({ files: files.crash(), clock, withJournal: true, seed: 2, processes: dead() })
+    await app.journal?.checkpoint()
+    const later = await openTranscriptHome({
+      files: files.crash(),
+      clock,
+      withJournal: true,
+      seed: 2,
+      processes: dead(),
+    })
     expect(await texts(await later.store.open(SESSION, never))).toEqual(['first'])
   })
 })

@@ -8,7 +8,7 @@ import { openFileStore } from '../../../src/transcript/file-store.ts'
 import { TranscriptTopic } from '../../../src/transcript/topic.ts'
 import { RunningClock } from '../../support/running-clock.ts'
 import { nextTurn } from '../../support/loop-turns.ts'
-import { DIRECTORY, entriesOf, never, openHouse, sessionId, userDraft } from '../../support/transcripts.ts'
+import { DIRECTORY, entriesOf, never, openTranscriptHome, sessionId, userDraft } from '../../support/transcripts.ts'
 import { LocalStorage } from '../../../src/storage/local/local-storage.ts'
 import { DEFAULT_MESSAGE_LIMITS } from '../../../src/storage/local/run-table.ts'
 
@@ -18,8 +18,8 @@ const PATH = `${DIRECTORY}/sess_a.jsonl`
 describe.each([{ withJournal: true }, { withJournal: false }])('a full disk (journal: $withJournal)', (mode) => {
   it('refuses the append, leaves nothing of it behind, and takes the next one when there is room', async () => {
     const files = new MemoryFiles()
-    const house = await openHouse({ files, ...mode })
-    const transcript = await house.store.open(SESSION, never)
+    const app = await openTranscriptHome({ files, ...mode })
+    const transcript = await app.store.open(SESSION, never)
     await transcript.append([userDraft('before')])
     const before = files.text(PATH)
     files.limitSpace(40)
@@ -29,8 +29,8 @@ describe.each([{ withJournal: true }, { withJournal: false }])('a full disk (jou
     await transcript.append([userDraft('after')])
     expect((await transcript.context()).messages).toHaveLength(2)
     await transcript.close()
-    await house.close()
-    const again = await openHouse({ files, ...mode, seed: 2 })
+    await app.close()
+    const again = await openTranscriptHome({ files, ...mode, seed: 2 })
     const reopened = await again.store.open(SESSION, never)
     expect(reopened.repairs).toEqual([])
     expect((await reopened.context()).messages).toHaveLength(2)
@@ -42,17 +42,17 @@ describe.each([{ withJournal: true }, { withJournal: false }])('a full disk (jou
 describe('a sync that fails', () => {
   it('stops the transcript; opened again it shows what was acknowledged and goes on', async () => {
     const files = new MemoryFiles()
-    const house = await openHouse({ files, withJournal: false })
-    const transcript = await house.store.open(SESSION, never)
+    const app = await openTranscriptHome({ files, withJournal: false })
+    const transcript = await app.store.open(SESSION, never)
     await transcript.append([userDraft('safe')])
     files.injectFault(files.operations + 1, 'EIO')
     await expect(transcript.append([userDraft('unsure')])).rejects.toMatchObject({ code: 'STORAGE_FAILED' })
     await expect(transcript.append([userDraft('never')])).rejects.toMatchObject({ code: 'STORAGE_FAILED' })
     await transcript.close()
-    const again = await house.store.open(SESSION, never)
+    const again = await app.store.open(SESSION, never)
     await again.append([userDraft('after')])
     const disk = files.crash()
-    const later = await openHouse({ files: disk, withJournal: false, seed: 2 })
+    const later = await openTranscriptHome({ files: disk, withJournal: false, seed: 2 })
     const texts = (await entriesOf(await later.store.open(SESSION, never))).map((entry) => JSON.stringify(entry))
     expect(texts.some((text) => text.includes('safe'))).toBe(true)
     expect(texts.some((text) => text.includes('after'))).toBe(true)
@@ -61,34 +61,34 @@ describe('a sync that fails', () => {
 
   it('of the journal stops every transcript', async () => {
     const files = new MemoryFiles()
-    const house = await openHouse({ files, withJournal: true })
-    const transcript = await house.store.open(SESSION, never)
+    const app = await openTranscriptHome({ files, withJournal: true })
+    const transcript = await app.store.open(SESSION, never)
     await transcript.append([userDraft('safe')])
     files.injectFault(files.operations + 1, 'EIO')
     await expect(transcript.append([userDraft('unsure')])).rejects.toMatchObject({ code: 'STORAGE_FAILED' })
-    const other = await house.store.open(sessionId('sess_b'), never)
+    const other = await app.store.open(sessionId('sess_b'), never)
     await expect(other.append([userDraft('neither')])).rejects.toMatchObject({ code: 'STORAGE_FAILED' })
-    await house.store.close()
+    await app.store.close()
   })
 })
 
 describe('a file that cannot be written while the journal can', () => {
   it('catches up with the next append, and before the journal forgets', async () => {
     const files = new MemoryFiles()
-    const house = await openHouse({ files, withJournal: true })
-    const transcript = await house.store.open(SESSION, never)
+    const app = await openTranscriptHome({ files, withJournal: true })
+    const transcript = await app.store.open(SESSION, never)
     await transcript.append([userDraft('one')])
     files.injectFault(files.operations + 2, 'EIO')
     await transcript.append([userDraft('two')])
     expect(files.text(PATH)).not.toContain('"two"')
-    await house.journal?.checkpoint()
+    await app.journal?.checkpoint()
     expect(files.text(PATH)).toContain('"two"')
     await transcript.append([userDraft('three')])
     expect((await transcript.context()).messages).toHaveLength(3)
     await transcript.close()
-    await house.close()
+    await app.close()
     const disk = files.crash()
-    const later = await openHouse({ files: disk, withJournal: true, seed: 2 })
+    const later = await openTranscriptHome({ files: disk, withJournal: true, seed: 2 })
     const reopened = await later.store.open(SESSION, never)
     expect((await reopened.context()).messages).toHaveLength(3)
     await later.close()
@@ -98,15 +98,15 @@ describe('a file that cannot be written while the journal can', () => {
 describe('a file that still cannot be written when its store closes', () => {
   it('is completed from the journal by the next process', async () => {
     const files = new StubbornFiles()
-    const house = await openHouse({ files, withJournal: true })
-    const transcript = await house.store.open(SESSION, never)
+    const app = await openTranscriptHome({ files, withJournal: true })
+    const transcript = await app.store.open(SESSION, never)
     await transcript.append([userDraft('one')])
     files.isStubborn = true
     await transcript.append([userDraft('two')])
-    await house.close()
+    await app.close()
     expect(files.text(PATH)).not.toContain('"two"')
     files.isStubborn = false
-    const later = await openHouse({ files, withJournal: true, seed: 2 })
+    const later = await openTranscriptHome({ files, withJournal: true, seed: 2 })
     const reopened = await later.store.open(SESSION, never)
     expect((await reopened.context()).messages).toMatchObject([{ content: 'one' }, { content: 'two' }])
     await later.close()
@@ -162,22 +162,26 @@ describe('changes with an append', () => {
   })
 
   it('are refused by a store without a storage, and nothing is stored', async () => {
-    const house = await openHouse({ files: new MemoryFiles(), withJournal: false })
-    const transcript = await house.store.open(SESSION, never)
+    const app = await openTranscriptHome({ files: new MemoryFiles(), withJournal: false })
+    const transcript = await app.store.open(SESSION, never)
     const appending = transcript.append([userDraft('x')], { changes: [CHANGE] })
     await expect(appending).rejects.toMatchObject({ code: 'FIELD_INVALID' })
     expect(await transcript.branch()).toEqual([])
-    await house.close()
+    await app.close()
   })
 })
 
 describe('lines over the limit', () => {
   it('are refused when they are to be written', async () => {
-    const house = await openHouse({ files: new MemoryFiles(), withJournal: false, limits: { maxLineBytes: 1_000 } })
-    const transcript = await house.store.open(SESSION, never)
+    const app = await openTranscriptHome({
+      files: new MemoryFiles(),
+      withJournal: false,
+      limits: { maxLineBytes: 1_000 },
+    })
+    const transcript = await app.store.open(SESSION, never)
     await expect(transcript.append([userDraft('x'.repeat(2_000))])).rejects.toMatchObject({ code: 'ENTRY_TOO_LARGE' })
     await transcript.append([userDraft('short')])
-    await house.close()
+    await app.close()
   })
 
   const line = (id: string, parentId: string | null): string =>
@@ -188,23 +192,23 @@ describe('lines over the limit', () => {
 
   it('are never loaded: a file with a line of 1 GB opens, and what stands around it is there', async () => {
     const files = new HoleFiles(before, 2 ** 30, after)
-    const house = await openHouse({ files, withJournal: false })
-    const transcript = await house.store.open(SESSION, never)
+    const app = await openTranscriptHome({ files, withJournal: false })
+    const transcript = await app.store.open(SESSION, never)
     expect((await transcript.context()).messages).toMatchObject([{ content: '00000001' }, { content: '00000003' }])
     expect(transcript.repairs).toContainEqual(expect.objectContaining({ kind: 'too-long' }))
     expect(files.largestRead).toBeLessThanOrEqual(32 * 1024 * 1024)
-    await house.close()
+    await app.close()
   })
 
   it('stay where they are when something is appended', async () => {
     const files = new MemoryFiles()
     files.plant(PATH, before + 'x'.repeat(5_000) + after)
-    const house = await openHouse({ files, withJournal: false, limits: { maxLineBytes: 1_000 } })
-    const transcript = await house.store.open(SESSION, never)
+    const app = await openTranscriptHome({ files, withJournal: false, limits: { maxLineBytes: 1_000 } })
+    const transcript = await app.store.open(SESSION, never)
     await transcript.append([userDraft('after')])
     expect((await transcript.context()).messages).toHaveLength(3)
     expect(files.text(PATH)).toContain('x'.repeat(5_000))
-    await house.close()
+    await app.close()
   })
 })
 
@@ -248,26 +252,26 @@ class HoleFiles extends MemoryFiles {
 describe('transcripts nobody uses', () => {
   it('stay open 45 s, then let go of everything, and open again from the file', async () => {
     const files = new MemoryFiles()
-    const house = await openHouse({ files, withJournal: false })
-    const transcript = await house.store.open(SESSION, never)
+    const app = await openTranscriptHome({ files, withJournal: false })
+    const transcript = await app.store.open(SESSION, never)
     await transcript.append([userDraft('one')])
     await transcript.close()
     const text = files.text(PATH) ?? ''
     files.plant(PATH, text.replace('"one"', '"two"'))
     // The clock runs by itself: the sweep comes at once.
     for (let turn = 0; turn < 50; turn++) await nextTurn()
-    const again = await house.store.open(SESSION, never)
+    const again = await app.store.open(SESSION, never)
     expect((await again.context()).messages).toMatchObject([{ content: 'two' }])
-    await house.close()
+    await app.close()
   })
 
   it('leave earlier when they hold more than the cache may', async () => {
     const files = new MemoryFiles()
-    const house = await openHouse({ files, withJournal: false, limits: { cacheCount: 0 } })
-    const transcript = await house.store.open(SESSION, never)
+    const app = await openTranscriptHome({ files, withJournal: false, limits: { cacheCount: 0 } })
+    const transcript = await app.store.open(SESSION, never)
     await transcript.append([userDraft('one')])
     await transcript.close()
     expect(files.text(`${PATH}.lock`)).toBeUndefined()
-    await house.close()
+    await app.close()
   })
 })

@@ -6,7 +6,7 @@ import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { ScriptedProcesses } from '../../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 import { writeLockOf, type WriteLock } from '../../../src/transcript/write-lock.ts'
-import { DIRECTORY, never, openHouse, sessionId, userDraft } from '../../support/transcripts.ts'
+import { DIRECTORY, never, openTranscriptHome, sessionId, userDraft } from '../../support/transcripts.ts'
 
 const PATH = '/s/a.jsonl.lock'
 
@@ -203,8 +203,13 @@ describe('an append whose lock was taken over', () => {
       await clock.advance(10)
       return {}
     }
-    const house = await openHouse({ files, withJournal: false, clock, hooks: { before_message_write: takeOver } })
-    const transcript = await house.store.open(sessionId('sess_a'), never)
+    const app = await openTranscriptHome({
+      files,
+      withJournal: false,
+      clock,
+      hooks: { before_message_write: takeOver },
+    })
+    const transcript = await app.store.open(sessionId('sess_a'), never)
     await expect(transcript.append([userDraft('late')])).rejects.toMatchObject({ code: 'SESSION_LOCK_LOST' })
     expect(files.text(path)).toBeUndefined()
     expect(JSON.parse(files.text(`${path}.lock`) ?? '')).toMatchObject({ pid: 42 })
@@ -212,7 +217,7 @@ describe('an append whose lock was taken over', () => {
     await transcript.append([userDraft('again')])
     expect((await transcript.context()).messages).toHaveLength(1)
     await transcript.close()
-    await house.close()
+    await app.close()
     expect(clock.pending).toBe(0)
   })
 })

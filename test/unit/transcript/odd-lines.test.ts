@@ -6,7 +6,7 @@ import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 import { checkTranscript, repairTranscript, type RepairReport } from '../../../src/transcript/check.ts'
 import type { Transcript } from '../../../src/transcript/store.ts'
 import { RunningClock } from '../../support/running-clock.ts'
-import { DIRECTORY, never, openHouse, sessionId, userDraft } from '../../support/transcripts.ts'
+import { DIRECTORY, never, openTranscriptHome, sessionId, userDraft } from '../../support/transcripts.ts'
 
 const PATH = `${DIRECTORY}/sess_a.jsonl`
 const HEADER = { type: 'session', version: 3, id: 'sess_a', timestamp: '2026-01-01T00:00:00.000Z', cwd: '/' }
@@ -34,13 +34,13 @@ function disk(text: string): MemoryFiles {
 }
 
 async function opened<T>(files: MemoryFiles, use: (transcript: Transcript) => Promise<T>): Promise<T> {
-  const house = await openHouse({ files, withJournal: false })
-  const transcript = await house.store.open(sessionId('sess_a'), never)
+  const app = await openTranscriptHome({ files, withJournal: false })
+  const transcript = await app.store.open(sessionId('sess_a'), never)
   try {
     return await use(transcript)
   } finally {
     await transcript.close()
-    await house.close()
+    await app.close()
   }
 }
 

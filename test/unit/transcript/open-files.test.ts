@@ -3,7 +3,7 @@ import { silentLog } from '../../../src/base/log.ts'
 import { OpenFiles } from '../../../src/transcript/open-files.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
-import { DIRECTORY, never, openHouse, sessionId, userDraft } from '../../support/transcripts.ts'
+import { DIRECTORY, never, openTranscriptHome, sessionId, userDraft } from '../../support/transcripts.ts'
 
 describe('the descriptors of transcripts', () => {
   it('are given back by those used longest ago, beyond the limit', async () => {
@@ -22,11 +22,11 @@ describe('the descriptors of transcripts', () => {
   it('and locks are held by no more transcripts than the limit says, and by none that nobody uses', async () => {
     const clock = new ManualClock()
     const files = new MemoryFiles({ now: () => clock.now() })
-    const house = await openHouse({ files, clock, withJournal: true, limits: { maxOpenFiles: 3 } })
+    const app = await openTranscriptHome({ files, clock, withJournal: true, limits: { maxOpenFiles: 3 } })
     const locks = async (): Promise<number> =>
       (await files.list(DIRECTORY)).filter((name) => name.endsWith('.lock')).length
     const transcripts = await Promise.all(
-      Array.from({ length: 10 }, (_, at) => house.store.open(sessionId(`sess_${at}`), never)),
+      Array.from({ length: 10 }, (_, at) => app.store.open(sessionId(`sess_${at}`), never)),
     )
     for (const round of [1, 2]) {
       for (const transcript of transcripts) await transcript.append([userDraft(`round ${round}`)])
@@ -35,7 +35,7 @@ describe('the descriptors of transcripts', () => {
     }
     for (const transcript of transcripts) await transcript.close()
     expect(await locks()).toBe(0)
-    await house.close()
+    await app.close()
     expect(clock.pending).toBe(0)
   })
 })

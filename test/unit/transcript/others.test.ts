@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import type { Transcript } from '../../../src/transcript/store.ts'
-import { DIRECTORY, entriesOf, never, openHouse, sessionId, userDraft } from '../../support/transcripts.ts'
+import { DIRECTORY, entriesOf, never, openTranscriptHome, sessionId, userDraft } from '../../support/transcripts.ts'
 
 const PATH = `${DIRECTORY}/sess_a.jsonl`
 
@@ -17,7 +17,7 @@ interface Scene {
 async function scene(withJournal: boolean): Promise<Scene> {
   const clock = new ManualClock()
   const files = new MemoryFiles({ now: () => clock.now() })
-  const { store } = await openHouse({ files, clock, withJournal })
+  const { store } = await openTranscriptHome({ files, clock, withJournal })
   const open = (): Promise<Transcript> => store.open(sessionId('sess_a'), never)
   const transcript = await open()
   await transcript.append([userDraft('ours')])
@@ -41,7 +41,9 @@ describe('two stores of one process', () => {
   it('see what the other wrote, append by append', async () => {
     const clock = new ManualClock()
     const files = new MemoryFiles({ now: () => clock.now() })
-    const stores = await Promise.all([1, 2].map((seed) => openHouse({ files, clock, seed, withJournal: false })))
+    const stores = await Promise.all(
+      [1, 2].map((seed) => openTranscriptHome({ files, clock, seed, withJournal: false })),
+    )
     const transcripts = await Promise.all(stores.map(({ store }) => store.open(sessionId('sess_a'), never)))
     let parentId: string | null = null
     // Twice in a row makes a burst.
@@ -85,9 +87,9 @@ describe('a file whose name somebody else has not made durable', () => {
   it('is there after a power cut when we have acknowledged something in it', async () => {
     const clock = new ManualClock()
     const files = new MemoryFiles({ now: () => clock.now() })
-    const theirs = await openHouse({ files, clock, withJournal: true })
+    const theirs = await openTranscriptHome({ files, clock, withJournal: true })
     await (await theirs.store.open(sessionId('sess_a'), never)).append([userDraft('theirs')])
-    const ours = await openHouse({ files, clock, withJournal: false, seed: 2 })
+    const ours = await openTranscriptHome({ files, clock, withJournal: false, seed: 2 })
     await (await ours.store.open(sessionId('sess_a'), never)).append([userDraft('ours')])
     expect(files.crash().text(PATH)).toContain('"ours"')
   })
@@ -97,14 +99,14 @@ describe('a line that was spoilt and written again', () => {
   it('keeps its id', async () => {
     const clock = new ManualClock()
     const files = new MemoryFiles({ now: () => clock.now() })
-    const { store } = await openHouse({ files, clock, withJournal: false })
+    const { store } = await openTranscriptHome({ files, clock, withJournal: false })
     const transcript = await store.open(sessionId('sess_a'), never)
     await transcript.append([userDraft('first')])
     const [entry] = await transcript.append([userDraft('second')])
     await store.close()
     const [last] = (files.text(PATH) ?? '').split('\n').slice(-2)
     files.plant(PATH, `${(files.text(PATH) ?? '').slice(0, -1)}\0{"type":"custom","id":"${THEIRS}"}\n${last}\n`)
-    const again = await openHouse({ files, clock, withJournal: false, seed: 2 })
+    const again = await openTranscriptHome({ files, clock, withJournal: false, seed: 2 })
     const reopened = await again.store.open(sessionId('sess_a'), never)
     expect((await entriesOf(reopened)).map(({ id }) => id)).toContain(entry?.id)
     expect(reopened.leafId).toBe(entry?.id)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { textOf } from '../../../src/core/message.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import type { Transcript } from '../../../src/transcript/store.ts'
-import { DIRECTORY, never, openHouse, sessionId } from '../../support/transcripts.ts'
+import { DIRECTORY, never, openTranscriptHome, sessionId } from '../../support/transcripts.ts'
 
 const PATH = `${DIRECTORY}/sess_a.jsonl`
 const TIMESTAMP = '2026-01-01T00:00:00.000Z'
@@ -20,7 +20,7 @@ function fileOf(messages: readonly object[], change: (line: string, at: number) 
 async function open(content: string): Promise<Transcript> {
   const files = new MemoryFiles()
   files.plant(PATH, content)
-  const { store } = await openHouse({ files, withJournal: false })
+  const { store } = await openTranscriptHome({ files, withJournal: false })
   return store.open(sessionId('sess_a'), never)
 }
 

@@ -7,12 +7,12 @@ const INTERVALS = { heartbeatMs: 20_000, pingMs: 30_000, deadAfterMs: 90_000, co
 describe('the pulse of a link', () => {
   it('asks once for ends that come together, and again for one that comes while it waits', async () => {
     const { pulse, clock, pings } = started()
-    pulse.expectLifeAfter('one')
-    pulse.expectLifeAfter('two')
+    pulse.expectPongAfter('one')
+    pulse.expectPongAfter('two')
     expect(pings()).toBe(0)
     await clock.advance(0)
     expect(pings()).toBe(1)
-    pulse.expectLifeAfter('three')
+    pulse.expectPongAfter('three')
     await clock.advance(100)
     expect(pings()).toBe(1)
     pulse.pong()
@@ -27,13 +27,13 @@ describe('the pulse of a link', () => {
 
   it('counts an end as unconfirmed before it has asked', () => {
     const { pulse } = started()
-    pulse.expectLifeAfter('end')
+    pulse.expectPongAfter('end')
     expect(pulse.unconfirmed()).toEqual(['end'])
   })
 
   it('asks nothing any more after it was stopped', async () => {
     const { pulse, clock, pings } = started()
-    pulse.expectLifeAfter('end')
+    pulse.expectPongAfter('end')
     pulse.stop()
     await clock.advance(100_000)
     expect(pings()).toBe(0)
@@ -41,7 +41,7 @@ describe('the pulse of a link', () => {
 
   it('gives a link up that answered before and shows no sign of life after an end', async () => {
     const { pulse, clock, deaths } = started()
-    pulse.expectLifeAfter('end')
+    pulse.expectPongAfter('end')
     await clock.advance(5_100)
     expect(deaths).toEqual(['no sign of life after an answer'])
   })

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 
 /** A map that forgets the oldest entries: by number always, by age when a clock is given. */
-export class Remembered<V> {
+export class BoundedMap<V> {
   readonly #entries = new Map<string, { readonly value: V; readonly at: number }>()
   readonly #max: number
   readonly #age: { readonly clock: Clock; readonly maxMs: number } | undefined

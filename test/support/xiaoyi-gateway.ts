@@ -31,7 +31,7 @@ export interface Outside {
 
 export interface Inside {
   readonly files: MemoryFiles
-  readonly house: GatewayApp
+  readonly app: GatewayApp
   readonly channel: XiaoyiChannel
   readonly logs: string[]
   readonly die: () => void
@@ -101,21 +101,21 @@ export async function openInside(
     log: recordingLog(logs),
   }
   const loaded = await loadConfig({ files, path: paths.config, env: {}, overrides: storage.overrides })
-  const house = await openGatewayApp(platform, {
+  const app = await openGatewayApp(platform, {
     config: loaded.config,
     paths,
     plugins: [{ source: 'test', plugin: { hooks } }],
   })
   const channel = await openXiaoyiChannel(platform, loaded.config, paths, {
-    state: house.home.xiaoyi,
-    hooks: house.agent.hooks,
-    storage: house.storage,
+    state: app.home.xiaoyi,
+    hooks: app.agent.hooks,
+    storage: app.storage,
   })
   if (channel === undefined) throw new Error('the channel is not enabled')
-  await house.open([channel])
+  await app.open([channel])
   const inside: Inside = {
     files,
-    house,
+    app,
     channel,
     logs,
     die: () => {
@@ -125,9 +125,9 @@ export async function openInside(
     async stop() {
       running.delete(inside)
       let done = false
-      const stopping = house.gateway
+      const stopping = app.gateway
         .drain(AbortSignal.abort())
-        .then(() => house.close())
+        .then(() => app.close())
         .finally(() => (done = true))
       await clock.runUntil(() => done)
       await stopping

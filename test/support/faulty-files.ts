@@ -2,7 +2,7 @@ import type { FileHandle, OpenMode } from '../../src/base/files.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
 
 /** A disk whose writes to transcripts are counted, can be slow and can fail, and whose journal can take its time. */
-export class MoodyFiles extends MemoryFiles {
+export class FaultyFiles extends MemoryFiles {
   /** Writes to transcripts. */
   writes = 0
   /** Those that have reached the disk in part. */

@@ -1,4 +1,4 @@
-// A hook module: put its path into the configuration, "hooks": ["./house-rules.mjs"].
+// A hook module: put its path into the configuration, "hooks": ["./office-rules.mjs"].
 // Every hook is optional; handlers may be async. See docs/hooks.md for all names and what they are told.
 
 const CARD_NUMBER = /\b(?:\d[ -]?){12,18}\d\b/g

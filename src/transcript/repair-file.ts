@@ -10,7 +10,7 @@ import { dropLeftovers, rewriteTranscript } from './rewrite.ts'
 import { scanFile, toBuffer } from './scan.ts'
 import type { RepairNote } from './store.ts'
 
-export interface MendOptions {
+export interface RepairOptions {
   readonly files: Files
   readonly clock: Clock
   readonly ids: Ids
@@ -28,8 +28,8 @@ const COPY_BYTES = 1024 * 1024
  * A torn last line is set aside and cut off; anything worse, and any older format, is rewritten as a whole, with a copy
  * of the old file beside it.
  */
-export async function makeSound(
-  options: MendOptions & { readonly loaded: Loaded; readonly maxBackups: number; readonly maxLineBytes: number },
+export async function repairFile(
+  options: RepairOptions & { readonly loaded: Loaded; readonly maxBackups: number; readonly maxLineBytes: number },
 ): Promise<{ readonly isRewritten: boolean; readonly backupPath: string }> {
   const { files, path, loaded, maxBackups } = options
   const backupPath = loaded.isSound ? await setTornTailAside(options) : await rewriteWhole(options)
@@ -37,7 +37,7 @@ export async function makeSound(
   return { isRewritten: !loaded.isSound, backupPath }
 }
 
-async function setTornTailAside(options: MendOptions & { readonly loaded: Loaded }): Promise<string> {
+async function setTornTailAside(options: RepairOptions & { readonly loaded: Loaded }): Promise<string> {
   const { files, path, loaded, log } = options
   const backupPath = backupName(options)
   const handle = await files.open(path, 'update')
@@ -54,7 +54,7 @@ async function setTornTailAside(options: MendOptions & { readonly loaded: Loaded
 }
 
 async function rewriteWhole(
-  options: MendOptions & { readonly loaded: Loaded; readonly maxLineBytes: number },
+  options: RepairOptions & { readonly loaded: Loaded; readonly maxLineBytes: number },
 ): Promise<string> {
   const { files, path, ids, loaded, maxLineBytes, log } = options
   const { header, leafId, repairs } = loaded.state
@@ -86,7 +86,7 @@ function lastId(index: { last(): number; idAt(at: number): string }): string | n
 }
 
 export function repairLine(
-  { clock, ids }: Pick<MendOptions, 'clock' | 'ids'>,
+  { clock, ids }: Pick<RepairOptions, 'clock' | 'ids'>,
   parentId: string | null,
   backupPath: string,
   fromVersion: number,
@@ -107,12 +107,12 @@ export function repairLine(
   })
 }
 
-export function backupName({ path, processes, clock }: Pick<MendOptions, 'path' | 'processes' | 'clock'>): string {
+export function backupName({ path, processes, clock }: Pick<RepairOptions, 'path' | 'processes' | 'clock'>): string {
   return `${path}.bak-${processes.self.pid}-${clock.now()}`
 }
 
 /** After a failed sync the cache may show what the disk does not hold: written anew, it is dirty again and synced. */
-export async function makeSuspectSound({ files, ids, path }: MendOptions): Promise<void> {
+export async function rewriteAfterFailedSync({ files, ids, path }: RepairOptions): Promise<void> {
   const handle = await files.open(path, 'read')
   try {
     const { size, permissions } = handle.stat()

@@ -36,20 +36,20 @@ interface Open {
  * What `JSON.parse` makes of these bytes, with `pause` awaited after every piece, so that many megabytes do not stop
  * everybody else. Undefined where `JSON.parse` would throw.
  */
-export async function parseGently(
+export async function parseJsonInSlices(
   bytes: Buffer,
   pause: () => Promise<unknown>,
   pieceBytes = PIECE_BYTES,
 ): Promise<unknown> {
   try {
-    return await new GentleParser(bytes, pause, pieceBytes).parse()
+    return await new SlicedJsonParser(bytes, pause, pieceBytes).parse()
   } catch (error) {
     if (error instanceof SyntaxError) return undefined
     throw error
   }
 }
 
-class GentleParser {
+class SlicedJsonParser {
   readonly #bytes: Buffer
   readonly #quotes: Places
   readonly #backslashes: Places
@@ -135,7 +135,7 @@ class GentleParser {
     const start = this.#at
     const inner = this.#open.at(-1)
     if (inner === undefined) throw new SyntaxError('a string behind the value')
-    // A key longer than a piece is nobody's: it is taken as it comes.
+    // A key longer than a piece is not one of ours: it is taken as it comes.
     const limit = inner.isKeyNext ? this.#bytes.length : start + this.#pieceBytes
     const end = this.#stringEnd(start + 1, limit)
     if (!end.isClosed && !inner.isKeyNext) return false

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseGently } from '../../src/base/gentle-json.ts'
+import { parseJsonInSlices } from '../../src/base/sliced-json.ts'
 import { parseJson } from '../../src/base/json.ts'
 import { seededRandom } from '../../src/testing/seeded-ids.ts'
 
@@ -45,7 +45,7 @@ describe(`parsing in pieces (seed ${SEED})`, () => {
     for (let run = 0; run < 3_000; run++) {
       const text = randomText(random)
       for (const piece of [1, 7, 40]) {
-        const parsed = await parseGently(Buffer.from(text), pause, piece)
+        const parsed = await parseJsonInSlices(Buffer.from(text), pause, piece)
         expect(shown(parsed), text).toBe(shown(parseJson(text)))
         expect(parsed).toEqual(parseJson(text))
       }
@@ -59,7 +59,7 @@ describe(`parsing in pieces (seed ${SEED})`, () => {
       const bytes = damaged(randomText(random), random)
       const expected = parseJson(bytes.toString('utf8'))
       for (const piece of [1, 13]) {
-        const parsed = await parseGently(bytes, pause, piece)
+        const parsed = await parseJsonInSlices(bytes, pause, piece)
         expect(shown(parsed), bytes.toString('latin1')).toBe(shown(expected))
       }
       if (expected === undefined) refused++
@@ -70,12 +70,12 @@ describe(`parsing in pieces (seed ${SEED})`, () => {
   it('pauses after every piece, inside long strings and deep inside long values too', async () => {
     const long = { list: [{ inner: [{ text: 'long '.repeat(2_000), rest: Array(3_000).fill('item') }] }], end: true }
     let pauses = 0
-    const parsed = await parseGently(Buffer.from(JSON.stringify(long)), async () => void pauses++, 1_000)
+    const parsed = await parseJsonInSlices(Buffer.from(JSON.stringify(long)), async () => void pauses++, 1_000)
     expect(parsed).toEqual(long)
     expect(pauses).toBeGreaterThan(25)
   })
 
   it('refuses what is nested without end', async () => {
-    expect(await parseGently(Buffer.from('['.repeat(300_000)), pause)).toBeUndefined()
+    expect(await parseJsonInSlices(Buffer.from('['.repeat(300_000)), pause)).toBeUndefined()
   })
 })
