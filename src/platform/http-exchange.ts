@@ -94,7 +94,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#fail(toFailure(error, this.#phase))
+    // An abort while the connection was being made ends it: the caller gets its own reason, not that end.
+    this.#fail(this.#isAborted ? this.#signal.reason : toFailure(error, this.#phase))
   }
 
   /** Not a generator: its `return` would wait behind a read under way, and so could never end it. */

@@ -10,10 +10,10 @@ import { allDocuments, readDocument, type Document } from '../support/documents.
 
 /** Commands of the documents that are not run here, and why. Everything else in a shell block is. */
 const NOT_HERE: readonly (readonly [RegExp, string])[] = [
-  [/^npm (?:start|test|pack|install|ci)\b/u, 'npm-start.test.ts and package.test.ts run them: they install'],
+  [/^npm (?:start|test|pack|install|ci)\b/u, 'npm-start.test.ts and installed.test.ts run them: they install'],
   [/^(?:npx )?clew start\b/u, 'runs until it is stopped; the gateway of this test is one'],
   [/^clew storage copy\b/u, 'storage-copy.test.ts runs it: it needs a database and a gateway that is stopped'],
-  [/^mkdir my-agent\b/u, 'package.test.ts makes such a project'],
+  [/^mkdir my-agent\b/u, 'installed.test.ts makes such a project, with the program of that page'],
 ]
 
 interface Block {
