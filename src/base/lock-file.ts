@@ -182,12 +182,12 @@ export async function sweepClaims(path: string, isStale: IsStale, deps: LockFile
   }
 }
 
-/** Equal for two looks at the same lock. Its text holds a random token; one without text is told by its place and time. */
+/** Equal for two looks at the same lock. Its text holds a random token; one without text is identified by its place and time. */
 function fingerprintOf({ text, stat }: LockHolder): string {
   // A process that asks for a lock adds blanks to it.
   const said = text.trim()
-  const told = said === '' ? `${stat.identity} ${stat.modifiedAt}` : said
-  return createHash('sha256').update(told).digest('hex').slice(0, 16)
+  const identity = said === '' ? `${stat.identity} ${stat.modifiedAt}` : said
+  return createHash('sha256').update(identity).digest('hex').slice(0, 16)
 }
 
 /** Other programs write pid and time only: then the start time cannot be compared and the pid alone decides. */

@@ -25,7 +25,7 @@ const BY_EXTENSION: Readonly<Record<string, string>> = {
 /** Content decides over what was declared, and a declaration over the name. */
 export function mimeTypeOf(bytes: Uint8Array, declared: readonly string[], name: string): string {
   const said = declared.map(normalise).find((type) => type !== undefined) ?? BY_EXTENSION[extensionOf(name)]
-  // Text in UTF-16 is full of zero bytes, which anything else may be told from text by.
+  // Text in UTF-16 is full of zero bytes, which otherwise mark what is not text.
   if (said !== undefined && isTextType(said) && utf16Of(bytes) !== undefined) return said
   return sniffMediaType(bytes, said)
 }

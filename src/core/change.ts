@@ -12,7 +12,7 @@ export interface Owner {
   readonly epoch: number
 }
 
-/** `waiting`: nothing was sent · `unknown`: sent, and it cannot be told whether it arrived · `delivered`. */
+/** `waiting`: nothing was sent · `unknown`: sent, and whether it arrived is unknown · `delivered`. */
 export type ReplyState = 'waiting' | 'unknown' | 'delivered'
 
 /** What cleanups of a conversation come to; as a change, what is added. */

@@ -26,7 +26,7 @@ export type TurnEvent =
       readonly failed: boolean
       readonly durationMs: number
     }
-  /** A call waits until a person allows it; told again when its reader comes back. */
+  /** A call waits until a person allows it; sent again when its reader comes back. */
   | {
       readonly type: 'approval-requested'
       readonly round: number

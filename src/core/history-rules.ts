@@ -27,7 +27,7 @@ export interface TranscriptPolicy {
   readonly bridgeToolResults: boolean
   /**
    * `parallel`: as the model made them. `one-per-answer`: calls made together become rounds of one call and its result.
-   * `as-text`: calls and results are told in the text of assistant and user messages.
+   * `as-text`: calls and results are written into the text of assistant and user messages.
    */
   readonly toolCalls: 'parallel' | 'one-per-answer' | 'as-text'
   readonly limits: RequestLimits

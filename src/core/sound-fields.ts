@@ -52,7 +52,7 @@ export const optionalObject = (value: unknown): JsonObject | undefined =>
 /** Far above what a program writes, and low enough for every recursive reader, `JSON.stringify` among them. */
 const MAX_LEVELS = 500
 
-/** A JSON value of bounded depth: what is nested more deeply is told as the words in it. */
+/** A JSON value of bounded depth: what is nested more deeply is kept as the words in it. */
 export function withBoundedDepth<T>(value: T): T
 export function withBoundedDepth(value: unknown): unknown {
   return isDeeperThan(MAX_LEVELS, value) ? cutAt(MAX_LEVELS, value) : value

@@ -87,7 +87,7 @@ export class TurnWatch {
     this.changed(reply.key)
   }
 
-  /** A row of the list changed: several changes of one moment are told once. */
+  /** A row of the list changed: several changes of one moment are sent once. */
   changed(key: SessionKey): void {
     this.#changedRows.add(key)
     this.#rowsTimer ??= this.#deps.clock.after(ROWS_EVERY_MS, () => void this.#tellRows())

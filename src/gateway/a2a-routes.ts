@@ -12,7 +12,7 @@ const AGENT_CARD_PATH = '/.well-known/agent-card.json'
 export interface A2aRouteDeps extends DoorDeps {
   readonly access: Access
   readonly facts: AgentFacts
-  /** With what only holders of a token are told. */
+  /** With what only holders of a token may see. */
   readonly extendedFacts: AgentFacts
   /** Where the world reaches us; without it, where the request did. */
   readonly publicUrl?: string

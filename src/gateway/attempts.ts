@@ -169,7 +169,7 @@ export class Attempts {
   #own(work: Promise<void>, run: RunId): Promise<void> {
     const owned = work.catch((error: unknown) => {
       // The answer is durable and stays as it was: it is offered again when its account is back.
-      this.#deps.log.warn('the fate of a reply could not be recorded', {
+      this.#deps.log.warn('the delivery state of a reply was not stored', {
         run,
         reason: error instanceof Error ? error.name : 'unknown',
       })

@@ -93,7 +93,7 @@ export function compactReport({ reasons, messages, rows }: EncodedReport): Compa
 
 const knownEncoded = new WeakMap<readonly MessageReport[], readonly string[]>()
 
-/** Told once for the beginning of a conversation that every later request has too. */
+/** Stored once for the beginning of a conversation that every later request has too. */
 export function encodedMessages(messages: readonly MessageReport[]): readonly string[] {
   return knownEncoded.get(messages) ?? messages.map(encodeMessage)
 }

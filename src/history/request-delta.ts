@@ -74,7 +74,7 @@ export function applyDelta(state: RequestState, delta: RequestDelta): boolean {
   return true
 }
 
-/** Undefined when the record cannot be told as a difference; it is then stored whole. */
+/** Undefined when the record cannot be stored as a difference; it is then stored whole. */
 export function deltaOf(state: RequestState, target: RequestState): RequestDelta | undefined {
   const before = state.record
   const { n, leaf, estimate, messages, hash, input, ...fields } = target.record

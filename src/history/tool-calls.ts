@@ -9,7 +9,7 @@ import { toldCallText, toldResultText } from './texts.ts'
 export function tellToolCalls(items: readonly Item[], { policy }: Pick<StepContext, 'policy'>): StepResult {
   if (policy.toolCalls !== 'as-text') return unchanged(items)
   const changes: Change[] = []
-  const told = items.map((item): Item => {
+  const rewritten = items.map((item): Item => {
     const { message } = item
     if (message.role === 'toolResult') {
       changes.push(change('tool-calls', 'rewritten', 'result told as text', item))
@@ -25,7 +25,7 @@ export function tellToolCalls(items: readonly Item[], { policy }: Pick<StepConte
     changes.push(change('tool-calls', 'rewritten', 'calls told as text', item, message.content.filter(isCall).length))
     return { ...item, message: { ...message, content: message.content.map(toldBlock) } }
   })
-  return changes.length === 0 ? unchanged(items) : { items: told, changes }
+  return changes.length === 0 ? unchanged(items) : { items: rewritten, changes }
 }
 
 function toldBlock(block: AssistantBlock): AssistantBlock {

@@ -5,7 +5,7 @@ import type { RunId, SessionId, SessionKey } from '../core/ids.ts'
 import type { AssistantMessage, Message, ToolResultMessage, UserBlock } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
 
-/** What each hook is told. Everything in it is a frozen copy: changing it has no effect but an error. */
+/** What each hook is given. Everything in it is a frozen copy: changing it has no effect but an error. */
 export interface HookEvents {
   /** Once per user message, before its first request. */
   before_agent_start: { readonly prompt: string; readonly messages: readonly Message[] }

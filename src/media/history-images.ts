@@ -33,7 +33,7 @@ export function findMissingImages(
 
 /**
  * The seed's history images: what earlier messages name is put back into them, for the last three completed turns. The
- * messages of transcripts other programs wrote, or that were written while a model without eyes answered, hold only the
+ * messages of transcripts other programs wrote, or that were written while a model without image support answered, hold only the
  * names. Taking out what is older, or what the model does not accept, is the history's business.
  */
 export async function withHistoryImages<M extends Message>(

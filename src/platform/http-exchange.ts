@@ -6,7 +6,7 @@ import { errnoOf } from '../base/files.ts'
 
 type Phase = 'connecting' | 'waiting' | 'reading' | 'done'
 
-/** One request and its answer on undici's lowest level, where the phases can be told apart and an abort is immediate. */
+/** One request and its answer on undici's lowest level, where the phases are distinct and an abort is immediate. */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest
   readonly #maxBufferedBytes: number

@@ -10,7 +10,7 @@ export interface HttpClientOptions {
   readonly maxConnectMs?: number
   /** Connections to one origin. */
   readonly maxConnections?: number
-  /** Bytes of an answer held for a slow reader before the peer is told to wait. */
+  /** Bytes of an answer held for a slow reader before the peer has to wait. */
   readonly maxBufferedBytes?: number
 }
 

@@ -50,7 +50,7 @@ function safeText(text: string, { secrets, sent = '', model }: ErrorContext): st
 /** An error the provider reported, over HTTP or inside a stream. Its message ends with what the provider said. */
 export function providerError(error: ProviderError, context: ErrorContext, facts: ErrorFacts = {}): GatewayError {
   const code = classify(error)
-  const told = modelError(code, context, {
+  const plain = modelError(code, context, {
     ...(error.status === 0 ? {} : { status: error.status }),
     ...(error.words.length === 0 ? {} : { reason: error.words.join(' ') }),
     ...(error.message === '' ? {} : { detail: error.message }),
@@ -58,7 +58,7 @@ export function providerError(error: ProviderError, context: ErrorContext, facts
     ...(code === 'MODEL_CONTEXT_OVERFLOW' ? lengthFacts(error) : {}),
     ...facts,
   })
-  return new GatewayError(code, `${told.message}${reasonGiven(told.facts)}`, told.facts)
+  return new GatewayError(code, `${plain.message}${reasonGiven(plain.facts)}`, plain.facts)
 }
 
 /** ` (400 invalid_request_error: …)`; empty when the provider said nothing. */

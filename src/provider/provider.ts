@@ -50,7 +50,7 @@ export interface ModelRequest {
   readonly toolChoice?: 'required' | { readonly name: string }
 }
 
-/** A tool as a model is told of it. */
+/** A tool as it is described to a model. */
 export interface ToolSpec {
   readonly name: string
   readonly description: string

@@ -6,7 +6,7 @@ export interface RetryOptions {
   readonly maxAttempts: number
   readonly baseDelayMs: number
   readonly maxDelayMs: number
-  /** A provider that asks for a longer pause is not waited for: the person is told instead. */
+  /** A provider that asks for a longer pause is not waited for: the user gets an error instead. */
   readonly maxRetryAfterMs: number
 }
 

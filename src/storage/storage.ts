@@ -106,7 +106,7 @@ export type Notice =
     }
   /** `value` comes along when the transaction was this node's own; otherwise it has to be looked up. */
   | { readonly kind: 'state'; readonly section: string; readonly key: string; readonly value?: JsonValue | null }
-  /** Progress of a turn whose client is connected elsewhere; only ever told, never stored. */
+  /** Progress of a turn whose client is connected elsewhere; sent to other nodes, never stored. */
   | { readonly kind: 'progress'; readonly channel: string; readonly account: string; readonly event: JsonObject }
 
 export interface SessionRow {

@@ -120,7 +120,7 @@ export class LinkedSocket implements Socket {
     this.#peer.#end(1006, '')
   }
 
-  /** From here on both directions swallow everything, and neither end is told. */
+  /** From here on both directions swallow everything, and neither end notices. */
   goHalfOpen(): void {
     this.silent = true
     this.#peer.silent = true

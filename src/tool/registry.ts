@@ -7,7 +7,7 @@ import { compileArguments, type CheckArguments } from './validate.ts'
 const TOOL_NAME = /^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/
 
 export interface ToolRegistry {
-  /** What a model is told, sorted by name so that the same tools give the same request. */
+  /** What a model is offered, sorted by name so that the same tools give the same request. */
   specs(): readonly ToolSpec[]
   find(name: string): RegisteredTool | undefined
   tools(): readonly RegisteredTool[]

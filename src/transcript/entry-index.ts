@@ -39,7 +39,7 @@ export class EntryIndex {
   /** Entries no longer there: unreadable bodies, second copies. */
   #dead = new Set<number>()
   #wanted = new Map<number, string | undefined>()
-  /** Lines that could not be read, as far as their head told: id, and parent. */
+  /** Lines that could not be read, as far as their head holds it: id, and parent. */
   #lost = new Map<string, string | null>()
   #copies: [later: number, earlier: number][] = []
   #originals = new Map<number, number>()

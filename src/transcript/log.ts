@@ -43,7 +43,7 @@ export interface EntryLog {
   endWrite(): Promise<void>
   /** How many hexadecimal digits a new id needs: 8 where every id is known, more where only the tail was read. */
   readonly idDigits: number
-  /** True also for ids that cannot be told: those are long enough not to collide. */
+  /** True also for ids that cannot be looked up: those are long enough not to collide. */
   isIdFree(id: EntryId): boolean
   activeAt(leafId: EntryId): Promise<ActivePath>
   /** Undefined when there is no such entry. */

@@ -27,7 +27,7 @@ const WATCH_MS = 250
 /** Far below `staleMs`: a lock that is in use never looks abandoned, because it is given up and taken anew. */
 const LONGEST_HOLD_MS = 10 * 60_000
 
-/** One lock per path in a process, shared by all callers: paths are told apart by the port they live behind. */
+/** One lock per path in a process, shared by all callers: paths are distinguished by the port they are reached through. */
 const locks = new WeakMap<Files, Map<string, WriteLock>>()
 
 export function writeLockOf(path: string, options: WriteLockOptions): WriteLock {
@@ -190,7 +190,7 @@ export class WriteLock {
       // A new holder means the lock is moving: stay close, or the gaps fall between our looks.
       if (holder.stat.identity !== seen) wait = FIRST_WAIT_MS
       seen = holder.stat.identity
-      // One without an owner is only told by its age, which a write would renew.
+      // A lock without an owner is judged by its age only, which a write would renew.
       if (holder.owner !== undefined) await this.#askForIt(holder.stat.size)
       await sleep(clock, Math.min(wait * (0.5 + ids.fraction() / 2), timeoutMs - waitedMs), signal)
       wait = Math.min(LONGEST_WAIT_MS, wait * 2)

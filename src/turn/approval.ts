@@ -6,7 +6,7 @@ import type { NamedToolCall } from '../tool/run-tool.ts'
 import type { Round } from './call-model.ts'
 import type { TurnDeps } from './deps.ts'
 
-/** A call that waits for a person, and how it went; each step is durable before it is told. */
+/** A call that waits for a person, and how it went; each step is durable before it is shown. */
 export const APPROVAL_ENTRY_TYPE = 'clew.approval'
 
 export type Verdict = 'approved' | 'denied' | 'expired'
@@ -20,7 +20,7 @@ export interface ApprovalRequest {
   /** Unix times. */
   readonly askedAt: number
   readonly expiresAt: number
-  /** Makes the verdict durable; the one who decided is told afterwards. */
+  /** Makes the verdict durable; the person who decided gets the answer afterwards. */
   store(verdict: Verdict): Promise<void>
   /** Shows the question, also once more when its reader comes back. */
   show(): Promise<void>

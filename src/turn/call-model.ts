@@ -271,7 +271,7 @@ async function send(
   request.times.start()
   const message = await readAnswer(request, round, deps, signal)
   const durationMs = request.times.end()
-  // What is complete is kept: a stop while those who listen are told stores the answer and says that its calls were not run.
+  // What is complete is kept: a stop while listeners are called stores the answer and says that its calls were not run.
   deps.ifStopped(() => (isEmpty(message) ? stoppedStep(round.run) : unstoredAnswer(message, request, round, deps)))
   const event = { provider: provider.name, model, message, round: round.round, durationMs }
   await ignoreFailureIfAborted(deps.hooks.llmOutput(event, context, signal), signal)

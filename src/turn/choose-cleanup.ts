@@ -53,7 +53,7 @@ async function askHook(
   return deps.hooks.chooseCleanup(event, hookContext(deps), signal)
 }
 
-/** Shorter steps are told in a note with fewer tokens than a summary would have. */
+/** A note about a shorter step has fewer tokens than a summary would have. */
 const MIN_SUMMARISED_CHARS = 2_000
 const MAX_SUMMARISED_CHARS = 100_000
 const MAX_SUMMARY_TOKENS = 512

@@ -62,7 +62,7 @@ export interface ModelWindows {
   giveUp(model: TurnModel): void
 }
 
-/** As the rules of the API say; with calls told in words and no images; or that, without tools. */
+/** As the rules of the API say; with calls written as text and no images; or that, without tools. */
 export type RequestForm = 'normal' | 'safest' | 'without-tools'
 
 /** In which form models accept requests, over all sessions. */

@@ -112,7 +112,7 @@ function withToolsThatFit(model: TurnModel, options: RequestOptions, { log }: Pi
   const room = model.contextWindow - reservedFor(model) - MIN_HISTORY_TOKENS
   if (options.tools.length === 0 || tokens <= room) return options
   log.warn('the tools do not fit the model’s window and are left out', { model: model.name, tokens, room })
-  // Calls in the history are told in words: most providers refuse calls of tools that are not offered.
+  // Calls in the history are written as text: most providers refuse calls of tools that are not offered.
   const { toolChoice: _, ...rest } = options
   return { ...rest, tools: [], projection: 'safest' }
 }

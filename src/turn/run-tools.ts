@@ -59,7 +59,7 @@ function failed(text: string, detail: string): ToolResult {
 /** Positions among the calls; ids need not be unique, whatever the provider promises. */
 interface Progress {
   readonly begun: Set<number>
-  /** What came out, while those who listen are told. */
+  /** The result, while listeners are called. */
   readonly ended: Map<number, ToolResult>
   /** Stored, or being stored. */
   readonly stored: Set<number>
@@ -159,7 +159,7 @@ function needsApproval({ name }: { readonly name: string }, own: OwnTools, { too
 
 /**
  * Calls that a crash left open. What can be repeated is run again; of the rest it is unknown whether they took effect,
- * and the model is told exactly that.
+ * and the model reads exactly that.
  */
 export async function closeInterruptedCalls(
   calls: readonly ToolCallBlock[],

@@ -83,7 +83,7 @@ async function checkConfiguration(
   }
 }
 
-/** Models whose window their provider has told. */
+/** Models whose window came from their provider. */
 function learnedModels(status: GatewayStatus): readonly string[] {
   const list = status?.['learnedWindows']
   if (!Array.isArray(list)) return []

@@ -1,4 +1,4 @@
-/** What `clew init` was told; texts of the form `$NAME` stay references to the environment. */
+/** The answers and flags of `clew init`; texts of the form `$NAME` stay references to the environment. */
 export interface InitChoices {
   /** `demo` or `<provider>/<model id>`. */
   readonly model: string

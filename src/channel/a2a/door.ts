@@ -134,14 +134,14 @@ class Failure {
 
   outcome(id: Envelope['id'], error: RpcError, log: Log): Outcome {
     const data = [...(Array.isArray(error.data) ? (error.data as unknown[]) : []), ...this.#reason()]
-    const told: RpcError = data.length === 0 ? error : { ...error, data }
+    const shown: RpcError = data.length === 0 ? error : { ...error, data }
     const status = busyStatus(this.#error)
-    if (status !== undefined) return { ...failed(id, { ...told, code: BUSY }), status }
-    if (error.code !== INTERNAL_ERROR) return failed(id, told)
+    if (status !== undefined) return { ...failed(id, { ...shown, code: BUSY }), status }
+    if (error.code !== INTERNAL_ERROR) return failed(id, shown)
     // The operations were not reached: the SDK's decoder stumbled over the parameters.
     if (!this.#isNoted) return failed(id, { code: INVALID_PARAMS, message: 'the parameters cannot be read' })
     log.error('an A2A request could not be answered', { code: this.#error?.code })
-    return failed(id, told)
+    return failed(id, shown)
   }
 
   /** Our own code, beside the protocol's. */

@@ -13,7 +13,7 @@ export interface PushOptions extends Omit<CallbackOptions, 'onDelivered'> {
   readonly configs: PushConfigs
 }
 
-/** Tells the addresses that a task's client named about its changes. Its end is told until it is taken, over restarts. */
+/** Tells the addresses that a task's client named about its changes. Its end is sent until it is accepted, over restarts. */
 export class Push {
   readonly #options: PushOptions
   readonly #callbacks: Callbacks

@@ -30,7 +30,7 @@ export interface ConnectionOptions {
   /** This client is known to confirm what it gets. */
   readonly confirms?: boolean
   onFrame(connection: Connection, text: string): Promise<void>
-  /** A frame beyond the rate: it is not handled, but its sender is told. */
+  /** A frame beyond the rate: it is not handled, and its sender gets an error. */
   onRateLimited(connection: Connection, text: string): Promise<void>
   onClose(connection: Connection): void
 }

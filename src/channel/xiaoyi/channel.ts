@@ -384,11 +384,11 @@ export class XiaoyiChannel implements Channel {
     this.#tell(this.#deps.onData?.({ key, id: request.id, data }))
   }
 
-  /** `close` waits for those who are told. */
-  #tell(told: Promise<void> | undefined): void {
-    if (told === undefined) return
-    this.#telling.add(told)
-    void told.finally(() => this.#telling.delete(told))
+  /** `close` waits for these calls. */
+  #tell(call: Promise<void> | undefined): void {
+    if (call === undefined) return
+    this.#telling.add(call)
+    void call.finally(() => this.#telling.delete(call))
   }
 
   #routesChanged(): void {

@@ -31,7 +31,7 @@ export class LateAnswers {
     this.#deps = deps
   }
 
-  /** Whether the phone has already been told that this run's answer will not come here. */
+  /** Whether the phone already got the notice that this run's answer will not come here. */
   isLate(run: RunId): boolean {
     return this.#deps.state.get('closedRuns', run) !== undefined
   }

@@ -12,8 +12,8 @@ export type Piece = Omit<ArtifactUpdate, 'artifactId' | 'final' | 'error'>
 export class Preview {
   readonly #mode: XiaoyiSettings['streamMode']
   readonly #maxChars: number
-  /** What some connection was told, and what is new since. Apart: joining them for each piece would copy the answer. */
-  readonly #told = new GrowingText()
+  /** What a connection was sent, and what is new since. Apart: joining them for each piece would copy the answer. */
+  readonly #sent = new GrowingText()
   #news = ''
   #round: number | undefined
   #connection: string | undefined
@@ -31,7 +31,7 @@ export class Preview {
   }
 
   get shownText(): string {
-    return this.#told.toString()
+    return this.#sent.toString()
   }
 
   /** Text of a later round continues after a blank line. */
@@ -46,7 +46,7 @@ export class Preview {
     this.#reasoning = (this.#reasoning + delta).slice(0, this.#maxChars)
   }
 
-  /** What the given connection has to be told to show everything. */
+  /** What the given connection has to be sent to show everything. */
   take(connection: string): Piece[] {
     const pieces: Piece[] = []
     if (this.#reasoning !== '') {
@@ -56,21 +56,21 @@ export class Preview {
     }
     const end = this.#sendable()
     if (end === 0) return pieces
-    const whole = this.#mode === 'replace' || this.#told.length === 0 || connection !== this.#connection
+    const whole = this.#mode === 'replace' || this.#sent.length === 0 || connection !== this.#connection
     const news = this.#news.slice(0, end)
     this.#news = this.#news.slice(end)
-    this.#told.append(news)
+    this.#sent.append(news)
     this.#connection = connection
     pieces.push({
       append: !whole,
       lastChunk: this.#mode === 'replace',
-      part: { text: whole ? this.#told.toString() : news },
+      part: { text: whole ? this.#sent.toString() : news },
     })
     return pieces
   }
 
   get #length(): number {
-    return this.#told.length + this.#news.length
+    return this.#sent.length + this.#news.length
   }
 
   /** Not half of a surrogate pair: the other half comes with the next delta. */

@@ -104,7 +104,7 @@ export class Task {
     if (!this.#pieces.isSet) this.flush()
   }
 
-  /** The phone is told that its user is asked, and goes on hearing so until there is an answer. */
+  /** The phone shows that its user is asked, and shows it until there is an answer. */
   #ask(event: Extract<TurnEvent, { readonly type: `approval-${string}` }>): void {
     this.#question = event.type === 'approval-requested' ? questionText(event, this.#deps.settings.language) : undefined
     this.#sayWorking()

@@ -26,7 +26,7 @@ export interface ChatOptions extends CommonOptions {
 const RECONNECT = { firstMs: 300, maxMs: 2_000 }
 const SHOWN_TURNS = 4
 
-/** A conversation in the terminal. Ctrl-C stops the running answer, Ctrl-D leaves; piped input is answered line by line. */
+/** A conversation in the terminal. Ctrl-C stops the running answer, Ctrl-D quits; piped input is answered line by line. */
 export async function chat(options: ChatOptions): Promise<void> {
   let running = await requireContact(options)
   const language = await languageOf(running)

@@ -115,7 +115,7 @@ export class CompletionsDecoder implements StreamDecoder {
 
   /**
    * Later fragments carry no id (or `"null"`) and no name: the index tells whose they are. Where a server sends ids and
-   * no index, calls that stand in one list are told apart by their place in it.
+   * no index, calls that stand in one list are distinguished by their place in it.
    */
   #takeCall(fragment: JsonObject, place: number | undefined): void {
     const fields = isJsonObject(fragment['function']) ? fragment['function'] : {}

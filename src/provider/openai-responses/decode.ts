@@ -9,7 +9,7 @@ import { count, toUsage } from '../usage.ts'
 
 const ITEM_FIELDS = new Set(['id', 'type', 'status', 'role', 'content', 'phase', 'call_id', 'name', 'arguments'])
 
-/** Items are told apart by their place in the output; the finished item decides over the deltas before it. */
+/** Items are distinguished by their place in the output; the finished item decides over the deltas before it. */
 export class ResponsesDecoder implements StreamDecoder {
   readonly draft = new AnswerDraft()
   done = false

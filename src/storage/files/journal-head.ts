@@ -15,7 +15,7 @@ const RECORD_EVERY_MS = 15_000
 
 /**
  * How far the journal has come, in a file of its own beside it: when the end of the journal is gone, or all of it, the
- * next start notices. Recorded every 15 seconds, so a loss of what came after that cannot be told.
+ * next start notices. Recorded every 15 seconds, so a loss of what came after that is not noticed.
  */
 export class JournalHead {
   readonly #deps: JournalHeadDeps

@@ -138,7 +138,7 @@ export class McpServer {
       this.#connection = undefined
       this.#attempt = deferred()
       attempt.resolve(false)
-      // Also when we gave up waiting: a program that was told to end is not left behind.
+      // Also when we gave up waiting: a program that was asked to end must not go on running.
       await connecting?.then(
         (connection) => connection.close(),
         () => undefined,
