@@ -22,7 +22,8 @@ const WORDS: Readonly<Record<Language, ServiceWords>> = {
     foreground: (path, stop) =>
       `no service is installed (${path}); a gateway in a terminal can only be stopped: ${stop}`,
     restarted: 'the service was restarted',
-    failed: (command, said) => `"${command}" failed: ${said}`,
+    failed: (command, said) =>
+      `"${command}" failed: ${said}; the service file stays. Without a manager of your own (a container, su, sudo) use --system as root`,
   },
   zh: {
     written: (path) => `已写入 ${path}`,
@@ -32,7 +33,8 @@ const WORDS: Readonly<Record<Language, ServiceWords>> = {
     installed: (path, isRunning) => `${path}：${isRunning ? '正在运行' : '没有运行'}`,
     foreground: (path, stop) => `没有安装服务（${path}）；终端里的网关只能停止：${stop}`,
     restarted: '服务已重启',
-    failed: (command, said) => `“${command}”失败：${said}`,
+    failed: (command, said) =>
+      `“${command}”失败：${said}；服务文件保留。没有自己的服务管理器时（容器、su、sudo），请以 root 使用 --system`,
   },
 }
 

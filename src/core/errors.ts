@@ -62,6 +62,7 @@ export const ERRORS = {
   TOKEN_REQUIRED: { kind: 'config', retry: 'never' },
   GATEWAY_NOT_RUNNING: { kind: 'caller', retry: 'later' },
   GATEWAY_UNREACHABLE: { kind: 'peer', retry: 'later' },
+  SERVICE_FAILED: { kind: 'caller', retry: 'later' },
   // the model
   MODEL_UNKNOWN: { kind: 'config', retry: 'never' },
   MODEL_FAILED: { kind: 'provider', retry: 'later' },

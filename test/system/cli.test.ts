@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { build, BuiltGateway, newHome, removeHome, ROOT } from '../support/built-gateway.ts'
+import { build, BuiltGateway, newHome, removeHome, ROOT, run } from '../support/built-gateway.ts'
 
 const MAIN = join(ROOT, 'dist', 'cli', 'main.js')
 
@@ -156,6 +156,19 @@ describe('commands without a gateway', () => {
     expect(await clew('sessions', 'reset', 'kept', '--home', other)).toMatchObject({ code: 0, stderr: '' })
     expect((await clew('config', 'check', '--home', other)).stdout).toContain('KEY_NOT_SET is not set')
     await removeHome(other)
+  })
+
+  it('say what to do when the manager of services refuses', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'clew-cli-'))
+    await writeFile(join(folder, 'systemctl'), '#!/bin/sh\necho "Failed to connect to bus" >&2\nexit 1\n', {
+      mode: 0o755,
+    })
+    const env = { PATH: `${folder}:${process.env['PATH'] ?? ''}`, HOME: folder, CLEW_HOME: join(folder, 'home') }
+    const { code, output } = await run(process.execPath, [MAIN, 'service', 'install'], { env })
+    expect(code).toBe(1)
+    expect(output).toContain('Failed to connect to bus; the service file stays')
+    expect(output).toContain('use --system as root (SERVICE_FAILED)')
+    await rm(folder, { recursive: true })
   })
 
   it('stop a gateway in order, and say when none runs', async () => {

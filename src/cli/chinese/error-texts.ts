@@ -49,6 +49,7 @@ export const ERROR_TEXTS: Readonly<Record<ErrorCode, string>> = {
   PORT_IN_USE: '端口已被占用',
   TOKEN_REQUIRED: '监听外部地址时必须设置 token',
   GATEWAY_NOT_RUNNING: '网关没有运行',
+  SERVICE_FAILED: '服务管理器拒绝了命令',
   GATEWAY_UNREACHABLE: '无法连接到网关',
   MODEL_UNKNOWN: '没有这个模型',
   MODEL_FAILED: '模型没有给出回答',

@@ -124,7 +124,7 @@ function launchd(settings: ServiceSettings, userHome: string, label: string): Ma
 
 async function run(command: readonly string[]): Promise<void> {
   const { code, said } = await exitCodeOf(command)
-  if (code !== 0) throw new GatewayError('INTERNAL', serviceWords().failed(command.join(' '), said), { code })
+  if (code !== 0) throw new GatewayError('SERVICE_FAILED', serviceWords().failed(command.join(' '), said), { code })
 }
 
 const MAX_SAID_CHARS = 2_000
