@@ -139,12 +139,7 @@ function openOwn(platform: Platform, options: HomeStorageOptions, lock: HomeLock
       hours: limits.usage_hours,
       sessionHours: limits.usage_hours,
     },
-    state: {
-      [PUSH_SECTION]: limits.push_tasks,
-      [CHOSEN_SECTION]: limits.chosen_models,
-      windows: limits.remembered_windows,
-      ...stateLimits(config.channels.xiaoyi.limits?.maxRemembered),
-    },
+    state: stateEntries(config),
     durability: config.durability,
     cacheBytes: limits.warm_session_bytes,
     wasAbandoned: lock.wasAbandoned,
@@ -196,7 +191,11 @@ async function openShared(
     pollMs,
     address: `${host}:${port}`,
     version: VERSION,
-    limits: { rememberMs: config.limits.redelivery_ms, outboxPerAccount: config.limits.outbox_per_account },
+    limits: {
+      rememberMs: config.limits.redelivery_ms,
+      outboxPerAccount: config.limits.outbox_per_account,
+      mostEntries: stateEntries(config),
+    },
     transcriptLimits: { cacheBytes: config.limits.warm_session_bytes },
     cwd: paths.workspace,
     hooks: ({ sessions }) => writeHooks(hooks, { sessions, modelOf }),
@@ -211,9 +210,16 @@ async function openShared(
   }
 }
 
-/** As many of each section as the channel remembers. */
-function stateLimits(most: number | undefined): Readonly<Record<string, number>> {
-  return most === undefined ? {} : Object.fromEntries(STATE_SECTIONS.map((section) => [`xiaoyi.${section}`, most]))
+/** How many entries each section of the state keeps; of the channel's as many as it remembers. */
+function stateEntries({ limits, channels }: Config): Readonly<Record<string, number>> {
+  const most = channels.xiaoyi.limits?.maxRemembered
+  const ofChannel = most === undefined ? [] : STATE_SECTIONS.map((section) => [`xiaoyi.${section}`, most] as const)
+  return {
+    [PUSH_SECTION]: limits.push_tasks,
+    [CHOSEN_SECTION]: limits.chosen_models,
+    windows: limits.remembered_windows,
+    ...Object.fromEntries(ofChannel),
+  }
 }
 
 /** Hooks hear of it before it happens and after; neither can prevent it. */

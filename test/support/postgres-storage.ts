@@ -27,7 +27,7 @@ export async function openTestNode(
     leaseMs: 10_000,
     address: '127.0.0.1:0',
     version: '0',
-    limits: { rememberMs: 60_000, outboxPerAccount: 100 },
+    limits: { rememberMs: 60_000, outboxPerAccount: 100, mostEntries: { windows: 1_000 } },
     cwd: '/work',
     hooks: () => ({}),
     signal: NEVER,

@@ -18,7 +18,7 @@ import { Notices } from './notices.ts'
 import { readMessage, toRecord, type MessageColumns } from './rows.ts'
 import { createSessions } from './sessions.ts'
 import { createState } from './state.ts'
-import { acceptUnit, claimUnit, releaseUnit, transactionUnit, type Append } from './transactions.ts'
+import { acceptUnit, claimUnit, releaseUnit, transactionUnit, type Append, type MostEntries } from './transactions.ts'
 import { createUsage, readSavings, type SavingColumns } from './usage.ts'
 
 export interface PostgresStorageOptions {
@@ -40,6 +40,8 @@ export interface PostgresStorageOptions {
   readonly limits: {
     readonly rememberMs: number
     readonly outboxPerAccount: number
+    /** Of sections of the state that keep another number than the rest. */
+    readonly mostEntries: MostEntries
   }
   createTranscripts(storage: TranscriptBase): TranscriptStore
 }
@@ -141,7 +143,11 @@ export class PostgresStorage implements Storage {
     this.#options = options
     this.#waitMs = options.waitMs ?? WAIT_MS
     this.#held = new HeldSessions(clock)
-    const rules = JSON.stringify({ ...limits, stateEntries: STATE_ENTRIES })
+    const rules = JSON.stringify({
+      rememberMs: limits.rememberMs,
+      outboxPerAccount: limits.outboxPerAccount,
+      stateEntries: STATE_ENTRIES,
+    })
     const onReachable = (isReachable: boolean): void => {
       if (isReachable !== this.isReachable)
         log[isReachable ? 'info' : 'warn'](
@@ -185,7 +191,8 @@ export class PostgresStorage implements Storage {
     })
     this.inbox = {
       ...createInboxReads(database, { ...limits, node }),
-      accept: (message, acceptance) => this.#accept(acceptUnit(message, acceptance), message.run, message.key),
+      accept: (message, acceptance) =>
+        this.#accept(acceptUnit(message, acceptance, limits.mostEntries), message.run, message.key),
     }
     this.outbox = createOutbox(database, node, this.#numbers)
     this.usage = createUsage(database, this.#held)
@@ -208,7 +215,10 @@ export class PostgresStorage implements Storage {
 
   async transact(changes: readonly Change[], owner?: Owner): Promise<Committed> {
     const mayWait = owner === undefined && changes.length > 0 && changes.every(isConfirmation)
-    const result = await this.#submit(transactionUnit(changes, owner), { ...(owner && { owner }), mayWait })
+    const result = await this.#submit(transactionUnit(changes, this.#options.limits.mostEntries, owner), {
+      ...(owner && { owner }),
+      mayWait,
+    })
     return this.#committed(result, changes)
   }
 
@@ -250,7 +260,10 @@ export class PostgresStorage implements Storage {
   }
 
   async #append(append: Append, changes: readonly Change[], owner?: Owner): Promise<boolean> {
-    const result = await this.#submit(transactionUnit(changes, owner, append), owner && { owner })
+    const result = await this.#submit(
+      transactionUnit(changes, this.#options.limits.mostEntries, owner, append),
+      owner && { owner },
+    )
     if (result.behind === true) return false
     this.#committed(result, changes)
     return true

@@ -13,11 +13,11 @@ export interface Append {
   readonly lines: readonly (readonly [id: string, parent: string | null, line: string])[]
 }
 
-/** Sections that keep fewer entries than others. */
-const MOST_OF: Readonly<Record<string, number>> = { windows: 1_000 }
+/** Entries of sections of the state that keep another number than the rest. */
+export type MostEntries = Readonly<Record<string, number>>
 
 /** Changes as `apply_change` reads them: contents and states as JSON texts, every other text fit for a column. */
-function encodeChange(change: Change): string {
+function encodeChange(change: Change, most: MostEntries): string {
   switch (change.kind) {
     case 'answer': {
       const { content } = change
@@ -26,7 +26,7 @@ function encodeChange(change: Change): string {
     }
     case 'set-state': {
       const { section, key, value } = change
-      const limit = MOST_OF[section]
+      const limit = most[section]
       return JSON.stringify({
         kind: 'set-state',
         section: toColumn(section),
@@ -58,12 +58,12 @@ function namesOf(change: Change): readonly string[] {
   return change.kind === 'set-state' ? [`section ${toColumn(change.section)}`] : []
 }
 
-export function transactionUnit(changes: readonly Change[], owner?: Owner, append?: Append): Unit {
+export function transactionUnit(changes: readonly Change[], most: MostEntries, owner?: Owner, append?: Append): Unit {
   const owned =
     owner === undefined ? '' : `"session":${JSON.stringify(toColumn(owner.session))},"epoch":${owner.epoch},`
   const appended = append === undefined ? '' : `"append":${JSON.stringify(append)},`
   return {
-    json: `{${owned}${appended}"changes":[${changes.map(encodeChange).join()}]}`,
+    json: `{${owned}${appended}"changes":[${changes.map((change) => encodeChange(change, most)).join()}]}`,
     names: [
       ...(owner === undefined ? [] : [`key ${toColumn(owner.session)}`]),
       ...(append === undefined ? [] : [`id ${append.sessionId}`]),
@@ -73,7 +73,7 @@ export function transactionUnit(changes: readonly Change[], owner?: Owner, appen
   }
 }
 
-export function acceptUnit(message: AcceptedMessage, acceptance: Acceptance): Unit {
+export function acceptUnit(message: AcceptedMessage, acceptance: Acceptance, most: MostEntries): Unit {
   const { fingerprint, request, session, joins, also = [] } = acceptance
   const { text, attachments, ...rest } = message
   const key = toColumn(message.key)
@@ -93,7 +93,7 @@ export function acceptUnit(message: AcceptedMessage, acceptance: Acceptance): Un
       : { joins: joins.rows, ...('owner' in joins ? { joinsOwner: toColumn(joins.owner) } : {}) }),
     ...(session === undefined ? {} : { session: mapTexts(session, toColumn) }),
   }
-  const more = also.length === 0 ? '' : `,"also":[${also.map(encodeChange).join()}]`
+  const more = also.length === 0 ? '' : `,"also":[${also.map((change) => encodeChange(change, most)).join()}]`
   return {
     json: `{"accept":${JSON.stringify(accept).slice(0, -1)}${more}}}`,
     names: [
