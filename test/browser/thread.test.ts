@@ -60,6 +60,9 @@ async function loadAll(page: Page): Promise<void> {
       return page.getByRole('button', { name: 'Show earlier messages' }).count()
     }, PATIENCE)
     .toBe(0)
+  // The last of them came in above the reader, whose place is kept.
+  await frames(page)
+  await page.evaluate(`document.querySelector('.scroll').scrollTop = 0`)
   await question(page, 0).waitFor(PATIENCE)
 }
 

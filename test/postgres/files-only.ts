@@ -3,12 +3,14 @@
  * of their full name.
  */
 export const FILES_ONLY_SUITES: Readonly<Record<string, string>> = {
+  'test/flow/corrupt-homes.test.ts': 'damages files of the journal and the index',
   'test/flow/damaged-files.test.ts': 'plants damaged transcript files',
   'test/flow/descriptors-gone.test.ts': 'takes the file descriptors away that the journal needs',
   'test/flow/disk-full.test.ts': 'fills the disk that the journal is on',
   'test/flow/home-lock.test.ts': 'two gateways on one home: each node has a home of its own',
   'test/flow/lost-files.test.ts': 'removes and cuts files of the journal',
   'test/flow/planted-homes.test.ts': 'plants rows in sessions.json that lead out of the home',
+  'test/flow/round-trips.test.ts': 'opens a PostgreSQL of its own in either run',
   'test/flow/sessions-json.test.ts': 'is about the file sessions.json',
   'test/flow/upgrade.test.ts': 'opens homes that earlier versions wrote',
   'test/conformance/xiaoyi/naive.test.ts': 'judges a client without a gateway',
