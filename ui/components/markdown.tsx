@@ -17,10 +17,7 @@ export const Markdown = memo(function Markdown({ text }: { readonly text: string
   const { done, growing, plain } = useMemo(() => reader.read(shown), [shown])
   return (
     <div class={`markdown ${done.length > MANY_BLOCKS ? 'many-blocks' : ''}`}>
-      {blocks(done)}
-      {growing.map((token, at) => (
-        <Block key={done.length + at} token={token} />
-      ))}
+      {blocks([...done, ...growing])}
       {plain !== '' && <LongText text={plain} />}
     </div>
   )
@@ -61,9 +58,29 @@ const Piece = memo(function Piece({ text }: { readonly text: string }): JSX.Elem
   return <p class="as-written">{text}</p>
 })
 
+/** So many blocks are compared at once: most of a long answer does not change with a word. */
+const GROUP_BLOCKS = 50
+
 function blocks(tokens: readonly Token[]): ComponentChildren {
-  return tokens.map((token, at) => <Block key={at} token={token} />)
+  const starts = Array.from({ length: Math.ceil(tokens.length / GROUP_BLOCKS) }, (_, group) => group * GROUP_BLOCKS)
+  return starts.map((at) => <BlockGroup key={at} tokens={tokens.slice(at, at + GROUP_BLOCKS)} />)
 }
+
+interface BlockGroupProps {
+  readonly tokens: readonly Token[]
+}
+
+const BlockGroup = memo(
+  ({ tokens }: BlockGroupProps): JSX.Element => (
+    <>
+      {tokens.map((token, at) => (
+        <Block key={at} token={token} />
+      ))}
+    </>
+  ),
+  (before: BlockGroupProps, after: BlockGroupProps) =>
+    before.tokens.length === after.tokens.length && before.tokens.every((token, at) => token === after.tokens[at]),
+)
 
 /** A token never changes: its elements are made once. */
 const Block = memo(BlockOfToken)
