@@ -90,9 +90,11 @@ async function run(options: StartOptions, phone: SimulatedPhone | undefined): Pr
     flush()
     throw error
   }
+  // Signals are heard before the gateway is called ready: a terminal that closes at once must end it.
+  const ended = stopped(app, serving, log)
   announce(app, serving, phone !== undefined)
   log.info('the gateway has started', { version: VERSION, url: serving.url, model: app.config.model.join(', ') })
-  await stopped(app, serving, log)
+  await ended
   log.info('the gateway has stopped')
   stopRuntime()
   stopWatch()
