@@ -29,7 +29,7 @@ export interface StreamOptions {
   /** Go on behind this event; 0 is the beginning. */
   readonly since?: number
   readonly logs: boolean
-  /** Status and links tell of every conversation and channel. */
+  /** True for clients that may see the status and the links, which name every conversation and channel. */
   readonly admin: boolean
   /** Which conversations the reader may hear of. */
   maySee(key: string): boolean

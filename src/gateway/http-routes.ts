@@ -29,7 +29,7 @@ export interface Problem {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** How a door tells of a problem. */
+/** The form in which a group of routes reports an error. */
 export type ShowProblem = (problem: Problem) => Response
 
 export interface Route {

@@ -97,7 +97,7 @@ export interface HttpDeps {
   now(): number
   /** Routes of other rooms, tried after the gateway's own. */
   readonly routes?: readonly Route[]
-  /** Doors that tell of problems in a form of their own. */
+  /** Groups of routes that report errors in a form of their own. */
   readonly doors?: readonly Door[]
   /** Buys a cookie with a code or a token; the only way in that needs neither. */
   readonly signIn?: (request: Request, peer: Peer) => Promise<Response>

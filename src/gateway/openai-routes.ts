@@ -48,7 +48,7 @@ export function createOpenAiRoutes(channel: OpenAiChannel, access: Access): read
   ]
 }
 
-/** Problems below `/v1` as OpenAI tells of them, those of access and of addresses included. */
+/** Errors below `/v1` in OpenAI's form, also those of access and of unknown addresses. */
 export const OPENAI_DOOR: Door = {
   below: '/v1/',
   show: (problem: Problem) => {
