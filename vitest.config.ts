@@ -2,7 +2,23 @@ import { defineConfig } from 'vitest/config'
 import { FILES_ONLY_SUITES } from './test/postgres/files-only.ts'
 
 /** Suites of the whole gateway: they run on files, and once more on PostgreSQL. */
-const WHOLE_GATEWAY = ['test/flow/**/*.test.ts', 'test/conformance/**/*.test.ts', 'test/seeds/**/*.test.ts']
+const WHOLE_GATEWAY = [
+  'test/system/cli.test.ts',
+  'test/system/http-door.test.ts',
+  'test/system/poisoned-message.test.ts',
+  'test/flow/**/*.test.ts',
+  'test/conformance/**/*.test.ts',
+  'test/seeds/**/*.test.ts',
+]
+
+/** They look at the heap or processor time of their process, which files before them would leave marks in. */
+const OWN_PROCESS = [
+  'test/flow/xray-budget.test.ts',
+  'test/unit/testing/loop-stalls.test.ts',
+  'test/unit/transcript/held-bytes.test.ts',
+  'test/unit/transcript/large-append.test.ts',
+  'test/unit/turn/long-texts.test.ts',
+]
 
 export default defineConfig({
   test: {
@@ -13,11 +29,22 @@ export default defineConfig({
     // Two cores: one fork per core, so that tests that start processes are not starved.
     pool: 'forks',
     maxWorkers: 2,
+    // A test holds no state in a module, so that its modules are loaded once per fork and not once per file.
+    isolate: false,
     sequence: { hooks: 'stack' },
     projects: [
       {
         extends: true,
-        test: { name: 'files', include: ['test/**/*.test.ts'], exclude: ['**/node_modules/**'], globalSetup: [] },
+        test: {
+          name: 'files',
+          include: ['test/**/*.test.ts'],
+          exclude: ['**/node_modules/**', ...OWN_PROCESS],
+          globalSetup: [],
+        },
+      },
+      {
+        extends: true,
+        test: { name: 'measured', include: OWN_PROCESS, isolate: true, globalSetup: [] },
       },
       {
         extends: true,
@@ -26,7 +53,7 @@ export default defineConfig({
           include: WHOLE_GATEWAY,
           exclude: ['**/node_modules/**', ...Object.keys(FILES_ONLY_SUITES)],
           env: { CLEW_TEST_STORAGE: 'postgres' },
-          setupFiles: ['test/postgres/skip-files-only.ts'],
+          setupFiles: ['test/postgres/each-test.ts'],
           globalSetup: [],
         },
       },

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { MemoryGateway } from '../test/support/gateway.ts'
+import { journeyOf } from '../test/support/journey.ts'
 
 /**
  * What one plain webhook message runs through. The first message warms everything up, the second is counted.
@@ -12,7 +13,6 @@ import { MemoryGateway } from '../test/support/gateway.ts'
  *   model, and of its answer to the channel. A crossing is a call from a function of one room to one of another.
  */
 const source = resolve(fileURLToPath(new URL('../src', import.meta.url)))
-Error.stackTraceLimit = 200
 const session = new Session()
 session.connect()
 await session.post('Profiler.enable')
@@ -57,64 +57,19 @@ function reportCoverage(): void {
   console.log([...pairs].toSorted().join(', '))
 }
 
-interface Frame {
-  readonly file: string
-  readonly name: string
-}
-
 async function reportStacks(): Promise<void> {
-  const { storage, agent, webhook, gateway: intake } = gateway.app
-  const stacks = new Map<string, { readonly frames: readonly Frame[]; readonly callee: string }>()
-  const note = (what: string, callee = ''): void => {
-    if (!stacks.has(what)) stacks.set(what, { frames: framesOf(new Error('stack').stack ?? ''), callee })
-  }
-  watch(intake, 'accept', () => note('from the frame to the gateway', 'gateway'))
-  watch(storage.inbox, 'accept', () => note('from the gateway to the inbox', 'storage'))
-  watch(storage.sessions, 'get', () => {
-    const isNext = framesOf(new Error('stack').stack ?? '').some(({ name }) => name.endsWith('enqueue'))
-    if (isNext) note('from the inbox to the turn')
-  })
-  watch(agent.modelsFor({})[0].provider, 'stream', () => note('from the turn to the model', 'provider'))
-  watch(webhook, 'deliver', () => note('from the answer to the channel', 'channel'))
-  await client.ask({ id: '3', content: 'hello once more', session: 's' })
+  const stretches = await journeyOf(gateway, client)
   let calls = 0
   let crossings = 0
-  for (const [what, { frames, callee }] of stacks) {
-    const called = [...frames.map(({ file }) => roomOf(file)), ...(callee === '' ? [] : [callee])]
-    const rooms = called.filter((room, at) => room !== called[at - 1])
+  for (const { from, frames, call, room } of stretches) {
+    const rooms = [...frames.map(({ file }) => roomOf(file)), room].filter((one, at, all) => one !== all[at - 1])
     calls += frames.length
     crossings += rooms.length - 1
-    console.log(`${what}: ${frames.length} calls, ${rooms.join(' → ')}`)
+    console.log(`from the ${from} to ${call}: ${frames.length} calls, ${rooms.join(' → ')}`)
     if (process.argv.includes('--stacks')) for (const { file, name } of frames) console.log(`    ${file} ${name}`)
   }
-  const files = new Set([...stacks.values()].flatMap(({ frames }) => frames.map(({ file }) => file)))
+  const files = new Set(stretches.flatMap(({ frames }) => frames.map(({ file }) => file)))
   console.log(`on these call stacks: ${calls} calls, ${files.size} files, ${crossings} crossings`)
-}
-
-/** Calls `note` before a method of an object. */
-function watch<K extends string>(
-  object: Record<K, (...args: never[]) => unknown> | object,
-  name: K,
-  note: () => void,
-): void {
-  const methods = object as Record<K, (...args: unknown[]) => unknown>
-  const real = methods[name]
-  methods[name] = (...args) => {
-    note()
-    return real.apply(object, args)
-  }
-}
-
-/** Outermost first, ours only. */
-function framesOf(stack: string): readonly Frame[] {
-  return stack
-    .split('\n')
-    .flatMap((line) => {
-      const [, name = '', place = ''] = /^\s+at (?:async )?(?:(.+?) \()?([^()]+?):\d+:\d+\)?$/u.exec(line) ?? []
-      const file = relative(source, place.startsWith('file:') ? fileURLToPath(place) : place)
-      return place === '' || file.startsWith('..') || file.startsWith('testing/') ? [] : [{ file, name }]
-    })
-    .toReversed()
 }
 
 function roomOf(path: string): string {

@@ -5,12 +5,13 @@ import { join, resolve } from 'node:path'
 import { FAULTS, type Fault } from './history-faults.ts'
 
 /**
- * `npm run mutate:history [-- NAME]`: puts each known fault back into a copy of the source and runs the history tests,
+ * `npm run mutate:history [-- NAME …]`: puts each known fault back into a copy of the source and runs the history tests,
  * then a short fuzz, against it. A fault that nothing notices fails the run.
  */
 const root = resolve(import.meta.dirname, '..')
 const copy = mkdtempSync(join(tmpdir(), 'clew-faults-'))
-const chosen = FAULTS.filter((fault) => process.argv[2] === undefined || fault.name.includes(process.argv[2]))
+const names = process.argv.slice(2)
+const chosen = FAULTS.filter((fault) => names.length === 0 || names.some((name) => fault.name.includes(name)))
 
 try {
   for (const part of [
@@ -21,10 +22,12 @@ try {
     'test/unit/simulator',
     'test/property',
     'test/golden',
+    // Named in the configuration of the tests.
+    'test/postgres',
     'scripts',
     'docs',
   ]) {
-    cpSync(join(root, part), join(copy, part), { recursive: true })
+    cpSync(join(root, part), join(copy, part), { recursive: true, filter: (path) => !path.endsWith('node_modules') })
   }
   for (const file of ['package.json', 'tsconfig.json', 'vitest.config.ts', 'LICENSE'])
     cpSync(join(root, file), join(copy, file))
@@ -53,15 +56,15 @@ function isCaught({ name, source, file, find, replace }: Fault): boolean {
 }
 
 function judge(file = ''): 'rule tests' | 'unit tests' | 'golden files' | 'properties' | 'fuzz' | 'nothing' {
-  const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+  const vitest = [join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--project', 'files', '--bail', '1']
   if (file.startsWith('src/simulator/')) {
     const checkers = ['anthropic', 'google', 'mistral', 'openai-completions', 'openai-responses']
     const files = checkers.map((name) => `test/unit/simulator/${name}-rules`)
-    return passes([vitest, 'run', ...files, '--bail', '1']) ? 'nothing' : 'rule tests'
+    return passes([...vitest, ...files]) ? 'nothing' : 'rule tests'
   }
-  if (!passes([vitest, 'run', 'test/unit/history', 'test/unit/core/tokens.test.ts', '--bail', '1'])) return 'unit tests'
-  if (!passes([vitest, 'run', 'test/golden', '--bail', '1'])) return 'golden files'
-  if (!passes([vitest, 'run', 'test/property/history.test.ts', '--bail', '1'])) return 'properties'
+  if (!passes([...vitest, 'test/unit/history', 'test/unit/core/tokens.test.ts'])) return 'unit tests'
+  if (!passes([...vitest, 'test/golden'])) return 'golden files'
+  if (!passes([...vitest, 'test/property/history.test.ts'])) return 'properties'
   const tsx = join(root, 'node_modules/tsx/dist/cli.mjs')
   return passes([tsx, 'scripts/fuzz-history.ts', '--count', '3000']) ? 'nothing' : 'fuzz'
 }

@@ -1,14 +1,11 @@
 import { silentLog, type Log } from './base/log.ts'
 import { XiaoyiClient as PortedClient, type XiaoyiClientDeps } from './channel/xiaoyi/client.ts'
 import type { XiaoyiConfig } from './channel/xiaoyi/settings.ts'
-import { systemClock } from './platform/system-clock.ts'
-import { systemIds } from './platform/system-ids.ts'
+import { systemClock, systemIds } from './platform/system.ts'
 import { createWsDialer } from './platform/ws-sockets.ts'
 
 export type { SendResponseOptions, XiaoyiClientEvents, XiaoyiMessage } from './channel/xiaoyi/client.ts'
-export type { Part } from './channel/xiaoyi/codec.ts'
-export type { TaskState } from './channel/xiaoyi/frames.ts'
-export type { ServerConfig, XiaoyiConfig } from './channel/xiaoyi/settings.ts'
+export type { XiaoyiConfig } from './channel/xiaoyi/settings.ts'
 
 /** What a test replaces; a program gives nothing, or its log. */
 export type XiaoyiClientOptions = Partial<XiaoyiClientDeps> & { readonly log?: Log }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../base/json.ts'
-
-import { NEVER } from '../base/never.ts'
+import { NEVER } from '../base/async.ts'
+import { sleep } from '../base/clock.ts'
 import type { LinkHistoryRow } from '../channel/channel.ts'
 import type { FileLinks } from '../channel/files/file-links.ts'
 import { encodeEvent, encodeReply } from '../channel/webhook/codec.ts'
@@ -8,7 +8,7 @@ import type { Config } from '../config/config.ts'
 import type { Environment } from '../config/environment.ts'
 import { checkText, describeValues } from '../config/values.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
-import type { Caller } from '../core/inbound.ts'
+import { type Caller, mayUse } from '../core/inbound.ts'
 import { LIVE_LIMITS, LiveEvents } from '../dashboard/live-events.ts'
 import type { LogLines } from '../dashboard/log-lines.ts'
 import { createPhoneRoutes, type PhoneControls } from '../dashboard/phone-routes.ts'
@@ -20,7 +20,6 @@ import { TurnWatch } from '../dashboard/turn-watch.ts'
 import type { Principal } from '../gateway/access.ts'
 import type { GatewayApi } from '../gateway/http.ts'
 import type { Route } from '../gateway/http-routes.ts'
-import { mayUse } from '../core/session-owner.ts'
 import { choose } from '../session/chosen-settings.ts'
 import { findSession } from '../session/find-session.ts'
 import { findInFile } from '../transcript/find-in-file.ts'
@@ -88,26 +87,13 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
     if (live.hasReaders) live.emit('log', line)
   }
   const signIn = new SignIn<Principal>({ clock, ids })
+  const questions = questionsOf(platform, options, watch)
   const deps: DashboardDeps = {
+    ...questions,
     live,
     watch,
     signIn,
     logs,
-    branch: (key, caller) => openBranch(key, caller, options),
-    provider: (ref) => options.agent.providers.resolve(ref).provider,
-    lines: (key, caller) => storedLines(key, caller, options),
-    rename: (key, title, caller) => rename(key, title, caller, options, watch),
-    models: () => modelRows(options.agent),
-    chooseModel: (key, model, caller) => chooseModel(key, model, caller, options, watch),
-    testProvider: (body, signal) => testProvider(body, platform, signal),
-    search: (query, caller) =>
-      searchTranscripts(query, {
-        clock,
-        sessions: (cursor) => searchRows(options, cursor, caller),
-        find: (sessionId, wanted, before) => findEntries(platform, options, { sessionId, wanted, before }),
-      }),
-    config: () => describeValues(platform.files, options.paths.config, options.config(), options.env),
-    checkConfig: async (text) => checkText(text, options.env),
     maySee: (key, caller) => visible.maySee(key, caller),
     mayOpen: (key, caller) => visible.mayOpen(key, caller),
   }
@@ -115,7 +101,7 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
     routes: [...createDashboardRoutes(deps), ...(options.phone === undefined ? [] : createPhoneRoutes(options.phone))],
     watch,
     signIn,
-    search: (query) => deps.search(query, OPERATOR),
+    search: (query) => questions.search(query, OPERATOR),
     async exportTo(key, format, write) {
       if (format !== 'jsonl') {
         const { entries, title } = await openBranch(key, OPERATOR, options)
@@ -133,6 +119,45 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
   }
 }
 
+type Questions = Omit<DashboardDeps, 'live' | 'watch' | 'signIn' | 'logs' | 'maySee' | 'mayOpen'>
+
+/** What pages ask about conversations, models and the configuration. */
+function questionsOf(platform: Platform, options: DashboardOptions, watch: TurnWatch): Questions {
+  return {
+    branch: (key, caller) => openBranch(key, caller, options),
+    undelivered: async (key) => {
+      const now = platform.clock.now()
+      return (await options.storage.outbox.undeliveredOf(key)).flatMap(({ message, state, endedAt }) =>
+        state === 'waiting' || state === 'unknown'
+          ? [
+              {
+                stepId: message.run,
+                channel: message.channel,
+                state,
+                ageMs: Math.max(0, now - (endedAt ?? message.acceptedAt)),
+              },
+            ]
+          : [],
+      )
+    },
+    provider: (ref) => options.agent.providers.resolve(ref).provider,
+    pause: () => sleep(platform.clock, 0, NEVER),
+    lines: (key, caller) => storedLines(key, caller, options),
+    rename: (key, title, caller) => rename(key, title, caller, options, watch),
+    models: () => modelRows(options.agent),
+    chooseModel: (key, model, caller) => chooseModel(key, model, caller, options, watch),
+    testProvider: (body, signal) => testProvider(body, platform, signal),
+    search: (query, caller) =>
+      searchTranscripts(query, {
+        clock: platform.clock,
+        sessions: (cursor) => searchRows(options, cursor, caller),
+        find: (sessionId, wanted, before) => findEntries(platform, options, { sessionId, wanted, before }),
+      }),
+    config: () => describeValues(platform.files, options.paths.config, options.config(), options.env),
+    checkConfig: async (text) => checkText(text, options.env),
+  }
+}
+
 /** A frame of the webhook wire without its address: the event that carries it has one of its own. */
 function frame(text: string | undefined): JsonObject | undefined {
   if (text === undefined) return undefined
@@ -146,8 +171,23 @@ async function findRow(
   caller: Caller,
 ): Promise<{ key: SessionKey; sessionId: SessionId; title: string }> {
   if (await storage.sessions.hasArchived()) await storage.sessions.bringBack(key)
+  const earlier = await findEarlier(storage, key, caller)
+  if (earlier !== undefined) return earlier
   const row = await findSession(storage, { key, sessionId: key }, caller)
   return { key: row.key, sessionId: row.record.sessionId, title: row.record.title ?? row.key }
+}
+
+/** An earlier conversation of a key, under the name that the list gives it. */
+async function findEarlier(
+  storage: Storage,
+  name: string,
+  caller: Caller,
+): Promise<{ key: SessionKey; sessionId: SessionId; title: string } | undefined> {
+  const [, key, id] = /^(.+)#(sess_\w+)$/su.exec(name) ?? []
+  if (key === undefined || (await storage.sessions.resolve(name)) !== undefined) return undefined
+  const row = await findSession(storage, { key }, caller)
+  const found = row.record.archived?.find(({ sessionId }) => sessionId === id)
+  return found === undefined ? undefined : { key: row.key, sessionId: found.sessionId, title: found.title ?? row.key }
 }
 
 async function openBranch(key: string, caller: Caller, options: DashboardOptions): Promise<OpenedBranch> {

@@ -1,10 +1,12 @@
+import type { Files } from '../base/files.ts'
 import type { JsonObject } from '../base/json.ts'
+import { NEVER } from '../base/async.ts'
 import { createMetrics, type Metrics } from '../base/metrics.ts'
 import type { A2aChannel } from '../channel/a2a/channel.ts'
 import type { Channel } from '../channel/channel.ts'
 import { FileLinks } from '../channel/files/file-links.ts'
 import { FileStore } from '../channel/files/file-store.ts'
-import { limitedFiles } from '../channel/files/message-files.ts'
+import { limitedFiles, type MessageFiles } from '../channel/files/message-files.ts'
 import type { HttpChannel } from '../channel/http/channel.ts'
 import type { OpenAiChannel } from '../channel/openai/channel.ts'
 import type { WebhookChannel } from '../channel/webhook/channel.ts'
@@ -29,26 +31,24 @@ import { AgentTurns } from '../session/converse.ts'
 import { createSessionCommands } from '../session/session-commands.ts'
 import { Sessions } from '../session/sessions.ts'
 import type { TurnLimits } from '../session/turn-slots.ts'
-import type { LoadedConfig } from '../config/load.ts'
-import { loadConfig } from '../config/load.ts'
-import { createA2aChannel } from './a2a-channel.ts'
+import { type LoadedConfig, loadConfig } from '../config/load.ts'
+import { createA2aChannel, createHttpChannel, createWebhookChannel } from './channels.ts'
 import { openAgent, type Agent, type AgentOptions } from './agent.ts'
 import { createDashboard, type Dashboard } from './dashboard.ts'
-import { createHttpChannel } from './http-channel.ts'
 import { createOpenAiChannel } from './openai-channel.ts'
 import type { HomePaths } from './home.ts'
 import { LiveAgent } from './live-agent.ts'
-import { createMediaReferences } from './media-references.ts'
+import { createMediaReferences } from './pictures.ts'
 import type { Platform } from './platform.ts'
 import { channelsOf, type PluginSource } from './plugin.ts'
 import { LiveConfig } from './reload.ts'
 import { examineStart, refuseStart } from './start-check.ts'
 import { createStatus } from './status.ts'
-import { createStorageWatch } from './storage-watch.ts'
+import { createStorageWatch, type StorageWatch } from './storage-watch.ts'
 import { describeToolbox } from './tools.ts'
+import type { SharedFolders } from '../storage/postgres/shared-folders.ts'
 import type { Storage } from '../storage/storage.ts'
-import { openHomeStorage, type HomeStorage } from './storage.ts'
-import { createWebhookChannel } from './webhook-channel.ts'
+import { openHomeStorage, sharedFolders, type HomeStorage } from './storage.ts'
 
 /** The whole gateway of one home, without its listeners: everything is built here and passed down. */
 export interface GatewayApp {
@@ -58,6 +58,8 @@ export interface GatewayApp {
   readonly live: LiveConfig
   readonly paths: HomePaths
   readonly storage: Storage
+  /** The disk, with the folders of the home as all nodes see them. */
+  readonly disk: Files
   /** What the storage of a home has besides. */
   readonly home: HomeStorage
   readonly agent: Agent
@@ -91,32 +93,115 @@ export interface GatewayAppOptions {
   load?(): Promise<LoadedConfig>
   /** The phone of a simulated XiaoYi service; its settings are in `config` already. */
   readonly phone?: PhoneControls
+  /**
+   * Called before the storage is waited for, which may take as long as a database is away, or until the signal. Without
+   * it a database that is away is an error.
+   */
+  readonly onWaiting?: () => Promise<void>
+  readonly signal?: AbortSignal
 }
 
-export async function openGatewayApp(
-  outside: Platform,
-  { config: first, paths, hooks = [], plugins: own = [], env = {}, phone, load }: GatewayAppOptions,
-): Promise<GatewayApp> {
-  const { plugins, problems } = await examineStart(outside, { config: first, paths, hooks, plugins: own })
-  refuseStart(problems)
-  const locale = languageOfLocale(env)
-  const logs = new LogLines(outside.clock)
-  const platform: Platform = { ...outside, log: logs.around(outside.log) }
-  let dashboard: Dashboard | undefined
-  const metrics = createMetrics()
-  const watch = createStorageWatch(platform.log)
-  const files = createFileStore(platform, first, paths)
-  const messageFiles = limitedFiles(files, first.limits.files_per_message)
-  const links = new FileLinks({ clock: platform.clock, key: platform.ids.hex(64), validMs: first.limits.file_link_ms })
-  const webhook = createWebhookChannel(platform, first, { files: messageFiles, links })
-  const http = createHttpChannel(platform, first, { files: messageFiles, links })
-  const gatewayWatch: GatewayWatch = {
-    accepted: (message) => dashboard?.watch.accepted(message),
-    observe: (event, message) => dashboard?.watch.observe(event, message),
-    answered: (reply) => dashboard?.watch.answered(reply),
-    changed: (key) => dashboard?.watch.changed(key),
+export async function openGatewayApp(outside: Platform, options: GatewayAppOptions): Promise<GatewayApp> {
+  const base = await examine(outside, options)
+  const entrance = openEntrance(base)
+  const answering = await openAnswering(base, options)
+  const home = await openHome(base, answering, options)
+  const conversations = createConversations(base, { ...entrance, ...answering, home })
+  const pages = createPages(base, { ...entrance, ...answering, ...conversations, home })
+  base.late.dashboard = pages.dashboard
+  const { gateway, channels, media, retention } = conversations
+  return {
+    get config() {
+      return answering.live.current
+    },
+    paths: base.paths,
+    metrics: base.metrics,
+    failed: base.watch.failed,
+    storage: home.storage,
+    disk: base.platform.files,
+    home,
+    ...entrance,
+    ...answering,
+    ...conversations,
+    ...pages,
+    async open(more) {
+      for (const channel of [...more, ...channelsOf(base.plugins)]) channels.add(channel)
+      await gateway.open()
+      media.start()
+      retention?.start()
+    },
+    async close() {
+      pages.dashboard.close()
+      await media.close()
+      await retention?.close()
+      await gateway.close()
+      await answering.agent.close()
+      await home.close()
+    },
   }
-  const channels = new Channels(gatewayWatch)
+}
+
+/** What everything else is built on: a start that was found possible, and the ports with what the pages see of them. */
+interface Base extends Pick<GatewayAppOptions, 'paths' | 'phone'> {
+  readonly platform: Platform
+  readonly shared: SharedFolders | undefined
+  readonly config: Config
+  readonly env: Environment
+  readonly locale: Language
+  readonly plugins: readonly PluginSource[]
+  readonly logs: LogLines
+  readonly metrics: Metrics
+  readonly watch: StorageWatch
+  /** The dashboard is built last and follows what the others do. */
+  readonly late: { dashboard?: Dashboard }
+}
+
+async function examine(outside: Platform, options: GatewayAppOptions): Promise<Base> {
+  const { config, paths, phone, env = {} } = options
+  const { plugins, problems } = await examineStart(outside, options)
+  refuseStart(problems)
+  const logs = new LogLines(outside.clock)
+  const shared = await sharedFolders(outside, config, paths)
+  const platform = { ...outside, files: shared?.files ?? outside.files, log: logs.around(outside.log) }
+  return {
+    platform,
+    shared,
+    config,
+    paths,
+    ...(phone === undefined ? {} : { phone }),
+    env,
+    locale: languageOfLocale(env),
+    plugins,
+    logs,
+    metrics: createMetrics(),
+    watch: createStorageWatch(platform.log),
+    late: {},
+  }
+}
+
+type Entrance = Pick<GatewayApp, 'files' | 'links' | 'webhook' | 'http'> & { readonly messageFiles: MessageFiles }
+
+/** The channels that need nothing but files. */
+function openEntrance({ platform, config, paths }: Base): Entrance {
+  const files = createFileStore(platform, config, paths)
+  const messageFiles = limitedFiles(files, config.limits.files_per_message)
+  const { clock, ids } = platform
+  const links = new FileLinks({ clock, key: ids.hex(64), validMs: config.limits.file_link_ms })
+  const deps = { files: messageFiles, links }
+  const webhook = createWebhookChannel(platform, config, deps)
+  return { files, messageFiles, links, webhook, http: createHttpChannel(platform, config, deps) }
+}
+
+interface Answering {
+  readonly agent: LiveAgent
+  readonly live: LiveConfig
+}
+
+/** What answers, and how a reload replaces it. */
+async function openAnswering(
+  { platform, config: first, paths, env, locale, plugins }: Base,
+  { hooks = [], plugins: own = [], load }: GatewayAppOptions,
+): Promise<Answering> {
   const openNext = (config: Config, toolbox?: AgentOptions['toolbox']): Promise<Agent> =>
     openAgent(platform, { config, paths, locale, hooks, plugins, toolbox })
   const agent = new LiveAgent(await openNext(first))
@@ -124,39 +209,66 @@ export async function openGatewayApp(
     log: platform.log,
     agent,
     load: load ?? (() => loadConfig({ files: platform.files, path: paths.config, env })),
-    check: async (next) =>
-      refuseStart((await examineStart(platform, { config: next, paths, hooks, plugins: own })).problems),
+    check: async (config) =>
+      refuseStart((await examineStart(platform, { config, paths, hooks, plugins: own })).problems),
     openAgent: openNext,
   })
-  const home = await openHomeStorage(platform, {
-    config: first,
-    paths,
-    hooks: agent.hooks,
-    modelOf: (record) => agent.modelsFor(record)[0].name,
-    onJournalFailed: watch.journalFailed,
-    onHomeLost: watch.homeLost,
-  })
+  return { agent, live }
+}
+
+async function openHome(
+  { platform, shared, config, paths, watch }: Base,
+  { agent }: Answering,
+  { onWaiting, signal = NEVER }: GatewayAppOptions,
+): Promise<HomeStorage> {
+  try {
+    const home = await openHomeStorage(platform, {
+      config,
+      paths,
+      hooks: agent.hooks,
+      modelOf: (record) => agent.modelsFor(record)[0].name,
+      onJournalFailed: watch.journalFailed,
+      onHomeLost: watch.homeLost,
+      onWaiting,
+      signal,
+    })
+    if (home.storage.homeFiles !== undefined) shared?.attach(home.storage.homeFiles)
+    return home
+  } catch (error) {
+    await agent.close()
+    throw error
+  }
+}
+
+type ConversationsDeps = Entrance & Answering & { readonly home: HomeStorage }
+
+interface Conversations extends Pick<GatewayApp, 'openai' | 'a2a' | 'sessions' | 'gateway'> {
+  readonly channels: Channels
+  readonly approvals: Approvals
+  readonly media: MediaExpiry
+  readonly retention: SessionRetention | undefined
+}
+
+/** Channels, sessions and the gateway between them, and what clears up behind conversations. */
+function createConversations(base: Base, deps: ConversationsDeps): Conversations {
+  const { platform, config, paths, metrics, late } = base
+  const { webhook, http, messageFiles: files, links, agent, live, home } = deps
   const { storage } = home
-  const delivery = new Delivery({ log: platform.log, storage, channels })
-  const chats = new KnownChats(storage)
-  const openai = createOpenAiChannel(platform, { config: first, agent, files: messageFiles, finder: chats })
-  const a2a = createA2aChannel(platform, first, { files: messageFiles, links, configs: home.a2aPush })
+  const watch: GatewayWatch = {
+    accepted: (message) => late.dashboard?.watch.accepted(message),
+    observe: (event, message) => late.dashboard?.watch.observe(event, message),
+    answered: (reply) => late.dashboard?.watch.answered(reply),
+    changed: (key) => late.dashboard?.watch.changed(key),
+  }
+  const channels = new Channels(watch)
+  const openai = createOpenAiChannel(platform, { config, agent, files, finder: new KnownChats(storage) })
+  const a2a = createA2aChannel(platform, config, { files, links, configs: home.a2aPush })
   for (const channel of [webhook, http, openai, a2a]) channels.add(channel)
+  const delivery = new Delivery({ clock: platform.clock, log: platform.log, storage, channels })
   const approvals = new Approvals(platform.clock)
-  const gatewayMetrics = createGatewayMetrics(
-    metrics,
-    {
-      channels: ['webhook', 'http', 'openai', 'a2a', 'xiaoyi', ...channelsOf(plugins).map(({ name }) => name)],
-      providers: () => agent.providers.names(),
-    },
-    {
-      sessions: () => storage.sessions.count(),
-      activity: () => sessions.activity(),
-      providerLoad: () => sessions.providerLoad(),
-      replies: () => storage.outbox.counts(),
-      netTokensSaved: async () => (await storage.usage.savedInAll()).netTokensSaved,
-    },
-  )
+  const sessionsOf = (): Sessions => sessions
+  const gatewayMetrics = createMetricsOf(base, { agent, storage, sessionsOf })
+  const { locale } = base
   const sessions = createSessions(platform, {
     live,
     approvals,
@@ -166,6 +278,7 @@ export async function openGatewayApp(
     metrics: gatewayMetrics,
     locale,
   })
+  const { queued_per_session: queuedPerSession, queued_total: queuedTotal, list, sessions: most } = config.limits
   const gateway = new Gateway({
     ...platform,
     storage,
@@ -173,52 +286,74 @@ export async function openGatewayApp(
     sessions,
     delivery,
     approvals,
-    route: { agent: first.agent_id, scope: first.session_scope, preserveCase: first.preserve_case },
-    limits: {
-      queuedPerSession: first.limits.queued_per_session,
-      queuedTotal: first.limits.queued_total,
-      list: first.limits.list,
-      sessions: first.limits.sessions,
-    },
+    route: { agent: config.agent_id, scope: config.session_scope, preserveCase: config.preserve_case },
+    limits: { queuedPerSession, queuedTotal, list, sessions: most },
     metrics: gatewayMetrics,
-    watch: gatewayWatch,
+    watch,
   })
-  const media = createMediaExpiry(platform, { config: first, paths, home })
-  const retention = createRetention(platform, { config: first, storage, gateway, metrics })
-  const describe = createStatus({
-    clock: platform.clock,
-    config: () => live.current,
-    paths,
-    home,
-    agent,
-    gateway,
-    sessions,
-    channels,
-  })
-  const simulates = phone === undefined ? {} : { simulatesXiaoyi: true }
-  const status = async (): Promise<JsonObject> => ({
-    ...(await describe()),
-    ...simulates,
-    turns: dashboard?.watch.running() ?? [],
-    rates: dashboard?.watch.rates() ?? {},
-  })
+  const media = createMediaExpiry(platform, { config, paths, home })
+  const retention = createRetention(platform, { config, storage, gateway, metrics })
+  return { openai, a2a, sessions, gateway, channels, approvals, media, retention }
+}
+
+interface MeasuredDeps {
+  readonly agent: LiveAgent
+  readonly storage: Storage
+  /** The sessions report to the metrics that ask them. */
+  sessionsOf(): Sessions
+}
+
+function createMetricsOf({ metrics, plugins }: Base, { agent, storage, sessionsOf }: MeasuredDeps): GatewayMetrics {
+  return createGatewayMetrics(
+    metrics,
+    {
+      channels: ['webhook', 'http', 'openai', 'a2a', 'xiaoyi', ...channelsOf(plugins).map(({ name }) => name)],
+      providers: () => agent.providers.names(),
+    },
+    {
+      sessions: () => storage.sessions.count(),
+      activity: () => sessionsOf().activity(),
+      providerLoad: () => sessionsOf().providerLoad(),
+      replies: () => storage.outbox.counts(),
+      netTokensSaved: async () => (await storage.usage.savedInAll()).netTokensSaved,
+    },
+  )
+}
+
+/** What people and commands see of it: the JSON API and the dashboard. */
+function createPages(
+  { platform, config, paths, env, logs, phone, late }: Base,
+  { live, agent, home, links, channels, gateway, sessions, approvals }: ConversationsDeps & Conversations,
+): Pick<GatewayApp, 'api' | 'dashboard'> {
+  const { storage } = home
+  const { clock } = platform
+  const current = (): Config => live.current
+  const describe = createStatus({ clock, config: current, paths, home, agent, gateway, sessions, channels })
   const api = createGatewayApi({
     storage,
-    control: home.control,
     providers: agent.providers,
     agent,
     gateway,
     sessions,
     approvals,
-    maxList: first.limits.list,
-    clock: platform.clock,
-    status,
+    maxList: config.limits.list,
+    clock,
+    status: async () => ({
+      ...(await describe()),
+      ...(phone === undefined ? {} : { simulatesXiaoyi: true }),
+      turns: late.dashboard?.watch.running() ?? [],
+      rates: late.dashboard?.watch.rates() ?? {},
+    }),
     reload: async () => ({ ...(await live.reload()) }),
     tools: () => describeToolbox(agent.toolbox),
     channel: (name) => channels.get(name),
   })
-  const pages = createDashboard(platform, {
-    config: () => live.current,
+  const status = async (): Promise<JsonObject> => ({
+    activity: { ...sessions.activity() },
+    replies: await storage.outbox.counts(),
+  })
+  const dashboard = createDashboard(platform, {
+    config: current,
     paths,
     storage,
     agent,
@@ -227,45 +362,9 @@ export async function openGatewayApp(
     logs,
     env,
     ...(phone === undefined ? {} : { phone }),
-    status: async () => ({ activity: { ...sessions.activity() }, replies: await storage.outbox.counts() }),
+    status,
   })
-  dashboard = pages
-  return {
-    get config() {
-      return live.current
-    },
-    live,
-    paths,
-    storage,
-    home,
-    agent,
-    gateway,
-    sessions,
-    webhook,
-    http,
-    openai,
-    a2a,
-    files,
-    links,
-    metrics,
-    failed: watch.failed,
-    api,
-    dashboard: pages,
-    async open(more) {
-      for (const channel of [...more, ...channelsOf(plugins)]) channels.add(channel)
-      await gateway.open()
-      media.start()
-      retention?.start()
-    },
-    async close() {
-      pages.close()
-      await media.close()
-      await retention?.close()
-      await gateway.close()
-      await agent.close()
-      await home.close()
-    },
-  }
+  return { api, dashboard }
 }
 
 interface SessionsWiring {

@@ -1,10 +1,12 @@
+import { DatabaseError } from '../base/database.ts'
 import { errnoOf } from '../base/files.ts'
-import { JournalFailed } from '../base/journal.ts'
+import { JournalFailed } from '../storage/files/journal.ts'
 import { GatewayError } from '../core/errors.ts'
 
 /** A failure of the disk at start, with the path it is about, the system's code and what to do. Others pass. */
 export function homeError(error: unknown, home: string): unknown {
-  if (error instanceof GatewayError && !WITHOUT_PATH.has(error.code)) return error
+  if (error instanceof GatewayError && (!WITHOUT_PATH.has(error.code) || error.cause instanceof DatabaseError))
+    return error
   if (error instanceof JournalFailed && error.cause instanceof GatewayError) return error.cause
   const cause = causeWithErrno(error)
   const errno = errnoOf(cause)

@@ -1,15 +1,13 @@
-import type { JsonObject, JsonValue } from '../base/json.ts'
-import { isRecord } from '../base/json.ts'
+import { type JsonObject, type JsonValue, isRecord } from '../base/json.ts'
 import { silentLog, type Log } from '../base/log.ts'
 import { loadConfig, type ConfigOverride, type LoadedConfig } from '../config/load.ts'
 import { deadline } from '../platform/web.ts'
 import { nodeFiles } from '../platform/node-files.ts'
 import { homePaths } from './home.ts'
-import { openGatewayApp } from './gateway-app.ts'
-import { createNodePlatform } from './node-platform.ts'
+import { createNodePlatform } from './platform.ts'
+import { openGateway } from './open-gateway.ts'
 import { providersOf, type Plugin } from './plugin.ts'
 import type { ReloadReport } from './reload.ts'
-import { serve } from './serve.ts'
 
 /** What `startGateway` takes: a home, a configuration, and what `bridge.json` cannot express. */
 export interface StartGatewayOptions extends Plugin {
@@ -52,12 +50,8 @@ export async function startGateway(options: StartGatewayOptions = {}): Promise<R
     })
   const { config } = await load()
   const platform = createNodePlatform(log)
-  const app = await openGatewayApp(platform, { config, paths, plugins, env, load }).catch(async (error: unknown) => {
-    await platform.close()
-    throw error
-  })
   try {
-    const serving = await serve(app, platform)
+    const { app, serving } = await openGateway(platform, { config, paths, plugins, env, load })
     return {
       url: serving.url,
       port: serving.port,
@@ -70,7 +64,6 @@ export async function startGateway(options: StartGatewayOptions = {}): Promise<R
       },
     }
   } catch (error) {
-    await app.close()
     await platform.close()
     throw error
   }

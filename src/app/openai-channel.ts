@@ -9,7 +9,7 @@ import { GatewayError } from '../core/errors.ts'
 import { untakenSampling, type SamplingName } from '../provider/sampling.ts'
 import type { Agent } from './agent.ts'
 import type { Platform } from './platform.ts'
-import { senderLimits } from './sender-limits.ts'
+import { senderLimits } from './channels.ts'
 
 export interface OpenAiChannelDeps {
   readonly config: Config

@@ -8,6 +8,9 @@ import type { Pictures } from '../session/converse.ts'
 import type { TurnModel } from '../turn/deps.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
+import { foldersIn, Mentions } from '../media/mentions.ts'
+import type { MediaExpiryDeps } from '../media/expiry.ts'
+import type { FilesStorage } from '../storage/files/files-storage.ts'
 
 /**
  * Pictures are read when they are needed first and then kept in the transcript: a request of last year can be rebuilt
@@ -57,4 +60,26 @@ function withEdit(message: Message, edit: ContextEditEntry | undefined): Message
   if (message.role !== 'user' || edit === undefined || edit.replacement === null) return message
   // Ours are edits of user messages with the blocks of one.
   return { ...message, content: edit.replacement.content as UserMessage['content'] }
+}
+
+/** Who refers to media: messages without an answer, transcripts, and what of transcripts only the journal holds yet. */
+export function createMediaReferences(
+  { files }: Platform,
+  { transcripts }: HomePaths,
+  home: Pick<FilesStorage, 'storage' | 'unwrittenEntries'>,
+): MediaExpiryDeps['stillNeeded'] {
+  const { storage } = home
+  if (storage.mentionedMedia !== undefined)
+    return (folders) => storage.mentionedMedia?.(folders) ?? Promise.resolve(new Set())
+  const mentions = new Mentions({ files, directory: transcripts })
+  return async (folders, signal) => {
+    // Before the transcripts: what is being answered moves from here to there.
+    const held = [...(await storage.inbox.open()), ...home.unwrittenEntries()]
+    const needed = new Set(held.flatMap((record) => foldersIn(JSON.stringify(record))))
+    const others = await mentions.of(
+      folders.filter((folder) => !needed.has(folder)),
+      signal,
+    )
+    return new Set([...needed, ...others])
+  }
 }

@@ -3,6 +3,9 @@ import type { HookModule } from '../hook/hook.ts'
 import type { ModelProvider } from '../provider/provider.ts'
 import type { ExtraProvider } from '../provider/registry.ts'
 import type { Tool } from '../tool/tool.ts'
+import { isRecord } from '../base/json.ts'
+import type { Modules } from '../base/modules.ts'
+import { GatewayError } from '../core/errors.ts'
 
 /** What a program or a plugin adds to a gateway; every list may be left out. */
 export interface Plugin {
@@ -51,4 +54,49 @@ export function providersOf(plugins: readonly PluginSource[]): readonly ExtraPro
 
 export function hooksOf(plugins: readonly PluginSource[]): readonly { source: string; hooks: HookModule }[] {
   return plugins.flatMap(({ source, plugin }) => (plugin.hooks ?? []).map((hooks) => ({ source, hooks })))
+}
+
+const MAX_PLUGINS = 100
+const LISTS = ['tools', 'channels', 'providers', 'hooks'] as const
+
+/**
+ * Imports the plugins of the configuration in their order; paths are relative to it. One that is missing, throws or is
+ * no plugin is an error at the start, not a surprise in the middle of a conversation.
+ */
+export async function loadPlugins(
+  paths: readonly string[],
+  { modules, directory }: { readonly modules: Modules; readonly directory: string },
+): Promise<readonly PluginSource[]> {
+  if (paths.length > MAX_PLUGINS)
+    throw new GatewayError('PLUGIN_INVALID', `at most ${MAX_PLUGINS} plugins are loaded`, { plugins: paths.length })
+  const loaded: PluginSource[] = []
+  for (const path of paths) loaded.push({ source: path, plugin: await loadPlugin(path, modules, directory) })
+  return loaded
+}
+
+async function loadPlugin(path: string, modules: Modules, directory: string): Promise<Plugin> {
+  let found: unknown
+  try {
+    found = await modules.importModule(modules.resolvePath(directory, path))
+  } catch (error) {
+    const reason = error instanceof Error ? `: ${firstLine(error.message)}` : ''
+    throw invalid(path, `could not be loaded${reason}`, error)
+  }
+  const plugin = isRecord(found) ? found['default'] : undefined
+  if (!isRecord(plugin)) throw invalid(path, 'has no default export; write: export default definePlugin({ … })')
+  for (const [name, value] of Object.entries(plugin)) {
+    if (!LISTS.some((list) => list === name))
+      throw invalid(path, `has an unknown field "${name}"; known are ${LISTS.join(', ')}`)
+    if (!Array.isArray(value)) throw invalid(path, `has a field "${name}" that is not a list`)
+  }
+  return plugin
+}
+
+/** The user's own code said it, so it may be shown, without its stack. */
+function firstLine(text: string): string {
+  return (text.split('\n', 1)[0] ?? '').slice(0, 300)
+}
+
+function invalid(path: string, problem: string, cause?: unknown): GatewayError {
+  return new GatewayError('PLUGIN_INVALID', `the plugin ${path} ${problem}`, { source: path }, { cause })
 }

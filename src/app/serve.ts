@@ -1,8 +1,7 @@
 import { errnoOf } from '../base/files.ts'
-import type { HttpListener, Peer } from '../base/http.ts'
+import type { Peer } from '../base/http.ts'
 import type { Channel } from '../channel/channel.ts'
 import { HubLink, isOwnAddress } from '../channel/webhook/dial.ts'
-import { GatewayError } from '../core/errors.ts'
 import type { Config } from '../config/config.ts'
 import { PageFiles } from '../dashboard/page-files.ts'
 import { answerSignIn } from '../dashboard/routes.ts'
@@ -13,12 +12,13 @@ import { answerSignedFile, createFileRoutes } from '../gateway/file-routes.ts'
 import { createHttpHandlers } from '../gateway/http.ts'
 import { createMessageRoutes } from '../gateway/message-routes.ts'
 import { createOpenAiRoutes, OPENAI_DOOR } from '../gateway/openai-routes.ts'
-import { a2aRouteDeps, isA2aOpen } from './a2a-channel.ts'
+import { a2aRouteDeps, isA2aOpen } from './channels.ts'
 import { contactUrl, PROTOCOL, removeContact, writeContact } from './contact.ts'
 import type { GatewayApp } from './gateway-app.ts'
+import { FAR_OVER, openDoor, type Door } from './door.ts'
 import { loadAhead } from './load-ahead.ts'
 import type { Platform } from './platform.ts'
-import { readOrCreateUid } from './uid.ts'
+import { readOrCreateUid } from './home.ts'
 
 export interface Serving {
   readonly port: number
@@ -28,12 +28,6 @@ export interface Serving {
   /** Stops intake, lets running turns finish until the deadline, then ends everything in order. */
   stop(deadline: AbortSignal): Promise<void>
 }
-
-/** A frame far over the limit is cut off by the socket itself; one a little over gets an error frame first. */
-const FAR_OVER = 1.25
-
-/** What a form adds to the file in it. */
-const FORM_BYTES = 64 * 1024
 
 const LOCAL_TOKEN_DIGITS = 64
 
@@ -54,55 +48,25 @@ function principalOf(access: Access, token: string, request: Request, peer: Peer
   return decision.allowed ? decision.principal : undefined
 }
 
-/** Opens the address first: a port in use must not cost a recovery. Then intake, then the contact file for the CLI. */
-export async function serve(app: GatewayApp, platform: Platform): Promise<Serving> {
-  const { config, paths, api, webhook, http, openai, files, metrics, gateway } = app
-  const { host, port } = config.listen
+/**
+ * Opens the address first, unless it is open already: a port in use must not cost a recovery. Then intake, then the
+ * contact file for the CLI.
+ */
+export async function serve(app: GatewayApp, platform: Platform, door?: Door): Promise<Serving> {
+  const { config, paths, metrics, gateway } = app
+  const { host } = config.listen
   const localToken = platform.ids.hex(LOCAL_TOKEN_DIGITS)
   const rulesOf = (now: Config): AccessRules => {
     return { tokens: tokensOf(now), localToken, allowedOrigins: now.listen.allowed_origins, host }
   }
-  const { dashboard } = app
-  const { signIn } = dashboard
+  const { signIn } = app.dashboard
   const signedIn = (headers: Headers): Principal | undefined => signIn.holderOf(headers)?.principal
   const { wrong_tokens: burst, wrong_token_addresses: addresses } = config.limits
   const wrongTokens = { burst, addresses }
   const access = new Access(rulesOf(config), { clock: platform.clock, signedIn, wrongTokens })
   app.live.onChange((now) => access.useRules(rulesOf(now)))
-  const page = platform.page === undefined ? undefined : new PageFiles(platform.files, platform.page)
-  const a2a = isA2aOpen(config) ? a2aRouteDeps(platform, config, { channel: app.a2a, access }) : undefined
-  const handlers = createHttpHandlers({
-    access,
-    routes: [
-      ...createMessageRoutes(http, access),
-      ...createOpenAiRoutes(openai, access),
-      ...createFileRoutes(files, access),
-      ...(a2a === undefined ? [] : createA2aRoutes(a2a)),
-      ...dashboard.routes,
-    ],
-    doors: [OPENAI_DOOR, ...(a2a === undefined ? [] : A2A_DOORS)],
-    open: async (request, url) =>
-      (a2a === undefined ? undefined : answerAgentCard(request, url, a2a)) ??
-      (await answerSignedFile(request, url, { store: files, links: app.links })),
-    signIn: (request, peer) => answerSignIn(request, signIn, (token) => principalOf(access, token, request, peer)),
-    ...(page === undefined ? {} : { page: (request, url) => page.answer(request, url) }),
-    api,
-    webhook,
-    metrics,
-    log: platform.log,
-    now: () => platform.clock.now(),
-  })
-  const listener = await listen(platform, {
-    host,
-    port,
-    maxBodyBytes: config.limits.body_bytes,
-    bodyLimitAt: (path) => (path === '/api/files' ? config.limits.file_bytes + FORM_BYTES : undefined),
-    maxBodiesBytes: config.limits.bodies_bytes,
-    maxFrameBytes: Math.ceil(config.limits.frame_bytes * FAR_OVER),
-    maxUnfinishedBytes: config.limits.unfinished_bytes,
-    maxConnections: config.limits.http_connections,
-    ...handlers,
-  })
+  const listener = door ?? (await openDoor(platform, config))
+  listener.use(handlersOf(app, platform, access))
   showHeldBytes(metrics, () => ({ ...listener.held(), ...app.home.heldBytes() }))
   const links = await openIntake(app, platform, { port: listener.port, localToken }).catch(async (error: unknown) => {
     await listener.close()
@@ -129,6 +93,35 @@ export async function serve(app: GatewayApp, platform: Platform): Promise<Servin
   }
 }
 
+/** Every address of the gateway: doors for programs, the dashboard with its pages, and health and metrics. */
+function handlersOf(app: GatewayApp, platform: Platform, access: Access): ReturnType<typeof createHttpHandlers> {
+  const { config, api, webhook, http, openai, files, links, metrics, dashboard } = app
+  const { signIn } = dashboard
+  const page = platform.page === undefined ? undefined : new PageFiles(platform.files, platform.page)
+  const a2a = isA2aOpen(config) ? a2aRouteDeps(platform, config, { channel: app.a2a, access }) : undefined
+  return createHttpHandlers({
+    access,
+    routes: [
+      ...createMessageRoutes(http, access),
+      ...createOpenAiRoutes(openai, access),
+      ...createFileRoutes(files, access),
+      ...(a2a === undefined ? [] : createA2aRoutes(a2a)),
+      ...dashboard.routes,
+    ],
+    doors: [OPENAI_DOOR, ...(a2a === undefined ? [] : A2A_DOORS)],
+    open: async (request, url) =>
+      (a2a === undefined ? undefined : answerAgentCard(request, url, a2a)) ??
+      (await answerSignedFile(request, url, { store: files, links })),
+    signIn: (request, peer) => answerSignIn(request, signIn, (token) => principalOf(access, token, request, peer)),
+    ...(page === undefined ? {} : { page: (request, url) => page.answer(request, url) }),
+    api,
+    webhook,
+    metrics,
+    log: platform.log,
+    now: () => platform.clock.now(),
+  })
+}
+
 /** Recovery, channels, then the file by which commands find us: who reads it may connect. */
 async function openIntake(
   app: GatewayApp,
@@ -151,33 +144,6 @@ async function openIntake(
   return links
 }
 
-type ListenRequest = Parameters<Platform['httpServers']['listen']>[0]
-
-async function listen(platform: Platform, request: ListenRequest): Promise<HttpListener> {
-  try {
-    return await platform.httpServers.listen(request)
-  } catch (error) {
-    const { host, port } = request
-    const code = errnoOf(error)
-    if (code === 'EADDRINUSE')
-      throw new GatewayError(
-        'PORT_IN_USE',
-        `port ${port} on ${host} is already in use; choose another with --port or listen.port`,
-        { host, port },
-        { cause: error },
-      )
-    if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-      throw new GatewayError(
-        'CONFIG_INVALID',
-        `cannot listen on ${host}:${port} (${code}); check listen.host and listen.port`,
-        { host, port, errno: code },
-        { cause: error },
-      )
-    }
-    throw error
-  }
-}
-
 interface Links {
   readonly channels: readonly Channel[]
   start(): void
@@ -187,10 +153,10 @@ interface Links {
 /** Loaded only when it is switched on. */
 async function openXiaoyi(
   platform: Platform,
-  { config, paths, storage, home, agent, dashboard }: GatewayApp,
+  { config, paths, storage, disk: files, home, agent, dashboard }: GatewayApp,
 ): Promise<Channel | undefined> {
   const { openXiaoyiChannel } = await import('./xiaoyi-channel.ts')
-  return openXiaoyiChannel(platform, config, paths, {
+  return openXiaoyiChannel({ ...platform, files }, config, paths, {
     state: home.xiaoyi,
     hooks: agent.hooks,
     storage,

@@ -8,9 +8,8 @@ import { createToolRegistry } from '../tool/registry.ts'
 import type { Tool } from '../tool/tool.ts'
 import { openProviders } from './agent.ts'
 import type { HomePaths } from './home.ts'
-import { loadPlugins } from './load-plugins.ts'
+import { loadPlugins, channelsOf, hooksOf, toolsOf, type PluginSource } from './plugin.ts'
 import type { Platform } from './platform.ts'
-import { channelsOf, hooksOf, toolsOf, type PluginSource } from './plugin.ts'
 import { builtInTools } from './tools.ts'
 
 /** Something a start refuses, and the key of the configuration that asks for it. */

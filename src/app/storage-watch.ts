@@ -1,5 +1,5 @@
 import { errnoOf } from '../base/files.ts'
-import type { JournalFailed } from '../base/journal.ts'
+import type { JournalFailed } from '../storage/files/journal.ts'
 import type { Log } from '../base/log.ts'
 import { GatewayError } from '../core/errors.ts'
 

@@ -1,8 +1,8 @@
 import { removeUnfinished } from '../base/atomic-write.ts'
-import { makeDurableDirectory } from '../base/files.ts'
-import type { JournalFailed } from '../base/journal.ts'
+import type { Databases } from '../base/database.ts'
+import { makeDurableDirectory, type Files } from '../base/files.ts'
+import type { JournalFailed } from '../storage/files/journal.ts'
 import { PUSH_SECTION, PushConfigs } from '../channel/a2a/push-configs.ts'
-import { NEVER } from '../base/never.ts'
 import { STATE_SECTIONS, XiaoyiState } from '../channel/xiaoyi/state.ts'
 import type { Config } from '../config/config.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -14,11 +14,11 @@ import { SessionControl } from '../session/control.ts'
 import { DEFAULT_LEARNED_WINDOWS, LearnedWindows } from '../session/learned-windows.ts'
 import { COPY_KEY, COPY_SECTION, isProgress } from '../storage/copy/image.ts'
 import { openFilesStorage, type FilesStorage } from '../storage/files/files-storage.ts'
+import type { SharedFolders } from '../storage/postgres/shared-folders.ts'
 import { ownFile, VERSION } from '../platform/own-folder.ts'
-import { homeAccessProblems } from './home-access.ts'
+import { homeAccessProblems, type HomePaths } from './home.ts'
 import { homeError } from './home-error.ts'
 import { lockHome, type HomeLock } from './home-lock.ts'
-import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
 import { writeHooks, type WriteHooksDeps } from './write-hooks.ts'
 
@@ -41,6 +41,10 @@ export interface HomeStorageOptions {
   onJournalFailed(error: JournalFailed): void
   /** Another process owns the home: nothing may be written any more. */
   onHomeLost(error: GatewayError): void
+  /** Called before a database is waited for; absent when none is. */
+  readonly onWaiting?: (() => Promise<void>) | undefined
+  /** Ends that wait. */
+  readonly signal: AbortSignal
 }
 
 export async function openHomeStorage(platform: Platform, options: HomeStorageOptions): Promise<HomeStorage> {
@@ -98,7 +102,7 @@ async function openLocked(platform: Platform, options: HomeStorageOptions, lock:
     storage,
     log,
     maxArchivedPerSession: limits.archived_per_session,
-    onEnding: (key, sessionId, reason) => tellEnding(hooks, { session: key, sessionId }, reason),
+    onEnding: (key, sessionId, reason) => announceEnding(hooks, { session: key, sessionId }, reason),
   })
   const heldBytes = (): Readonly<Record<RememberedKind, number>> => ({
     ...opened.heldBytes(),
@@ -153,9 +157,11 @@ const NOTHING_LOST: FilesStorage['losses'] = {
   damagedLines: 0,
   missingBatches: 0,
   unreadableSegments: 0,
+  rejectedRecords: 0,
   unfinishedLines: 0,
   lostBatches: 0,
   lostTranscripts: 0,
+  lostRows: 0,
 }
 
 const NOTHING_HELD: ReturnType<FilesStorage['heldBytes']> = {
@@ -166,19 +172,61 @@ const NOTHING_HELD: ReturnType<FilesStorage['heldBytes']> = {
   transcripts: 0,
 }
 
+/** What of the home is the same on all nodes, until `attach` on the disk of this one; undefined where there is only one. */
+export async function sharedFolders(
+  platform: Platform,
+  { storage }: Config,
+  { home }: HomePaths,
+): Promise<SharedFolders | undefined> {
+  if (storage.kind !== 'postgres') return undefined
+  const { shareFolders } = await import('../storage/postgres/shared-folders.ts')
+  return shareFolders(platform, home)
+}
+
+/** For a command: the files of a home as its gateway sees them, with or without one that runs. */
+export async function withHomeFiles<T>(
+  platform: Platform,
+  config: Config,
+  paths: HomePaths,
+  action: (files: Files) => Promise<T>,
+): Promise<T> {
+  const { storage } = config
+  const shared = await sharedFolders(platform, config, paths)
+  if (storage.kind !== 'postgres' || shared === undefined) return action(platform.files)
+  const { openHomeFiles } = await import('../storage/postgres/open.ts')
+  const { url, schema } = storage
+  const opened = await openHomeFiles({
+    ...platform,
+    databases: requireDatabases(platform),
+    migrations: MIGRATIONS,
+    settings: { url, schema, pool: 1, timeoutMs: 10_000, application: `clew ${VERSION}` },
+  })
+  try {
+    shared.attach(opened.files)
+    return await action(shared.files)
+  } finally {
+    await opened.close()
+  }
+}
+
+function requireDatabases({ databases }: Platform): Databases {
+  if (databases === undefined) throw new GatewayError('CONFIG_INVALID', 'there is no driver for storage.kind here', {})
+  return databases
+}
+
 /** Beside the compiled program; from the source it is where it is written. */
 const MIGRATIONS = ownFile('storage/postgres/migrations')
 
 /** One database for several nodes; the home keeps what belongs to this node alone. */
 async function openShared(
   platform: Platform,
-  { config, paths, hooks, modelOf }: HomeStorageOptions,
+  { config, paths, hooks, modelOf, onWaiting, signal }: HomeStorageOptions,
   { url, schema, lease_ms: leaseMs, poll_ms: pollMs, pool }: Extract<Config['storage'], { kind: 'postgres' }>,
 ): Promise<FilesStorage> {
-  const { databases } = platform
-  if (databases === undefined) throw new GatewayError('CONFIG_INVALID', 'there is no driver for storage.kind here', {})
+  const databases = requireDatabases(platform)
   // Loaded when it is asked for: a gateway on files never needs it.
   const { openPostgresStorage } = await import('../storage/postgres/open.ts')
+  await onWaiting?.()
   const { host, port } = config.listen
   const storage = await openPostgresStorage({
     ...platform,
@@ -199,7 +247,8 @@ async function openShared(
     transcriptLimits: { cacheBytes: config.limits.warm_session_bytes },
     cwd: paths.workspace,
     hooks: ({ sessions }) => writeHooks(hooks, { sessions, modelOf }),
-    signal: NEVER,
+    waits: onWaiting !== undefined,
+    signal,
   })
   return {
     storage,
@@ -223,7 +272,11 @@ function stateEntries({ limits, channels }: Config): Readonly<Record<string, num
 }
 
 /** Hooks hear of it before it happens and after; neither can prevent it. */
-function tellEnding(hooks: HookRunner, context: HookContext, reason: 'reset' | 'delete'): Promise<void> | undefined {
+function announceEnding(
+  hooks: HookRunner,
+  context: HookContext,
+  reason: 'reset' | 'delete',
+): Promise<void> | undefined {
   const isHeard = hooks.has('before_reset') || hooks.has('session_end')
   return isHeard ? callEnding(hooks, context, reason) : undefined
 }

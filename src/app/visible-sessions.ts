@@ -1,5 +1,4 @@
-import type { Caller } from '../core/inbound.ts'
-import { mayUse, ownerOf } from '../core/session-owner.ts'
+import { type Caller, mayUse, ownerOf } from '../core/inbound.ts'
 import type { Storage } from '../storage/storage.ts'
 
 const MOST_KNOWN = 2_000

@@ -1,4 +1,4 @@
-import { NEVER } from '../base/never.ts'
+import { NEVER } from '../base/async.ts'
 import type { LinkHistoryRow } from '../channel/channel.ts'
 import { XIAOYI, XiaoyiChannel } from '../channel/xiaoyi/channel.ts'
 import { toXiaoyiSettings } from '../channel/xiaoyi/settings.ts'
@@ -11,6 +11,9 @@ import type { Storage } from '../storage/storage.ts'
 import { routeOf } from '../session/route.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
+import { probeServers, type ProbeResult } from '../channel/xiaoyi/probe.ts'
+import { systemClock } from '../platform/system.ts'
+import { createWsDialer } from '../platform/ws-sockets.ts'
 
 export interface XiaoyiDeps {
   readonly state: XiaoyiState
@@ -56,4 +59,9 @@ export async function openXiaoyiChannel(
 async function contextOf(key: string, { sessions }: Storage): Promise<HookContext> {
   const row = await sessions.resolve(key)
   return { session: row?.key ?? (key as SessionKey), sessionId: row?.record.sessionId ?? ('' as SessionId) }
+}
+
+/** One handshake with each XiaoYi server of a configuration, whether the channel is switched on or not. */
+export function probeXiaoyi({ channels: { xiaoyi } }: Config): Promise<readonly ProbeResult[]> {
+  return probeServers(toXiaoyiSettings(xiaoyi), { dialer: createWsDialer(), clock: systemClock }, NEVER)
 }

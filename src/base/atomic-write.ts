@@ -48,6 +48,11 @@ export async function writeAtomically(
   await files.syncDirectory(directoryOf(path))
 }
 
+/** Whether a file has a name that it only has until it is written. */
+export function isTemporary(path: string): boolean {
+  return TEMPORARY_NAME.test(path)
+}
+
 export interface Unfinished {
   readonly directory: string
   /** What is in the folder, where that is known already. */
@@ -66,7 +71,7 @@ export async function removeUnfinished(files: Files, unfinished: Unfinished): Pr
   const { directory, name, writtenBefore } = unfinished
   let removed = 0
   for (const found of unfinished.names ?? (await files.list(directory))) {
-    if (!TEMPORARY_NAME.test(found) || (name !== undefined && !found.startsWith(`${name}.tmp-`))) continue
+    if (!isTemporary(found) || (name !== undefined && !found.startsWith(`${name}.tmp-`))) continue
     const path = `${directory}/${found}`
     if (writtenBefore !== undefined && !(await isOlder(files, path, writtenBefore))) continue
     await files.remove(path)

@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js'
-import { withoutTrailing } from './trailing.ts'
+import { withoutTrailing } from './text.ts'
 
 /** Why an address was not fetched, or its answer not used. */
 export type FetchRefusal =

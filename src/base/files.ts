@@ -49,6 +49,8 @@ export interface FileHandle {
   readonly path: string
   /** Fewer bytes than asked only at the end of the file. */
   read(position: number, length: number): Promise<Uint8Array>
+  /** `read` without leaving the current turn of the event loop: of a few bytes, which the system most likely has in memory. */
+  readNow(position: number, length: number): Uint8Array
   /**
    * `read` into memory the caller owns, for callers that read large files block by block: fresh memory for each
    * block costs more than the read. Returns how many bytes were read. Optional; callers fall back to `read`.

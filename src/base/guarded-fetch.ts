@@ -10,7 +10,7 @@ import {
 } from './fetch-policy.ts'
 import { type HttpClient, HttpFailure, type HttpResponse } from './http.ts'
 import { sniffMediaType } from './media-type.ts'
-import { unpacked } from './unpack.ts'
+import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 
 export interface GuardedFetchOptions extends Partial<UrlPolicy> {
   readonly clock: Clock
@@ -194,4 +194,35 @@ function toRefusal(error: unknown): FetchRefused {
     if (error.kind.endsWith('timeout')) return new FetchRefused('timeout', 'the server did not answer in time')
   }
   return new FetchRefused('network', 'the server could not be reached or broke off')
+}
+
+/** An end that was cut off is no error: as much as there is comes out. */
+const ZLIB = { finishFlush: constants.Z_SYNC_FLUSH }
+const BROTLI = { finishFlush: constants.BROTLI_OPERATION_FLUSH }
+
+/**
+ * What a body holds, for servers that pack although they were asked not to; undefined when it is not packed. Unpacked
+ * piece by piece and outside of the event loop, so a small answer that unpacks to gigabytes costs what its reader takes.
+ */
+export function unpacked(bytes: Uint8Array, encoding: string | null): AsyncIterable<Uint8Array> | undefined {
+  const name = encoding?.trim().toLowerCase() ?? ''
+  if (name === '' || name === 'identity') return undefined
+  const unpacker = unpackerOf(name)
+  unpacker.end(bytes)
+  return pieces(unpacker)
+}
+
+function unpackerOf(name: string): ReturnType<typeof createGunzip> {
+  if (name === 'gzip' || name === 'x-gzip') return createGunzip(ZLIB)
+  if (name === 'deflate') return createInflate(ZLIB)
+  if (name === 'br') return createBrotliDecompress(BROTLI)
+  throw new FetchRefused('encoding', 'the answer is packed in an unknown way')
+}
+
+async function* pieces(unpacker: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* unpacker
+  } catch {
+    throw new FetchRefused('encoding', 'the packed answer is broken')
+  }
 }

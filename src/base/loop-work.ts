@@ -4,7 +4,17 @@ import { channel } from 'node:diagnostics_channel'
  * Synchronous work on what others sent, by name. The watch of the event loop learns from it what held it up; the set is
  * closed, because it becomes a label of a metric.
  */
-export const LOOP_WORK = ['frame', 'history', 'model-answer', 'pictures', 'page', 'mcp', 'tool', 'hook'] as const
+export const LOOP_WORK = [
+  'frame',
+  'history',
+  'model-answer',
+  'pictures',
+  'page',
+  'mcp',
+  'tool',
+  'hook',
+  'dashboard',
+] as const
 export type LoopWork = (typeof LOOP_WORK)[number]
 
 /** `undefined` ends the innermost work under way. */
@@ -23,5 +33,17 @@ export function loopWork<T>(work: LoopWork, run: () => T): T {
     return run()
   } finally {
     loopWorkMarks.publish(ENDED)
+  }
+}
+
+/** Work that stops at every `yield`, so that a long text does not keep everybody else waiting. */
+export type Slices<T> = Generator<undefined, T, undefined>
+
+/** Runs it with `pause` awaited at every stop; `work` is what a watcher of the event loop calls it. */
+export async function runSlices<T>(slices: Slices<T>, work: LoopWork, pause: () => Promise<unknown>): Promise<T> {
+  for (;;) {
+    const step = loopWork(work, () => slices.next())
+    if (step.done === true) return step.value
+    await pause()
   }
 }

@@ -1,5 +1,4 @@
-import { backoffDelay } from '../base/backoff.ts'
-import type { Clock, Timer } from '../base/clock.ts'
+import { backoffDelay, type Clock, type Timer } from '../base/clock.ts'
 import { FetchRefused } from '../base/fetch-policy.ts'
 import { guardedFetch } from '../base/guarded-fetch.ts'
 import type { HttpClient } from '../base/http.ts'

@@ -28,8 +28,10 @@ export interface Channel {
   deliver(reply: Reply): Promise<DeliveryFate>
   /** Whether a client of this account is connected here; of a channel without connections nothing is. */
   reaches?(account: string): boolean
-  /** Whether a client waits here for the answer to this message, wherever it is answered. */
-  awaits?(run: RunId): boolean
+  /** Messages whose answer a client may be waiting for here, wherever they are answered; of a channel without accounts. */
+  readonly awaited?: Pick<ReadonlyMap<RunId, unknown>, 'has' | 'keys'>
+  /** Whether a client follows here what happens in this run; of a channel with accounts it is the one that `reaches` names. */
+  follows?(run: RunId): boolean
   /** For `/api/status` and `clew status`. No secrets. */
   status(): JsonObject
   /** Accepts the server certificates that were refused because they had changed; returns how many. */
@@ -95,8 +97,21 @@ export interface Intake {
    * marked as redelivered, to where `redirect` points now; then whatever else waits for it.
    */
   resume(channel: string, account: string, afterSeq: number, redirect: (replyTo: JsonObject) => JsonObject): void
+  /**
+   * For a service that allows one set of connections per account: taken before they are opened. Undefined while another
+   * node of this gateway has them.
+   */
+  hold(channel: string, account: string): Promise<Hold | undefined>
   /** The next number for a frame to this account; also numbers previews. Survives restarts. */
   nextSeq(channel: string, account: string): Promise<number>
+}
+
+/** What only this node has, until `lost` aborts or it is released. */
+export interface Hold {
+  readonly lost: AbortSignal
+  /** Whether another node would take it over. */
+  readonly hasSuccessor: boolean
+  release(): Promise<void>
 }
 
 /** A message that is durable: the run that will answer it, and its session. */

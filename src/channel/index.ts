@@ -1,15 +1,4 @@
 export type { Acceptance, Channel, ControlResult, Intake } from './channel.ts'
-export type {
-  AcceptedMessage,
-  Attachment,
-  Caller,
-  ControlCommand,
-  DeliveryFate,
-  InboundMessage,
-  Reply,
-  ReplyContent,
-  RouteFields,
-  SessionRecord,
-} from '../core/inbound.ts'
+export type { Attachment, ControlCommand, DeliveryFate, InboundMessage, Reply, ReplyContent } from '../core/inbound.ts'
 export type { SessionEvent, TurnEvent } from '../core/event.ts'
-export type { RunId, SessionId, SessionKey } from '../core/ids.ts'
+export type { SessionKey } from '../core/ids.ts'

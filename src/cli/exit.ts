@@ -1,7 +1,7 @@
 import { EXIT_FAILURE } from './exit-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import { errnoOf } from '../base/files.ts'
-import { visibleText } from '../base/visible-text.ts'
+import { visibleText } from '../base/text.ts'
 import { tooManyOpenFiles } from '../app/home-error.ts'
 import { languageOfLocale, type Language } from '../core/language.ts'
 import { ERROR_TEXTS } from './chinese/error-texts.ts'

@@ -11,10 +11,7 @@ function endOnClosedPipe(error: NodeJS.ErrnoException): void {
 
 /** `clew … | head` closes the pipe when it has read enough: that is no failure. */
 function endQuietlyOnClosedPipe(): void {
-  for (const stream of [process.stdout, process.stderr]) {
-    if (stream.listeners('error').includes(endOnClosedPipe)) continue
-    stream.on('error', endOnClosedPipe)
-  }
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', endOnClosedPipe)
 }
 
 async function main(): Promise<void> {

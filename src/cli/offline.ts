@@ -9,8 +9,8 @@ import type { CommonOptions } from './connect.ts'
 import { openAgent, type Agent } from '../app/agent.ts'
 import { homePaths } from '../app/home.ts'
 import { openGatewayApp, type GatewayApp } from '../app/gateway-app.ts'
-import { loadPlugins } from '../app/load-plugins.ts'
-import { createNodePlatform } from '../app/node-platform.ts'
+import { loadPlugins } from '../app/plugin.ts'
+import { createNodePlatform } from '../app/platform.ts'
 
 /** The agent of a configuration without a gateway around it: for commands that only look. */
 export async function withAgent<T>(options: CommonOptions, action: (agent: Agent) => Promise<T>): Promise<T> {
@@ -35,7 +35,7 @@ const NOT_READ: readonly ConfigOverride[] = [
   { key: 'hooks', value: [], source: 'hooks' },
 ]
 
-function configWithoutSecrets(path: string, overrides: readonly ConfigOverride[] = []): Promise<Config> {
+export function configWithoutSecrets(path: string, overrides: readonly ConfigOverride[] = []): Promise<Config> {
   return loadConfig({ files: nodeFiles, path, env: process.env, overrides, withoutSecrets: true }).then(
     ({ config }) => config,
   )

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../base/json.ts'
-import { visibleLine, visibleText } from '../base/visible-text.ts'
-import { showInPager } from '../platform/pager.ts'
+import { visibleLine, visibleText } from '../base/text.ts'
+import { showInPager } from '../platform/terminal.ts'
+import pc from 'picocolors'
 
 /** Data goes to standard output: JSON for programs, lines for people. */
 export function printJson(data: JsonObject): void {
@@ -64,4 +65,9 @@ export function duration(ms: number): string {
   if (minutes < 60) return `${minutes} min ${seconds % 60} s`
   const hours = Math.floor(minutes / 60)
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} days ${hours % 24} h`
+}
+
+/** Colours for standard output: none in a pipe, nor with `NO_COLOR`. */
+export function stdoutStyle(): ReturnType<typeof pc.createColors> {
+  return pc.createColors(process.stdout.isTTY && (process.env['NO_COLOR'] ?? '') === '')
 }

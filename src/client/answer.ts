@@ -53,10 +53,6 @@ export class Answer implements AsyncIterable<AnswerEvent> {
     this.#settled.catch(() => undefined)
   }
 
-  get isSettled(): boolean {
-    return this.#end !== undefined
-  }
-
   /** The final text. Rejects with a `ClewError`. */
   text(): Promise<string> {
     return this.#settled

@@ -3,6 +3,7 @@ import { knownProvider, providersInEnvironment, providerTypeOf } from '../core/k
 import type { Config } from './config.ts'
 import type { Environment } from './environment.ts'
 import { fileSchema, type FileConfig } from './schema.ts'
+import { PARSE } from './validate.ts'
 
 type FileProvider = FileConfig['providers'][string]
 
@@ -34,7 +35,7 @@ export function withWellKnownProviders(file: FileConfig, environment: Environmen
 }
 
 function emptyProvider(): FileProvider {
-  const made = fileSchema.parse({ providers: { name: {} } }).providers['name']
+  const made = fileSchema.parse({ providers: { name: {} } }, PARSE).providers['name']
   if (made === undefined) throw new Error('a provider without settings has no defaults')
   return made
 }

@@ -13,6 +13,9 @@ export interface Finding {
   readonly message: string
 }
 
+/** The library compiles a function for each object of the schema, which pays for many values and not for one file. */
+export const PARSE = { jitless: true } as const
+
 let made: JsonObject | undefined
 
 /** The schema that editors get, and that error texts are made from. Made once: it costs some milliseconds. */
@@ -33,18 +36,18 @@ export function validate(expanded: Expanded): {
   readonly findings: readonly Finding[]
 } {
   let { value } = expanded
-  let result = fileSchema.safeParse(value)
+  let result = fileSchema.safeParse(value, PARSE)
   if (result.success) return { config: result.data, findings: [] }
 
   const schema = jsonSchema()
   const findings: Finding[] = []
   // Twice at most changes the outcome: once for texts from the environment, once for unknown keys.
   const coerced = coerceFromEnvironment(value, result.error.issues, expanded)
-  if (coerced !== value) result = fileSchema.safeParse((value = coerced))
+  if (coerced !== value) result = fileSchema.safeParse((value = coerced), PARSE)
   const unknown = result.success ? [] : unknownKeys(result.error.issues)
   if (unknown.length > 0) {
     for (const path of unknown) findings.push(unknownKey(schema, path))
-    result = fileSchema.safeParse((value = without(value, unknown)))
+    result = fileSchema.safeParse((value = without(value, unknown)), PARSE)
   }
   if (result.success) return { config: result.data, findings }
   return { config: undefined, findings: [...findings, ...invalid(schema, value, expanded, result.error.issues)] }

@@ -59,7 +59,10 @@ export type Change =
   | ({ readonly kind: 'change-session'; readonly key: SessionKey } & RowChange)
   /** The whole row as another program wrote it, with its own time. */
   | { readonly kind: 'put-session'; readonly key: SessionKey; readonly record: SessionRecord }
-  /** The row goes, and every answered message of the key. Epochs of the key go on where they were. */
+  /**
+   * The row goes, and every answered message of the key; in a database also the transcripts of its conversations, as an
+   * earlier holder may have written to them meanwhile. Epochs of the key go on where they were.
+   */
   | { readonly kind: 'delete-session'; readonly key: SessionKey }
   /** Whatever holds this key's present epoch may write nothing from here on; takes effect with this transaction. */
   | { readonly kind: 'raise-epoch'; readonly key: SessionKey }

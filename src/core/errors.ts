@@ -26,6 +26,7 @@ export const ERRORS = {
   IDEMPOTENCY_CONFLICT: { kind: 'caller', retry: 'never' },
   FILE_NOT_FOUND: { kind: 'caller', retry: 'never' },
   RUN_NOT_FOUND: { kind: 'caller', retry: 'never' },
+  CHANNEL_NOT_FOUND: { kind: 'caller', retry: 'never' },
   BUDGET_REACHED: { kind: 'caller', retry: 'later' },
   // our own disk
   STORAGE_FAILED: { kind: 'storage', retry: 'later' },
@@ -118,4 +119,18 @@ export class GatewayError extends Error {
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown
   return new GatewayError('INTERNAL', 'an internal error occurred', {}, { cause: thrown })
+}
+
+/** Where an unforeseen error came from, without its message, which may quote user text. */
+export function describeCause(error: Error): { readonly cause?: string; readonly at?: string } {
+  const { cause } = error
+  if (!(cause instanceof Error)) return {}
+  return {
+    cause: cause.name,
+    at:
+      cause.stack
+        ?.split('\n')
+        .find((line) => line.trim().startsWith('at '))
+        ?.trim() ?? '',
+  }
 }

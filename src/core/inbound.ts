@@ -142,6 +142,14 @@ export type ControlCommand =
   | { readonly type: 'get'; readonly key?: string; readonly sessionId?: string }
   | { readonly type: 'list'; readonly limit?: number; readonly cursor?: string; readonly prefix?: string }
 
+/** An earlier conversation of a key, with the words that a list shows of it; older versions did not keep them. */
+export interface ArchivedConversation {
+  readonly sessionId: SessionId
+  readonly at: number
+  readonly title?: string
+  readonly preview?: string
+}
+
 /** A row of the session index, in the seed's own field names: this is what `sessions.json` holds. */
 export interface SessionRecord {
   readonly sessionId: SessionId
@@ -158,7 +166,7 @@ export interface SessionRecord {
   readonly providerOverride?: string
   readonly modelOverride?: string
   /** Earlier transcripts of this key, newest last; each can be restored. */
-  readonly archived?: readonly { readonly sessionId: SessionId; readonly at: number }[]
+  readonly archived?: readonly ArchivedConversation[]
   /** The name given, else the first words of the first message. */
   readonly title?: string
   /** The first words of the last message. */
@@ -176,4 +184,22 @@ export interface DeliveryContext {
   readonly to?: string
   readonly accountId?: string
   readonly threadId?: string
+}
+
+/** Rows of other programs, and of versions that knew no owner, belong to the account that used them last. */
+export function ownerOf({ owner, lastAccountId, deliveryContext }: SessionRecord): string | undefined {
+  return owner ?? lastAccountId ?? deliveryContext?.accountId
+}
+
+export function mayUse(caller: Caller | undefined, record: SessionRecord): boolean {
+  return caller === undefined || caller.sees === 'all' || ownerOf(record) === caller.owner
+}
+
+/** Whether what a list shows of a conversation contains these words, which are in lower case. */
+export function holdsWords(
+  key: SessionKey,
+  { title, preview }: Pick<SessionRecord, 'title' | 'preview'>,
+  words: string,
+): boolean {
+  return [key, title, preview].some((text) => text?.toLowerCase().includes(words) === true)
 }

@@ -4,6 +4,8 @@ import type { Entry } from './entry.ts'
 interface PathMemory {
   readonly readings: Map<object, Reading<unknown>>
   readonly kept: Map<object, unknown>
+  /** The path that this one only tries to continue. */
+  readonly tried?: readonly Entry[]
 }
 
 interface Reading<S> {
@@ -26,13 +28,19 @@ export function rememberPath(path: readonly Entry[], earlier: readonly Entry[] |
 /** A continuation that is only tried out: it profits from what was kept of the path, and the path learns nothing. */
 export function tryOutPath(path: readonly Entry[], added: readonly Entry[]): readonly Entry[] {
   const longer = [...path, ...added]
-  memories.set(longer, { readings: new Map(), kept: new Map(memoryOf(path)?.kept) })
+  const memory = memoryOf(path)
+  if (memory !== undefined) memories.set(longer, { readings: new Map(), kept: new Map(memory.kept), tried: path })
   return longer
 }
+
+/** Whether a holder of a path handed it out. */
+export const isRemembered = (path: readonly Entry[]): boolean => memories.has(path)
 
 /** Reads a path entry by entry into a state that only the reader changes. */
 export interface PathReader<S> {
   start(): S
+  /** So that the state of a path can go on in a continuation that is only tried out, without a look at the path. */
+  copy?(state: S): S
   add(state: S, entry: Entry, at: number): void
 }
 
@@ -41,13 +49,18 @@ export function readPath<S>(path: readonly Entry[], reader: PathReader<S>): S {
   const memory = memoryOf(path)
   const earlier = memory?.readings.get(reader) as Reading<S> | undefined
   // An array from before the path grew is read by itself: a state does not go back.
-  const reading = earlier !== undefined && earlier.count <= path.length ? earlier : { state: reader.start(), count: 0 }
+  const reading = earlier !== undefined && earlier.count <= path.length ? earlier : newReading(memory?.tried, reader)
   for (; reading.count < path.length; reading.count++) {
     const entry = path[reading.count]
     if (entry !== undefined) reader.add(reading.state, entry, reading.count)
   }
   if (earlier === undefined) memory?.readings.set(reader, reading)
   return reading.state
+}
+
+function newReading<S>(tried: readonly Entry[] | undefined, reader: PathReader<S>): Reading<S> {
+  if (tried === undefined || reader.copy === undefined) return { state: reader.start(), count: 0 }
+  return { state: reader.copy(readPath(tried, reader)), count: tried.length }
 }
 
 /** Under which values of one kind are kept; `example` only carries the type. */

@@ -1,21 +1,192 @@
-import { isRecord } from '../base/json.ts'
+import { isRecord, parseJson, type JsonObject } from '../base/json.ts'
 import { NO_USAGE, type AssistantMessage, type Message, type Provenance, type Usage } from './message.ts'
-import { soundBlocks, type SoundBlock } from './sound-blocks.ts'
-import {
-  isEmpty,
-  isTrue,
-  NAME,
-  nameOf,
-  numberOf,
-  optionalFlag,
-  optionalNumber,
-  optionalObject,
-  optionalText,
-  textFrom,
-  withRules,
-  type Fields,
-  type Rule,
-} from './sound-fields.ts'
+
+/** A JSON object whose fields nothing has checked. */
+export type Fields = Readonly<Record<string, unknown>>
+
+/** What a field must hold, made from what it holds; undefined takes the field away. */
+export type Rule = (value: unknown) => unknown
+
+/** The object with every named field as its rule wants it; the same object when all are so already. */
+export function withRules(given: Fields, rules: Readonly<Record<string, Rule>>): Fields {
+  let corrected: Record<string, unknown> | undefined
+  for (const field in rules) {
+    const value = given[field]
+    const right = rules[field]?.(value)
+    if (Object.is(right, value)) continue
+    corrected ??= { ...given }
+    if (right === undefined) delete corrected[field]
+    else corrected[field] = right
+  }
+  return corrected ?? given
+}
+
+/** Every word that a value holds, as text: JSON where it is nothing better. Nothing for null. */
+export function textFrom(value: unknown): string {
+  if (typeof value === 'string') return value
+  if (value === null || value === undefined) return ''
+  if (isRecord(value) && typeof value['text'] === 'string') return value['text']
+  return JSON.stringify(value)
+}
+
+export const isEmpty = (value: Fields): boolean => Object.keys(value).length === 0
+
+/** What a later version may call a kind or a role; words that slid into the place of a name are none. */
+export const NAME = /^[a-z][\w.-]{0,63}$/iu
+
+export const nameOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+export const numberOf = (value: unknown): number => (typeof value === 'number' && Number.isFinite(value) ? value : 0)
+
+export const isTrue = (value: unknown): boolean => value === true
+
+export const optionalText = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+
+export const optionalNumber = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isFinite(value) ? value : undefined
+
+export const optionalFlag = (value: unknown): boolean | undefined => (typeof value === 'boolean' ? value : undefined)
+
+export const optionalObject = (value: unknown): JsonObject | undefined =>
+  isRecord(value) ? (value as JsonObject) : undefined
+
+/** Far above what a program writes, and low enough for every recursive reader, `JSON.stringify` among them. */
+const MAX_LEVELS = 500
+
+/** A JSON value of bounded depth: what is nested more deeply is kept as the words in it. */
+export function withBoundedDepth<T>(value: T): T
+export function withBoundedDepth(value: unknown): unknown {
+  return isDeeperThan(MAX_LEVELS, value) ? cutAt(MAX_LEVELS, value) : value
+}
+
+export function isDeeperThan(levels: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (levels === 0) return true
+  for (const inner of Object.values(value)) if (isDeeperThan(levels - 1, inner)) return true
+  return false
+}
+
+function cutAt(levels: number, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (levels === 0) return wordsIn(value)
+  if (Array.isArray(value)) return value.map((inner) => cutAt(levels - 1, inner))
+  return Object.fromEntries(Object.entries(value).map(([field, inner]) => [field, cutAt(levels - 1, inner)]))
+}
+
+/** Without recursion: the value may be nested a million levels deep. */
+function wordsIn(value: object): string {
+  const words: string[] = []
+  const waiting: unknown[] = [value]
+  while (waiting.length > 0) {
+    const next = waiting.pop()
+    if (typeof next === 'string') words.push(next)
+    else if (typeof next === 'object' && next !== null) waiting.push(...Object.values(next).toReversed())
+  }
+  return words.join(' ')
+}
+
+/** A block whose own fields have the types its kind promises; one of a kind we do not know is as it was. */
+export interface SoundBlock extends Fields {
+  readonly type: string
+}
+
+/**
+ * Content of any shape as a list of typed blocks. A value that is no block becomes text, so that no word in it is lost
+ * from view. The same list comes back when nothing had to change.
+ */
+export function soundBlocks(content: unknown): readonly SoundBlock[] {
+  if (!Array.isArray(content)) return blocksFrom(content)
+  const items: readonly unknown[] = content
+  const isSound = items.every((item): item is SoundBlock => isRecord(item) && soundBlock(item) === item)
+  return isSound ? items : items.flatMap(blocksFrom)
+}
+
+function blocksFrom(value: unknown): readonly SoundBlock[] {
+  if (Array.isArray(value)) return value.flatMap(blocksFrom)
+  if (isRecord(value)) return isEmpty(value) ? [] : [soundBlock(value)]
+  const text = textFrom(value)
+  return text === '' ? [] : [{ type: 'text', text }]
+}
+
+type Kind = 'text' | 'thinking' | 'image' | 'toolCall'
+
+/** What the various writers of such files call a kind. */
+const KINDS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
+  ['text', 'text'],
+  ['thinking', 'thinking'],
+  ['image', 'image'],
+  ['toolCall', 'toolCall'],
+  ['toolUse', 'toolCall'],
+  ['tool_use', 'toolCall'],
+  ['functionCall', 'toolCall'],
+])
+
+/** Fields of which one has to be there for a block to be of that kind. */
+const OWN_FIELDS: Readonly<Record<Kind, readonly string[]>> = {
+  text: ['text', 'content'],
+  thinking: ['thinking'],
+  image: ['data'],
+  toolCall: ['id', 'name', 'arguments', 'input'],
+}
+
+const BLOCK_RULES: Readonly<Record<Kind, Readonly<Record<string, Rule>>>> = {
+  text: { text: textFrom, textSignature: optionalText, raw: optionalObject },
+  thinking: { thinking: textFrom, thinkingSignature: signature, redacted: optionalFlag, raw: optionalObject },
+  image: { data: nameOf, mimeType: nameOf },
+  toolCall: {
+    id: textFrom,
+    name: textFrom,
+    thoughtSignature: optionalText,
+    invalidArguments: optionalText,
+    raw: optionalObject,
+  },
+}
+
+function soundBlock(block: Fields): SoundBlock {
+  const { type, text } = block
+  const kind = KINDS.get(type)
+  const isItsKind = kind !== undefined && hasOwnField(block, kind)
+  if (!isItsKind && typeof text === 'string' && text !== '') return asKind(block, 'text')
+  if (kind !== undefined) return asKind(block, kind)
+  if (typeof type === 'string' && NAME.test(type)) return block as SoundBlock
+  const inferred = INFERRED.find((one) => hasOwnField(block, one))
+  return inferred === undefined ? { type: 'text', text: textFrom(block) } : asKind(block, inferred)
+}
+
+/** In the order in which a block without a type is tried. */
+const INFERRED: readonly Kind[] = ['text', 'thinking', 'image', 'toolCall']
+
+function hasOwnField(block: Fields, kind: Kind): boolean {
+  return OWN_FIELDS[kind].some((field) => block[field] !== undefined && block[field] !== null)
+}
+
+function asKind(block: Fields, kind: Kind): SoundBlock {
+  const filled = kind === 'toolCall' ? withArguments(block) : kind === 'text' ? withText(block) : block
+  const ruled = withRules(filled, BLOCK_RULES[kind])
+  return ruled['type'] === kind ? (ruled as SoundBlock) : { ...ruled, type: kind }
+}
+
+/** Text whose field has another name, or one that a flipped bit has spoilt. */
+function withText(block: Fields): Fields {
+  if (block['text'] !== undefined && block['text'] !== null) return block
+  const { type: _type, text: _text, textSignature: _signature, raw: _raw, ...others } = block
+  return { ...block, text: textFrom(block['content'] ?? (isEmpty(others) ? undefined : others)) }
+}
+
+/** Input that cannot be read is none: the call is marked, because it must not be run without it. */
+function withArguments(block: Fields): Fields {
+  if (isRecord(block['arguments'])) return block
+  const { arguments: own, input, ...rest } = block
+  const given = own ?? input
+  const read = withBoundedDepth(typeof given === 'string' ? parseJson(given) : given)
+  if (isRecord(read)) return { ...rest, arguments: read }
+  return { ...rest, arguments: {}, invalidArguments: '' }
+}
+
+/** OpenAI's reasoning items are stored as objects by some writers. */
+function signature(value: unknown): string | undefined {
+  return value === undefined || typeof value === 'string' ? value : JSON.stringify(value)
+}
 
 /**
  * Any JSON value as a message whose fields have the types of its role: content of typed blocks, texts that are strings,

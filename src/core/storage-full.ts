@@ -14,6 +14,8 @@ export interface StorageFullDeps {
 
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 30_000
+/** A database comes back by itself, and many wait for it. */
+const LONGEST_PAUSE_AWAY_MS = 2_000
 
 /**
  * For what belongs to a message that was accepted: while the disk is full, or no file can be opened, `work` is tried
@@ -30,7 +32,7 @@ export async function retryWhileStorageFull<T>(work: () => Promise<T>, deps: Sto
       const isAway = isRepeatable && error instanceof GatewayError && error.code === 'STORAGE_UNAVAILABLE'
       if (shortage === undefined && !isAway) throw error
       if (shortage !== undefined && pauseMs === FIRST_PAUSE_MS) log.error(SHORTAGES[shortage], { code: shortage })
-      await sleep(clock, pauseMs, signal)
+      await sleep(clock, isAway ? Math.min(pauseMs, LONGEST_PAUSE_AWAY_MS) : pauseMs, signal)
     }
   }
 }

@@ -44,6 +44,8 @@ export interface TokenCounterOptions {
 export function createTokenCounter(options: TokenCounterOptions = {}): TokenCounter {
   const { maxExactChars = 100_000, maxSyncChars = 4_000, maxRememberedChars = 4_000_000, loadRanks } = options
   const remembered = createMemory(maxRememberedChars)
+  /** Of messages and of lists of them, with the vocabulary: a conversation keeps them as long as it sends them. */
+  const counted = new WeakMap<object, number>()
   let pairs: BytePairs | undefined
   let loading: Promise<void> | undefined
 
@@ -69,15 +71,25 @@ export function createTokenCounter(options: TokenCounterOptions = {}): TokenCoun
     count: countText,
     async remember(messages, model, pause) {
       if (pairs === undefined || !usesO200k(model)) return
+      let chars = 0
       for (const text of messages.flatMap(textsOfMessage)) {
         if (text === undefined || text.length > maxExactChars || remembered.get(text) !== undefined) continue
         const counting = pairs.counting(text)
+        // A long text stops by itself, thousands of short ones do not.
+        chars += CHARS_AROUND_A_TEXT + text.length
+        if (chars > CHARS_BETWEEN_PAUSES) {
+          chars = 0
+          await pause()
+        }
         let step = counting.next()
         for (; step.done !== true; step = counting.next()) await pause()
         remembered.set(text, step.value)
       }
     },
     countMessages(messages, model) {
+      if (pairs === undefined || !usesO200k(model)) return estimateAll(messages)
+      const known = counted.get(messages)
+      if (known !== undefined) return { count: known, estimated: false }
       let count = 0
       let estimated = false
       let left = maxSyncChars
@@ -88,14 +100,21 @@ export function createTokenCounter(options: TokenCounterOptions = {}): TokenCoun
         return left < 0 ? { count: 0, estimated: true } : countText(text, model)
       }
       for (const message of messages) {
-        const own = countMessage(message, countOne)
+        const before = counted.get(message)
+        const own = before === undefined ? countMessage(message, countOne) : { count: before, estimated: false }
+        if (!own.estimated) counted.set(message, own.count)
         count += own.count
         estimated ||= own.estimated
       }
+      if (!estimated) counted.set(messages, count)
       return { count, estimated }
     },
   }
 }
+
+/** What is counted in a few milliseconds. */
+const CHARS_BETWEEN_PAUSES = 20_000
+const CHARS_AROUND_A_TEXT = 50
 
 /** Counts by text, within a number of characters. */
 function createMemory(maxChars: number) {
@@ -114,6 +133,15 @@ function createMemory(maxChars: number) {
       }
     },
   }
+}
+
+const estimates = new WeakMap<readonly PreparedMessage[], number>()
+
+function estimateAll(messages: readonly PreparedMessage[]): TokenCount {
+  const known = estimates.get(messages)
+  const count = known ?? messages.reduce((sum, message) => sum + estimateMessageTokens(message), 0)
+  if (known === undefined) estimates.set(messages, count)
+  return { count, estimated: messages.length > 0 }
 }
 
 function textsOfMessage(message: Message): readonly (string | undefined)[] {

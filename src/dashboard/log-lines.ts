@@ -14,7 +14,8 @@ const KEPT = 1_000
 /** The latest log lines in memory, for the page; they hold what the log holds, so no text and no secret. */
 export class LogLines {
   readonly #clock: Clock
-  readonly #lines: { readonly level: LogLevel; readonly line: JsonObject }[] = []
+  readonly #lines: { readonly n: number; readonly level: LogLevel; readonly line: JsonObject }[] = []
+  #written = 0
   onLine: ((line: JsonObject) => void) | undefined
 
   constructor(clock: Clock) {
@@ -38,13 +39,16 @@ export class LogLines {
     }
   }
 
-  /** Oldest first, from this level on. */
-  latest(level: LogLevel, limit: number): JsonObject[] {
+  /** The latest of this level and above, oldest first; the cursor leads to those before them. */
+  latest(level: LogLevel, limit: number, before = Number.POSITIVE_INFINITY): JsonObject {
     const from = LEVELS.indexOf(level)
-    return this.#lines
-      .filter((one) => LEVELS.indexOf(one.level) >= from)
-      .slice(-limit)
-      .map(({ line }) => line)
+    const found = this.#lines.filter((one) => one.n < before && LEVELS.indexOf(one.level) >= from)
+    const shown = found.slice(-limit)
+    const [first] = shown
+    return {
+      lines: shown.map(({ line }) => line),
+      ...(first === undefined || shown.length === found.length ? {} : { nextCursor: String(first.n) }),
+    }
   }
 
   #keep(level: LogLevel, message: string, { session, ...facts }: LogFacts): void {
@@ -55,7 +59,7 @@ export class LogLines {
       ...(typeof session === 'string' ? { session } : {}),
       facts: Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)),
     }
-    this.#lines.push({ level, line })
+    this.#lines.push({ n: this.#written++, level, line })
     if (this.#lines.length > KEPT) this.#lines.shift()
     this.onLine?.(line)
   }

@@ -20,16 +20,32 @@ export interface PageQuery {
   readonly limit: number
 }
 
-/** One page of a conversation, oldest first, with the cleanups and summaries in force. */
-export function messagePage(branch: readonly Entry[], query: PageQuery): JsonObject {
+/** An answer whose recipient may not have it: `waiting` was not sent, `unknown` was sent and is not confirmed. */
+export interface UndeliveredAnswer {
+  /** The run, which is the step of its messages. */
+  readonly stepId: string
+  readonly channel: string
+  readonly state: 'waiting' | 'unknown'
+  /** Since it was answered. */
+  readonly ageMs: number
+}
+
+/** One page of a conversation, oldest first, with the cleanups and summaries in force and answers that may be missed. */
+export function messagePage(
+  branch: readonly Entry[],
+  query: PageQuery,
+  undelivered: readonly UndeliveredAnswer[],
+): JsonObject {
   const messages = branch.filter((entry): entry is MessageEntry => entry.type === 'message')
   const [from, to] = rangeOf(messages, query)
   const shown = messages.slice(from, to)
   const marks = marksOf(branch)
+  const steps = new Set(messages.map(({ stepId }) => stepId))
   return {
     messages: shown.map((entry) => messageView(entry, marks, MAX_SHOWN_CHARS)),
     cleanups: cleanupRows(branch),
     compactions: compactionRows(branch),
+    undelivered: undelivered.filter(({ stepId }) => steps.has(stepId)).map((answer) => ({ ...answer })),
     ...(from > 0 && shown[0] !== undefined ? { before: shown[0].id } : {}),
   }
 }

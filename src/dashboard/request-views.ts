@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
+import type { Slices } from '../base/loop-work.ts'
 import { takeHead } from '../core/cut-text.ts'
 import type { Entry, MessageEntry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -14,43 +15,64 @@ import {
   budgetOfRecord,
   inputOfRecord,
   providerOfRecord,
-  recordsByEntry,
+  replayRequests,
   REQUEST_ENTRY_TYPE,
+  type ReplayedRequest,
   type RequestRecord,
+  type RequestTiming,
 } from '../history/request-record.ts'
 import { activeEntries } from '../history/view.ts'
 import { rebuildRequest, type FindProvider } from '../turn/rebuild-request.ts'
 import { latestSetup, type Setup } from '../turn/setup.ts'
+import { SentMessages } from './sent-messages.ts'
 import { estimateStoredTokens } from './stored-tokens.ts'
 
 const MAX_TEXT_CHARS = 20_000
+/** So many are replayed before others get their turn: a few milliseconds. */
+const REQUESTS_AT_ONCE = 200
+/** A request of more entries than these is made in several turns of the event loop. */
+const LONG_PATH = 1_000
 
-/** A request of the conversation, with the path it was made from and the answer it got. */
-interface PastRequest {
-  readonly record: RequestRecord
-  readonly entry: Entry
+/** A request of the conversation with what stands around it, as a row shows it. */
+interface PastRequest extends ReplayedRequest {
   /** System prompt and tools; stored when they change, in front of the request that first uses them. */
   readonly setup: Setup | undefined
   readonly answer: MessageEntry | undefined
+  readonly sent: SentMessages
+  /** Behind the last entry its history was prepared from. */
+  readonly end: number
+}
+
+/** A request with its whole record, which takes a copy of everything that was sent. */
+interface WholeRequest {
+  readonly record: RequestRecord
+  readonly row: JsonObject
+  readonly setup: Setup | undefined
   /** Entries up to the last one the history was prepared from. */
-  path(): readonly Entry[]
+  readonly path: readonly Entry[]
 }
 
 /** Requests with a number above `after`, oldest first. */
-export function requestRows(
+export function* requestRows(
   branch: readonly Entry[],
   query: { readonly after: number; readonly limit: number },
-): JsonObject {
-  const found = pastRequests(branch).filter(({ record }) => record.n > query.after)
-  const shown = found.slice(0, query.limit)
-  const last = shown.at(-1)
-  return {
-    requests: shown.map(rowOf),
-    ...(found.length > shown.length && last !== undefined ? { nextCursor: String(last.record.n) } : {}),
+): Slices<JsonObject> {
+  const requests: JsonObject[] = []
+  let last = 0
+  let read = 0
+  for (const request of pastRequests(branch)) {
+    if (++read % REQUESTS_AT_ONCE === 0) yield
+    const { n } = request.facts
+    if (n <= query.after) continue
+    if (requests.length === query.limit)
+      return { requests, ...(requests.length > 0 ? { nextCursor: String(last) } : {}) }
+    requests.push(rowOf(request))
+    last = n
   }
+  return { requests }
 }
 
-export function requestDetail(
+export function* requestDetail(
   branch: readonly Entry[],
   n: number,
   {
@@ -58,19 +80,20 @@ export function requestDetail(
     find,
     withBody,
   }: { readonly sessionId: string; readonly find: FindProvider; readonly withBody: boolean },
-): JsonObject {
-  const requests = pastRequests(branch)
-  const at = requests.findIndex(({ record }) => record.n === n)
-  const request = requests[at]
+): Slices<JsonObject> {
+  const { request, before } = yield* findRequest(branch, n)
   if (request === undefined) throw new GatewayError('ENTRY_NOT_FOUND', `this conversation has no request ${n}`, { n })
-  const before = at > 0 ? requests[at - 1] : undefined
-  const { setup } = request
-  const built = rebuildRequest(request.record, { path: request.path(), setup, sessionId }, find)
+  const { setup, record } = request
+  const isLong = request.path.length > LONG_PATH
+  if (isLong) yield
+  const built = rebuildRequest(record, { path: request.path, setup, sessionId }, find)
+  if (isLong) yield
   const same = before === undefined || built === undefined ? 0 : sameMessages(request, built.messages, before)
+  if (isLong) yield
   const tools = setup?.tools ?? []
   return {
-    ...rowOf(request),
-    hash: request.record.hash.replace(/^sha256:/u, ''),
+    ...request.row,
+    hash: record.hash.replace(/^sha256:/u, ''),
     hashMatches: built?.matches === true,
     bytes: built?.body === undefined ? 0 : Buffer.byteLength(built.body),
     system: takeHead(setup?.system ?? '', MAX_TEXT_CHARS),
@@ -84,22 +107,47 @@ export function requestDetail(
   }
 }
 
-function pastRequests(branch: readonly Entry[]): readonly PastRequest[] {
-  const placeOf = new Map(branch.map((entry, at) => [entry.id, at]))
-  const records = recordsByEntry(branch)
-  const requests: PastRequest[] = []
-  let setup: Setup | undefined
-  for (const [at, entry] of branch.entries()) {
-    if (entry.type !== 'custom') continue
-    setup = latestSetup([entry]) ?? setup
-    const record = records.get(entry.id)
-    if (record === undefined) continue
-    const { leaf } = record
-    const end = leaf === null ? 0 : (placeOf.get(leaf) ?? at - 1) + 1
-    const path = (): readonly Entry[] => branch.slice(0, end)
-    requests.push({ record, entry, setup, answer: answerAfter(branch, at), path })
+/** The request of a number, and the one before it. */
+function* findRequest(
+  branch: readonly Entry[],
+  n: number,
+): Slices<{ readonly request?: WholeRequest | undefined; readonly before?: WholeRequest | undefined }> {
+  let at = -1
+  let read = 0
+  for (const { facts } of replayRequests(branch)) {
+    if (++read % REQUESTS_AT_ONCE === 0) yield
+    if (facts.n !== n) continue
+    at = read - 1
+    break
   }
-  return requests
+  if (at === -1) return {}
+  let before: WholeRequest | undefined
+  read = 0
+  // A record is made whole where the replay stands on it.
+  for (const past of pastRequests(branch)) {
+    if (++read % REQUESTS_AT_ONCE === 0) yield
+    if (read === at) before = wholeRequest(branch, past)
+    if (read === at + 1) return { before, request: wholeRequest(branch, past) }
+  }
+  return {}
+}
+
+function wholeRequest(branch: readonly Entry[], past: PastRequest): WholeRequest {
+  return { record: past.record(), row: rowOf(past), setup: past.setup, path: branch.slice(0, past.end) }
+}
+
+function* pastRequests(branch: readonly Entry[]): Generator<PastRequest> {
+  const placeOf = new Map(branch.map((entry, at) => [entry.id, at]))
+  const sent = new SentMessages(branch, placeOf)
+  let setup: Setup | undefined
+  let read = 0
+  for (const request of replayRequests(branch)) {
+    const { at, facts } = request
+    for (; read < at; read++) setup = latestSetup(branch.slice(read, read + 1)) ?? setup
+    const end = facts.leaf === null ? 0 : (placeOf.get(facts.leaf) ?? at - 1) + 1
+    sent.follow(request)
+    yield { ...request, setup, answer: answerAfter(branch, at), sent, end }
+  }
 }
 
 /** The answer is stored together with its request: it is the next message. */
@@ -112,23 +160,21 @@ function answerAfter(branch: readonly Entry[], at: number): MessageEntry | undef
   return undefined
 }
 
-function rowOf(request: PastRequest): JsonObject {
-  const { record, entry, answer } = request
-  const budget = budgetOfRecord(record)
-  const left = notSentEntries(request)
+function rowOf({ facts, entry, answer, sent, end }: PastRequest): JsonObject {
+  const budget = budgetOfRecord(facts)
   const usage = answer?.message.role === 'assistant' ? answer.message.usage : undefined
   return {
-    n: record.n,
+    n: facts.n,
     at: entry.timestamp,
-    model: `${providerOfRecord(record)}/${record.model}`,
+    model: `${providerOfRecord(facts)}/${facts.model}`,
     ...(answer?.stepId === undefined ? {} : { stepId: answer.stepId }),
     ...(answer?.round === undefined ? {} : { round: answer.round }),
-    estimate: record.estimate,
+    estimate: facts.estimate,
     fixed: budget?.fixedTokens ?? 0,
     window: budget?.contextWindow ?? 0,
     reserved: budget?.reservedTokens ?? 0,
-    messages: reportOf(record).messages.length,
-    leftOut: { messages: left.length, tokens: left.reduce((sum, one) => sum + estimateStoredTokens(one), 0) },
+    messages: sent.count,
+    leftOut: sent.leftOut(end),
     ...(usage === undefined || usage.totalTokens === 0
       ? {}
       : {
@@ -140,11 +186,11 @@ function rowOf(request: PastRequest): JsonObject {
             usd: storedUsd(usage),
           },
         }),
-    ...timingOf(record),
+    ...timingOf(facts),
   }
 }
 
-function timingOf({ startedAt, firstByteMs, durationMs }: RequestRecord): JsonObject {
+function timingOf({ startedAt, firstByteMs, durationMs }: RequestTiming): JsonObject {
   return {
     ...(startedAt === undefined ? {} : { startedAt }),
     ...(firstByteMs === undefined ? {} : { firstByteMs }),
@@ -164,13 +210,13 @@ function reportOf(record: RequestRecord): HistoryReport {
 }
 
 /** What besides the messages decides whether a prefix can be the same bytes. */
-function frameOf({ record: { model, api }, setup }: PastRequest): string {
+function frameOf({ record: { model, api }, setup }: WholeRequest): string {
   return `${api} ${model} ${setup?.hash ?? ''}`
 }
 
 /** Leading messages with the bytes they had in the request before. */
-function sameMessages(now: PastRequest, messages: readonly PreparedMessage[], before: PastRequest): number {
-  const input = inputOfRecord(before.record, before.path())
+function sameMessages(now: WholeRequest, messages: readonly PreparedMessage[], before: WholeRequest): number {
+  const input = inputOfRecord(before.record, before.path)
   if (input === undefined || frameOf(before) !== frameOf(now)) return 0
   const earlier = prepareHistory(input).messages
   const limit = Math.min(messages.length, earlier.length)
@@ -181,10 +227,10 @@ function sameMessages(now: PastRequest, messages: readonly PreparedMessage[], be
 }
 
 function sentMessages(
-  { record }: PastRequest,
+  { record }: WholeRequest,
   messages: readonly PreparedMessage[],
   same: number,
-  before: PastRequest | undefined,
+  before: WholeRequest | undefined,
 ): JsonObject[] {
   const report = reportOf(record)
   const changes = changesByEntry(report)
@@ -237,14 +283,13 @@ function changesByEntry({ changes }: HistoryReport): ReadonlyMap<EntryId, readon
 }
 
 /** Messages older than the request that no message of it stands for. */
-function notSentEntries({ record, path }: PastRequest): readonly MessageEntry[] {
+function notSentEntries({ record, path }: WholeRequest): readonly MessageEntry[] {
   const sent = new Set(reportOf(record).messages.flatMap((one) => one.entries))
-  return path().filter((entry): entry is MessageEntry => entry.type === 'message' && !sent.has(entry.id))
+  return path.filter((entry): entry is MessageEntry => entry.type === 'message' && !sent.has(entry.id))
 }
 
-function notSent(request: PastRequest): JsonObject[] {
-  const { record } = request
-  const path = request.path()
+function notSent(request: WholeRequest): JsonObject[] {
+  const { record, path } = request
   const changes = changesByEntry(reportOf(record))
   const cleanupOf = new Map(
     activeCleanups(path).flatMap(({ id, record: { hidden } }) => hidden.map((entry) => [entry, id] as const)),
@@ -270,9 +315,7 @@ function notSent(request: PastRequest): JsonObject[] {
 }
 
 /** For each message left out, the sent one it stood before. */
-function nextSentEntries(request: PastRequest): ReadonlyMap<EntryId, EntryId> {
-  const { record } = request
-  const path = request.path()
+function nextSentEntries({ record, path }: WholeRequest): ReadonlyMap<EntryId, EntryId> {
   const sent = new Set(reportOf(record).messages.flatMap((one) => one.entries))
   const following = new Map<EntryId, EntryId>()
   let next: EntryId | undefined

@@ -1,15 +1,16 @@
 import type { JsonObject } from '../base/json.ts'
+import { runSlices, type Slices } from '../base/loop-work.ts'
 import type { Entry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/ids.ts'
 import type { Caller } from '../core/inbound.ts'
 import type { Principal } from '../gateway/access.ts'
-import { json, jsonBody, wholeNumber, type Call, type Route } from '../gateway/http-routes.ts'
+import { json, jsonBody, pageOf, wholeNumber, type Call, type Route } from '../gateway/http-routes.ts'
 import type { FindProvider } from '../turn/rebuild-request.ts'
 import { EXPORT_FORMATS, EXPORT_TYPES, exportText, isExportFormat } from './export.ts'
 import type { LiveEvents } from './live-events.ts'
 import { isLogLevel, type LogLines } from './log-lines.ts'
-import { entryImage, entryView, messagePage } from './message-views.ts'
+import { entryImage, entryView, messagePage, type UndeliveredAnswer } from './message-views.ts'
 import { requestDetail, requestRows } from './request-views.ts'
 import type { SearchQuery } from './search.ts'
 import { COOKIE_NAME, type SignIn } from './sign-in.ts'
@@ -23,10 +24,14 @@ export interface DashboardDeps {
   readonly logs: LogLines
   /** The conversation's path from its first entry to its last; throws for one the caller may not see. */
   branch(key: string, caller: Caller): Promise<OpenedBranch>
+  /** Answers of the conversation that their recipient may not have. */
+  undelivered(key: SessionKey): Promise<readonly UndeliveredAnswer[]>
   /** Who got a past request; throws for a model that is no longer configured. */
   readonly provider: FindProvider
   /** The stored lines as they are, for an export. */
   lines(key: string, caller: Caller): Promise<ReadableStream<Uint8Array>>
+  /** Lets others have their turn. */
+  pause(): Promise<void>
   rename(key: string, title: string, caller: Caller): Promise<JsonObject>
   models(): readonly JsonObject[]
   chooseModel(key: string, model: string | null, caller: Caller): Promise<JsonObject>
@@ -49,6 +54,8 @@ export interface OpenedBranch {
 const MAX_MESSAGES = 500
 const MAX_REQUESTS = 1_000
 const MAX_HITS = 200
+const MAX_MODELS = 1_000
+const MAX_LOG_LINES = 1_000
 const MAX_CONFIG_CHARS = 1024 * 1024
 
 export function createDashboardRoutes(deps: DashboardDeps): readonly Route[] {
@@ -62,8 +69,10 @@ function sessionRoutes(deps: DashboardDeps): readonly Route[] {
     {
       method: 'GET',
       path: of('messages'),
-      answer: async ({ name, url, caller }) =>
-        json(messagePage((await deps.branch(name, caller)).entries, pageQuery(url))),
+      answer: async ({ name, url, caller }) => {
+        const { key, entries } = await deps.branch(name, caller)
+        return json(messagePage(entries, pageQuery(url), await deps.undelivered(key)))
+      },
     },
     {
       method: 'GET',
@@ -82,7 +91,8 @@ function sessionRoutes(deps: DashboardDeps): readonly Route[] {
       answer: async ({ name, url, caller }) => {
         const after = wholeNumber(url, 'after') ?? wholeNumber(url, 'cursor') ?? 0
         const limit = Math.min(wholeNumber(url, 'limit') ?? 200, MAX_REQUESTS)
-        return json(requestRows((await deps.branch(name, caller)).entries, { after, limit }))
+        const { entries } = await deps.branch(name, caller)
+        return json(await inSlices(requestRows(entries, { after, limit }), deps))
       },
     },
     {
@@ -92,7 +102,7 @@ function sessionRoutes(deps: DashboardDeps): readonly Route[] {
         const { entries, sessionId } = await deps.branch(name, caller)
         const n = /^[1-9]\d{0,8}$/u.test(second) ? Number(second) : 0
         const withBody = url.searchParams.get('body') === '1'
-        return json(requestDetail(entries, n, { sessionId, find: deps.provider, withBody }))
+        return json(await inSlices(requestDetail(entries, n, { sessionId, find: deps.provider, withBody }), deps))
       },
     },
     { method: 'GET', path: of('export'), answer: (call) => exported(call, deps) },
@@ -114,6 +124,11 @@ function sessionRoutes(deps: DashboardDeps): readonly Route[] {
   ]
 }
 
+/** Requests of a long conversation are read a little at a time. */
+function inSlices<T>(slices: Slices<T>, { pause }: Pick<DashboardDeps, 'pause'>): Promise<T> {
+  return runSlices(slices, 'dashboard', pause)
+}
+
 function picture({ mimeType, bytes }: ReturnType<typeof entryImage>): Response {
   return new Response(bytes, {
     headers: {
@@ -128,7 +143,11 @@ function picture({ mimeType, bytes }: ReturnType<typeof entryImage>): Response {
 function gatewayRoutes(deps: DashboardDeps): readonly Route[] {
   return [
     { method: 'GET', path: /^\/api\/events$/u, answer: async (call) => openEvents(call, deps) },
-    { method: 'GET', path: /^\/api\/models$/u, answer: async () => json({ models: [...deps.models()] }) },
+    {
+      method: 'GET',
+      path: /^\/api\/models$/u,
+      answer: async ({ url }) => json(pageOf(url, 'models', deps.models(), MAX_MODELS)),
+    },
     {
       method: 'GET',
       path: /^\/api\/search$/u,
@@ -165,7 +184,7 @@ function gatewayRoutes(deps: DashboardDeps): readonly Route[] {
         const level = url.searchParams.get('level') ?? 'debug'
         if (!isLogLevel(level))
           throw new GatewayError('FIELD_INVALID', 'level must be debug, info, warn or error', { field: 'level' })
-        return json({ lines: deps.logs.latest(level, wholeNumber(url, 'limit') ?? 1_000) })
+        return json(deps.logs.latest(level, wholeNumber(url, 'limit') ?? MAX_LOG_LINES, wholeNumber(url, 'cursor', 0)))
       },
     },
   ]

@@ -4,7 +4,6 @@ import type { SessionEvent } from '../core/event.ts'
 import type { SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, Reply } from '../core/inbound.ts'
 import type { LiveEvents } from './live-events.ts'
-import { MinuteCount } from './minute-count.ts'
 
 /** A turn as a page that comes late needs it. */
 interface LiveTurn {
@@ -90,9 +89,9 @@ export class TurnWatch {
   /** A row of the list changed: several changes of one moment are sent once. */
   changed(key: SessionKey): void {
     this.#changedRows.add(key)
-    this.#rowsTimer ??= this.#deps.clock.after(ROWS_EVERY_MS, () => void this.#tellRows())
+    this.#rowsTimer ??= this.#deps.clock.after(ROWS_EVERY_MS, () => void this.#emitRows())
     if (this.#deps.live.hasReaders)
-      this.#statusTimer ??= this.#deps.clock.after(STATUS_EVERY_MS, () => void this.#tellStatus())
+      this.#statusTimer ??= this.#deps.clock.after(STATUS_EVERY_MS, () => void this.#emitStatus())
   }
 
   /** What a page that opens this conversation must be shown at once. */
@@ -138,7 +137,7 @@ export class TurnWatch {
     this.#deps.live.emit('turn', { key, run, at: this.#deps.clock.now(), event: frame }, key)
   }
 
-  async #tellRows(): Promise<void> {
+  async #emitRows(): Promise<void> {
     this.#rowsTimer = undefined
     const keys = [...this.#changedRows]
     this.#changedRows.clear()
@@ -149,7 +148,7 @@ export class TurnWatch {
     }
   }
 
-  async #tellStatus(): Promise<void> {
+  async #emitStatus(): Promise<void> {
     this.#statusTimer = undefined
     const status = await this.#deps.status().catch(() => undefined)
     if (status !== undefined) this.#deps.live.emitStatus(status)
@@ -170,4 +169,40 @@ function joinDeltas(waiting: JsonObject, added: JsonObject): JsonObject {
   const after = added['event'] as { offset: number; delta: string }
   if (waiting['run'] !== added['run'] || before.offset + before.delta.length !== after.offset) return added
   return { ...waiting, event: { type: 'delta', offset: before.offset, delta: before.delta + after.delta } }
+}
+
+const SECONDS = 60
+
+/** How often something happened within the last minute, second by second: its memory does not grow. */
+export class MinuteCount {
+  readonly #clock: Clock
+  readonly #counts = Array.from({ length: SECONDS }, () => 0)
+  #latest: number
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#latest = this.#second()
+  }
+
+  add(): void {
+    this.#forget()
+    const at = this.#latest % SECONDS
+    this.#counts[at] = (this.#counts[at] ?? 0) + 1
+  }
+
+  get perMinute(): number {
+    this.#forget()
+    return this.#counts.reduce((sum, count) => sum + count, 0)
+  }
+
+  #second(): number {
+    return Math.floor(this.#clock.monotonic() / 1_000)
+  }
+
+  /** Seconds that have passed since hold nothing yet. */
+  #forget(): void {
+    const now = this.#second()
+    for (let at = Math.max(this.#latest + 1, now - SECONDS + 1); at <= now; at++) this.#counts[at % SECONDS] = 0
+    this.#latest = now
+  }
 }

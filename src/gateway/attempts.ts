@@ -1,6 +1,12 @@
 import type { Log } from '../base/log.ts'
 import type { RunId } from '../core/ids.ts'
-import { isEphemeralAccount, type Reply, type ReplyContent } from '../core/inbound.ts'
+import {
+  isEphemeralAccount,
+  type AcceptedMessage,
+  type DeliveryFate,
+  type Reply,
+  type ReplyContent,
+} from '../core/inbound.ts'
 import type { Committed, Storage, StoredMessage } from '../storage/storage.ts'
 import type { Channels } from './channels.ts'
 import type { Destination } from './delivery.ts'
@@ -16,6 +22,11 @@ interface Attempt {
   readonly redelivered: boolean
   /** The peer asked for it: it goes out even while an earlier attempt is unconfirmed. */
   readonly requested?: boolean
+}
+
+interface Attempted {
+  readonly message: AcceptedMessage
+  readonly fate: DeliveryFate
 }
 
 /** Other accounts that sent the same message while it was being worked on; more of them have to ask again. */
@@ -115,14 +126,22 @@ export class Attempts {
     }
   }
 
+  /** Resolves when it is written, or cannot be; what became of it is stored after that. */
   #send(run: RunId, attempt: Attempt, known?: StoredMessage): Promise<void> {
     const release = this.#claim(run)
-    return this.#own(
-      this.#attempt(run, attempt, known).finally(() => {
-        release()
-        if (!this.#sending.has(run) && this.#tryAgain.delete(run)) void this.#own(this.#tryOnceMore(run), run)
-      }),
+    const attempted = this.#attempt(run, attempt, known)
+    void this.#own(
+      attempted
+        .then((outcome) => outcome && this.#store(outcome, attempt))
+        .finally(() => {
+          release()
+          if (!this.#sending.has(run) && this.#tryAgain.delete(run)) void this.#own(this.#tryOnceMore(run), run)
+        }),
       run,
+    )
+    return attempted.then(
+      () => undefined,
+      () => undefined,
     )
   }
 
@@ -132,19 +151,28 @@ export class Attempts {
     await this.#offer(run)
   }
 
-  async #attempt(run: RunId, { redelivered, requested }: Attempt, stored?: StoredMessage): Promise<void> {
+  async #attempt(
+    run: RunId,
+    { redelivered, requested }: Attempt,
+    stored?: StoredMessage,
+  ): Promise<Attempted | undefined> {
     const known = stored ?? (await this.#deps.storage.inbox.find(run))
-    if (known?.content === undefined) return
+    if (known?.content === undefined) return undefined
     const fate = await this.#deps.channels.deliver({
       redelivered,
       ...replyOf(known, known.content),
       ...(requested === true ? { requested } : {}),
     })
-    if (fate === 'waiting' && isEphemeralAccount(known.message.account))
-      await this.#deps.storage.outbox.abandon(known.message.channel, known.message.account)
+    return { message: known.message, fate }
+  }
+
+  async #store({ message, fate }: Attempted, { redelivered }: Attempt): Promise<void> {
+    const { channel, account, run } = message
+    const { storage } = this.#deps
+    if (fate === 'waiting' && isEphemeralAccount(account)) await storage.outbox.abandon(channel, account)
     // "Waiting" means that nothing was ever sent; an earlier attempt, or another one right now, may have been.
     if (fate === 'unknown' || (fate === 'waiting' && (redelivered || (this.#sending.get(run) ?? 0) > 1))) return
-    await this.#deps.storage.transact([{ kind: 'delivery', run, state: fate }])
+    await storage.transact([{ kind: 'delivery', run, state: fate }])
   }
 
   /** Not kept in the outbox: a client that misses it sends the message again. */

@@ -1,15 +1,18 @@
-import { NEVER } from '../base/never.ts'
+import type { Clock } from '../base/clock.ts'
+import { NEVER } from '../base/async.ts'
 import type { JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import type { RunId } from '../core/ids.ts'
 import type { SessionEvent } from '../core/event.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
 import type { Answer, Outlet, Together } from '../session/outlet.ts'
-import type { Committed, Storage } from '../storage/storage.ts'
+import type { Committed, Progress, Storage, StoredMessage } from '../storage/storage.ts'
 import { Attempts } from './attempts.ts'
 import type { Channels } from './channels.ts'
+import { ProgressRelay } from './progress-relay.ts'
 
 export interface DeliveryDeps {
+  readonly clock: Clock
   readonly log: Log
   readonly storage: Storage
   readonly channels: Channels
@@ -25,21 +28,30 @@ export class Delivery implements Outlet {
   readonly #storage: Storage
   readonly #channels: Channels
   readonly #attempts: Attempts
+  readonly #relay: ProgressRelay
 
   constructor(deps: DeliveryDeps) {
     this.#storage = deps.storage
     this.#channels = deps.channels
     this.#attempts = new Attempts(deps)
+    this.#relay = new ProgressRelay(deps)
   }
 
   show(event: SessionEvent, message: AcceptedMessage): void {
     this.#channels.observe(event, message)
+    this.#relay.show(event, message)
+  }
+
+  /** Of a turn that another node works on. */
+  showElsewhere(progress: Progress): void {
+    this.#relay.hear(progress)
   }
 
   /** Resolves when everything is durable and on its way; its fate comes later. */
   async answer(answers: readonly Answer[], together: Together = {}): Promise<void> {
     const committed = this.#commit(answers, together)
     if (answers.length === 0) return void (await committed)
+    for (const { run } of answers) this.#relay.end(run)
     await Promise.all(answers.map(({ run }) => this.#attempts.first(run, committed)))
   }
 
@@ -47,19 +59,27 @@ export class Delivery implements Outlet {
     answers: readonly Answer[],
     { changes: others = [], entries, owner }: Together,
   ): Promise<Pick<Committed, 'answered'>> {
-    const { inbox, transcripts } = this.#storage
+    const { transcripts } = this.#storage
     const changes = [...others, ...answers.map(({ run, content }) => ({ kind: 'answer', run, content }) as const)]
     if (changes.length === 0) return { answered: [] }
     if (entries === undefined) return this.#storage.transact(changes, owner)
+    // Those that are open now are open until this transaction: its owner would be void if another node had stopped them.
+    const open = await this.#find(answers, ({ state }) => state === 'open')
     const transcript = await transcripts.open(entries.sessionId, NEVER)
     try {
       await transcript.append(entries.drafts, { changes, ...(owner === undefined ? {} : { owner }) })
     } finally {
       await transcript.close()
     }
-    // The owner was the present one, so no other node can have answered in between.
-    const known = await Promise.all(answers.map(({ run }) => inbox.find(run)))
-    return { answered: known.filter((one) => one !== undefined) }
+    return { answered: await this.#find(open.map(({ message }) => message)) }
+  }
+
+  async #find(
+    of: readonly { readonly run: RunId }[],
+    fits: (stored: StoredMessage) => boolean = () => true,
+  ): Promise<readonly StoredMessage[]> {
+    const known = await Promise.all(of.map(({ run }) => this.#storage.inbox.find(run)))
+    return known.filter((one) => one !== undefined && fits(one)) as readonly StoredMessage[]
   }
 
   /**
@@ -113,6 +133,7 @@ export class Delivery implements Outlet {
 
   /** Resolves when every attempt has its fate. */
   close(): Promise<void> {
+    this.#relay.close()
     return this.#attempts.close()
   }
 }

@@ -1,12 +1,11 @@
 import type { Clock } from '../base/clock.ts'
 import type { JsonObject } from '../base/json.ts'
-import { NEVER } from '../base/never.ts'
+import { NEVER } from '../base/async.ts'
 import type { Channel } from '../channel/channel.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { MessageEntry } from '../core/entry.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
-import type { Caller, SessionRecord } from '../core/inbound.ts'
-import { mayUse } from '../core/session-owner.ts'
+import { type Caller, type SessionRecord, holdsWords, mayUse } from '../core/inbound.ts'
 import { textOf, type Message } from '../core/message.ts'
 import { usdOf } from '../core/spent.ts'
 import { activeCleanups } from '../history/cleanup-records.ts'
@@ -15,7 +14,6 @@ import { activeEntries } from '../history/view.ts'
 import type { CountMessages } from '../history/view-tokens.ts'
 import type { Providers } from '../provider/registry.ts'
 import type { Approvals } from '../session/approvals.ts'
-import type { SessionControl } from '../session/control.ts'
 import { savingsOf, type AgentDeps } from '../session/converse.ts'
 import { findSession } from '../session/find-session.ts'
 import type { SessionQuery, SessionRow, Storage } from '../storage/storage.ts'
@@ -32,7 +30,6 @@ import type { GatewayApi, ListQuery } from './http.ts'
 
 export interface ApiDeps {
   readonly storage: Storage
-  readonly control: SessionControl
   readonly providers: Providers
   readonly agent: Pick<AgentDeps, 'modelsFor' | 'counter'>
   readonly gateway: Gateway
@@ -52,7 +49,7 @@ const STUCK_AFTER_MS = 30_000
 
 /** The JSON API, for the HTTP side and for commands that work on a stopped gateway's files. */
 export function createGatewayApi(deps: ApiDeps): GatewayApi {
-  const { storage, control, providers, gateway, sessions, approvals, maxList, status, tools, channel } = deps
+  const { storage, providers, gateway, sessions, approvals, maxList, status, tools, channel } = deps
   const { sessions: index, transcripts } = storage
   const findRow = async (key: string, caller: Caller | undefined): Promise<SessionRow> => {
     await gateway.bringBack(key)
@@ -61,7 +58,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
   const runningChannel = (name: string): Channel => {
     const known = channel(name)
     if (known !== undefined) return known
-    throw new GatewayError('FIELD_INVALID', `no channel "${name}" is running`, { field: 'channel' })
+    throw new GatewayError('CHANNEL_NOT_FOUND', `no channel "${name}" is running`, { field: 'channel' })
   }
   return {
     isOpen: () => gateway.isOpen && storage.isReachable !== false,
@@ -93,7 +90,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
       const { total, nextCursor } = page
       const rows =
         query.archived === true
-          ? page.sessions.flatMap((row) => archivedRows(row))
+          ? page.sessions.flatMap((row) => archivedRows(row, query.q))
           : await Promise.all(page.sessions.map((row) => listRow(row, deps)))
       const hasMore = query.archived === true && (await index.hasArchived())
       const next = nextCursor ?? (hasMore ? ARCHIVE_CURSOR : undefined)
@@ -195,7 +192,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
     async trust(name) {
       return { channel: name, accepted: (await runningChannel(name).trust?.()) ?? 0 }
     },
-    linkHistory: (name) => ({ history: (runningChannel(name).linkHistory?.() ?? []).map((row) => ({ ...row })) }),
+    linkHistory: (name) => (runningChannel(name).linkHistory?.() ?? []).map((row) => ({ ...row })),
     reconnect: (name) => ({ success: true, channel: name, links: runningChannel(name).reconnect?.() ?? 0 }),
     async restore(key, { archive, compaction = false, cleanup }, caller) {
       const isNamed = archive !== undefined || compaction || cleanup !== undefined
@@ -204,7 +201,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
       if (wasArchived && !isNamed) return keepRestored(storage, row)
       if (cleanup !== undefined) return restoreCleanup(storage, row, cleanup)
       if (archive === undefined) return restoreView(deps, row, compaction)
-      await sessions.exclusively(row.key, 'reset', () => control.restoreArchive(row.key, archive as SessionId))
+      await sessions.restoreArchive(row.key, archive as SessionId)
       return { success: true, key: row.key, message: `${row.key} goes on with ${archive}` }
     },
   }
@@ -276,9 +273,16 @@ async function listRow({ key, record }: SessionRow, { sessions, agent, storage }
 }
 
 /** The earlier conversations of a key, newest first. */
-function archivedRows({ key, record }: SessionRow): JsonObject[] {
+function archivedRows({ key, record }: SessionRow, wanted = ''): JsonObject[] {
   return (record.archived ?? [])
-    .map(({ sessionId, at }) => ({ key: `${key}#${sessionId}`, of: key, sessionId, updatedAt: at, archived: true }))
+    .filter((earlier) => holdsWords(key, earlier, wanted.toLowerCase()))
+    .map(({ at, ...earlier }) => ({
+      ...earlier,
+      key: `${key}#${earlier.sessionId}`,
+      of: key,
+      updatedAt: at,
+      archived: true,
+    }))
     .toReversed()
 }
 
@@ -308,10 +312,7 @@ async function listArchive(
 function isMatch(key: SessionKey, record: SessionRecord, { channel, q, prefix }: ListQuery): boolean {
   if (prefix !== undefined && !key.startsWith(prefix)) return false
   if (channel !== undefined && record.lastChannel !== channel) return false
-  const wanted = q?.toLowerCase()
-  return (
-    wanted === undefined || [key, record.title, record.preview].some((text) => text?.toLowerCase().includes(wanted))
-  )
+  return q === undefined || holdsWords(key, record, q.toLowerCase())
 }
 
 /** What a page of the list is asked for besides its place. */

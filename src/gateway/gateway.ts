@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Ids } from '../base/ids.ts'
 import type { JsonObject } from '../base/json.ts'
-import type { Acceptance, ControlResult, Intake, KnownRun } from '../channel/channel.ts'
+import type { Acceptance, ControlResult, Hold, Intake, KnownRun } from '../channel/channel.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, Caller, ControlCommand, InboundMessage } from '../core/inbound.ts'
@@ -41,6 +41,9 @@ export interface GatewayDeps {
   readonly watch?: GatewayWatch
 }
 
+/** Answers of one look; the next one is a second later. */
+const MOST_LOOKED_FOR = 100
+
 /**
  * Intake and delivery between channels and sessions. A message is durable before it is accepted, its answer is durable
  * before it is sent, and control never waits behind a turn.
@@ -64,6 +67,7 @@ export class Gateway implements Intake {
       admission: new Admission(limits, sessions),
       route,
       maxSessions: limits.sessions,
+      expect: (run) => sessions.expect(run),
     })
   }
 
@@ -96,7 +100,8 @@ export class Gateway implements Intake {
       const { message: accepted } = stored
       this.#deps.metrics.messageAccepted(accepted.channel)
       this.#deps.watch?.accepted(accepted)
-      if (this.#state === 'starting' || this.#state === 'open') this.#sessions.arrive(accepted, stored.mine)
+      if (this.#state === 'starting' || this.#state === 'open') this.#sessions.arrive(accepted, stored)
+      else this.#sessions.passOn(accepted.key)
       stored.entered()
     })
     return storing
@@ -110,6 +115,12 @@ export class Gateway implements Intake {
         return this.#sessions.runInBackground(this.#sessions.take(notice.key))
       case 'session':
         return this.#sessions.lose(notice.key)
+      case 'progress':
+        return this.#deps.delivery.showElsewhere(notice.progress)
+      case 'look':
+        return this.#sessions.runInBackground(this.#lookForAnswers())
+      case 'room':
+        return this.#sessions.runInBackground(this.#sessions.leaveWaiting(notice.turns))
       case 'reply':
         return this.#sessions.runInBackground(this.#offer(notice))
     }
@@ -118,11 +129,22 @@ export class Gateway implements Intake {
   /** An answer of another node, for a client that is connected here or waits here. */
   async #offer({ channel: name, account, run }: Extract<Notice, { kind: 'reply' }>): Promise<void> {
     const channel = this.#deps.channels.get(name)
-    const isAwaited = channel?.awaits?.(run) === true
+    const isAwaited = channel?.awaited?.has(run) === true
     if (!isAwaited && channel?.reaches?.(account) !== true) return
     const known = await this.#deps.storage.inbox.find(run)
     if (known?.state === 'waiting' || (known?.state === 'unknown' && known.orphaned === true) || isAwaited)
       await this.#deps.delivery.offer(run)
+  }
+
+  /** Answers of other nodes that clients wait for here: no channel keeps them, and the notice may have been lost. */
+  async #lookForAnswers(): Promise<void> {
+    for (const { awaited } of this.#deps.channels.all()) {
+      const elsewhere = [...(awaited?.keys() ?? [])].filter((run) => !this.#sessions.isOpenHere(run))
+      for (const run of elsewhere.slice(0, MOST_LOOKED_FOR)) {
+        const known = await this.#deps.storage.inbox.find(run)
+        if (known?.content !== undefined && awaited?.has(run) === true) await this.#deps.delivery.offer(run)
+      }
+    }
   }
 
   async unanswered(channel: string): Promise<readonly AcceptedMessage[]> {
@@ -225,6 +247,10 @@ export class Gateway implements Intake {
     this.#deps.approvals.remind(channel, account)
   }
 
+  hold(channel: string, account: string): Promise<Hold | undefined> {
+    return this.#deps.storage.ownership.hold(channel, account)
+  }
+
   nextSeq(channel: string, account: string): Promise<number> {
     return this.#deps.storage.outbox.nextSeq(channel, account)
   }
@@ -235,7 +261,7 @@ export class Gateway implements Intake {
    */
   async drain(deadline: AbortSignal): Promise<void> {
     this.#state = 'draining'
-    await this.#deps.storage.leaving?.()
+    await this.#deps.storage.leaving?.(this.#sessions.keys())
     for (const channel of this.#deps.channels.all()) channel.drain()
     await this.#sessions.drain(deadline)
   }

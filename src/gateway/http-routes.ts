@@ -1,6 +1,5 @@
 import { BodyRefused, type Peer } from '../base/http.ts'
-import { parseForeignJson } from '../base/foreign-json.ts'
-import { isRecord, type JsonObject } from '../base/json.ts'
+import { parseForeignJson, isRecord, type JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import { ERRORS, GatewayError, toGatewayError, type ErrorCode } from '../core/errors.ts'
 import type { Caller } from '../core/inbound.ts'
@@ -90,6 +89,13 @@ export function wholeNumber(url: URL, name: string, least: 0 | 1 = 1): number | 
   return Number(value)
 }
 
+/** One page of a list that is at hand as a whole; a cursor is a place in it. */
+export function pageOf(url: URL, name: string, rows: readonly JsonObject[], most: number): JsonObject {
+  const from = wholeNumber(url, 'cursor', 0) ?? 0
+  const end = from + Math.min(wholeNumber(url, 'limit') ?? most, most)
+  return { [name]: rows.slice(from, end), ...(end < rows.length ? { nextCursor: String(end) } : {}) }
+}
+
 /** The body as a JSON object; an absent one is an empty object. */
 export async function jsonBody(request: Request): Promise<Readonly<Record<string, unknown>>> {
   const text = await request.text()
@@ -111,6 +117,7 @@ const STATUS_OF: { readonly [code in ErrorCode]?: number } = {
   ENTRY_NOT_FOUND: 404,
   BLOB_NOT_FOUND: 404,
   RUN_NOT_FOUND: 404,
+  CHANNEL_NOT_FOUND: 404,
   FILE_NOT_FOUND: 404,
   FRAME_MALFORMED: 400,
   FRAME_TOO_LARGE: 413,

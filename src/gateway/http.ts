@@ -1,9 +1,9 @@
 import type { ListenOptions, Peer, UpgradeDecision, UpgradeRequest } from '../base/http.ts'
-import type { JsonObject } from '../base/json.ts'
+import { isOneOf, type JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import { METRICS_CONTENT_TYPE, type Metrics } from '../base/metrics.ts'
 import { usageQuery } from './usage-query.ts'
-import type { UsageQuery } from '../core/usage-report.ts'
+import type { UsageQuery } from '../core/spent.ts'
 import type { WebhookChannel } from '../channel/webhook/channel.ts'
 import { GatewayError, toGatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/ids.ts'
@@ -13,6 +13,7 @@ import {
   dispatch,
   json,
   jsonBody,
+  pageOf,
   plain,
   problemOf,
   showProblem,
@@ -52,11 +53,11 @@ export interface GatewayApi {
   /** Undoes the latest cleanup, or what is named. */
   restore(key: string, what: RestoreQuery, caller?: Caller): Promise<JsonObject>
   /** What requests cost, by time and group. */
-  usage(query: UsageQuery): Promise<JsonObject>
+  usage(query: UsageQuery): Promise<{ readonly usage: readonly JsonObject[]; readonly pricesDate: string }>
   /** Accepts what a channel refused because it had changed. */
   trust(channel: string): Promise<JsonObject>
   /** What happened to a channel's links, oldest first. */
-  linkHistory(channel: string): JsonObject
+  linkHistory(channel: string): readonly JsonObject[]
   reconnect(channel: string): JsonObject
 }
 
@@ -144,6 +145,10 @@ export function createHttpHandlers(deps: HttpDeps): Pick<ListenOptions, 'handle'
   }
 }
 
+/** Of a month, hour by hour, for a dozen groups. */
+const MAX_USAGE_ROWS = 10_000
+const MAX_HISTORY_ROWS = 500
+
 function createRoutes({ api, metrics, now }: HttpDeps): readonly Route[] {
   const session = /^\/api\/sessions\/([^/]+)$/u
   const action = (verb: string): RegExp => new RegExp(`^/api/sessions/([^/]+)/${verb}$`, 'u')
@@ -184,7 +189,10 @@ function createRoutes({ api, metrics, now }: HttpDeps): readonly Route[] {
       method: 'GET',
       path: /^\/api\/usage$/u,
       needs: 'all',
-      answer: async ({ url }) => json(await api.usage(usageQuery(url, now()))),
+      answer: async ({ url }) => {
+        const { usage, ...rest } = await api.usage(usageQuery(url, now()))
+        return json({ ...pageOf(url, 'usage', usage, MAX_USAGE_ROWS), ...rest })
+      },
     },
     {
       method: 'GET',
@@ -218,7 +226,7 @@ function createRoutes({ api, metrics, now }: HttpDeps): readonly Route[] {
       method: 'GET',
       path: /^\/api\/channels\/([^/]+)\/history$/u,
       needs: 'admin',
-      answer: async ({ name }) => json(api.linkHistory(name)),
+      answer: async ({ name, url }) => json(pageOf(url, 'history', api.linkHistory(name), MAX_HISTORY_ROWS)),
     },
     {
       method: 'POST',
@@ -301,14 +309,23 @@ function listQuery(url: URL): ListQuery {
     ...(limit === undefined ? {} : { limit }),
     ...(cursor === null ? {} : { cursor }),
     ...(prefix === null ? {} : { prefix }),
-    ...textParameter(url, 'state'),
+    ...stateParameter(url),
     ...textParameter(url, 'channel'),
     ...textParameter(url, 'q'),
     ...(url.searchParams.get('archived') === '1' ? { archived: true } : {}),
   }
 }
 
-function textParameter(url: URL, name: 'state' | 'channel' | 'q'): ListQuery {
+const STATES = ['running', 'queued', 'idle'] as const
+
+function stateParameter(url: URL): ListQuery {
+  const state = url.searchParams.get('state')
+  if (state === null || state === '') return {}
+  if (isOneOf(state, STATES)) return { state }
+  throw new GatewayError('FIELD_INVALID', `state must be one of ${STATES.join(', ')}`, { field: 'state' })
+}
+
+function textParameter(url: URL, name: 'channel' | 'q'): ListQuery {
   const value = url.searchParams.get(name)
   return value === null || value === '' ? {} : { [name]: value.slice(0, 200) }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
-import { deferred } from '../base/deferred.ts'
+import { deferred } from '../base/async.ts'
 import type { Ids } from '../base/ids.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
@@ -20,6 +20,8 @@ export interface InboxIntakeDeps {
   readonly admission: Admission
   readonly route: RouteSettings
   readonly maxSessions: number
+  /** The message is being made durable, until what is returned is called. */
+  expect(run: RunId): () => void
 }
 
 /** A message that is durable: now, or since an earlier copy of it. */
@@ -30,11 +32,13 @@ export interface Stored {
   entered(): void
   /** Everything that is open in its session is in its queue here. */
   readonly mine: boolean
+  /** What this node holds its session with. */
+  readonly epoch?: number | undefined
 }
 
 /** A fresh one holds its place in the queue until `leave`. */
 type Placed =
-  | { readonly kind: 'fresh'; readonly mine: boolean; leave(): void }
+  | ((Accepted & { readonly kind: 'fresh' }) & { leave(): void })
   | Exclude<Accepted, { readonly kind: 'fresh' }>
 
 /** Makes messages durable: finds their conversation, recognises copies, keeps the limits. */
@@ -91,7 +95,7 @@ export class InboxIntake {
       const result = await this.#accept(accepted, candidate, onHanded)
       switch (result.kind) {
         case 'fresh':
-          return { message: accepted, duplicate: false, mine: result.mine, entered: result.leave }
+          return { message: accepted, duplicate: false, entered: result.leave, mine: result.mine, epoch: result.epoch }
         case 'duplicate':
           return { message: result.known.message, duplicate: true, mine: false, entered: () => undefined }
         case 'conflict':
@@ -121,13 +125,19 @@ export class InboxIntake {
         return known
       }
       const row = await this.#rowFor(message)
+      const place = leave
+      const over = this.#deps.expect(message.run)
+      leave = () => {
+        place()
+        over()
+      }
       const accepting = storage.inbox.accept(message, { ...recognition, joins, ...row })
       onHanded()
       const accepted = await accepting
       if (accepted.kind !== 'fresh') return accepted
       const held = leave
       leave = () => undefined
-      return { kind: 'fresh', mine: accepted.mine, leave: held }
+      return { ...accepted, leave: held }
     } finally {
       leave()
       claim.release()

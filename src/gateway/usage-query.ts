@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
-import { USAGE_BUCKETS, USAGE_GROUPS, type UsageQuery } from '../core/usage-report.ts'
+import { USAGE_BUCKETS, USAGE_GROUPS, type UsageQuery } from '../core/spent.ts'
 
 const DEFAULT_DAYS = 30
 const DAY_MS = 86_400_000

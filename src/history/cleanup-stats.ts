@@ -1,7 +1,10 @@
 import type { PreparedMessage } from '../core/message.ts'
+import type { TokenCount } from '../core/token-counter.ts'
 import { netSavings, type CachePrices } from './cache-cost.ts'
 import { userBlocksOf } from './blocks.ts'
+import type { Part } from './part.ts'
 import type { PreparedHistory } from './prepare.ts'
+import type { MessageReport } from './report.ts'
 import type { CountMessages } from './view-tokens.ts'
 
 /** What a cleanup did, in messages and tokens. */
@@ -31,22 +34,25 @@ export interface StatsOptions {
 /** What one history saves against the other; zeros when they are the same. */
 export function statsOf(before: PreparedHistory, after: PreparedHistory, options: StatsOptions): CleanupStats {
   const { cleaned, count, prices, requests } = options
-  const [sent, remaining] = [sentMessages(before), sentMessages(after)]
-  const counted = count(sent)
-  const left = after === before ? counted : count(remaining)
-  const net = (): number =>
-    netSavings({
+  const [sent, remaining] = [before.parts.map(sentMessages), after.parts.map(sentMessages)]
+  const counted = countAll(sent, count)
+  const left = after === before ? counted : countAll(remaining, count)
+  const net = (): number => {
+    const { same, others } = commonParts(sent, remaining)
+    const [mine, yours] = others
+    return netSavings({
       before: counted.count,
       after: left.count,
-      untouched: count(commonStart(sent, remaining)).count,
-      unsent: count(unsentPart(sent)).count,
-      isWarm: isWarm(sent, options),
+      untouched: countAll([...same, commonStart(mine, yours)], count).count,
+      unsent: count(unsentPart(mine)).count,
+      isWarm: isWarm(mine, options),
       requests,
       prices,
     })
+  }
   return {
     cleanedMessages: cleaned,
-    remainingMessages: remaining.length,
+    remainingMessages: remaining.reduce((sum, messages) => sum + messages.length, 0),
     tokensBefore: counted.count,
     tokensSaved: counted.count - left.count,
     tokensRemaining: left.count,
@@ -56,13 +62,43 @@ export function statsOf(before: PreparedHistory, after: PreparedHistory, options
   }
 }
 
+type Messages = readonly PreparedMessage[]
+
+const sentOfPart = new WeakMap<Part, Messages>()
+
 /** The message that ends a history which stops at an answer is not in the next request, so it counts on neither side. */
-function sentMessages({ messages, report }: PreparedHistory): readonly PreparedMessage[] {
-  return messages.filter((_, at) => report.messages[at]?.kind !== 'filler')
+function sentMessages(part: Part): Messages {
+  const known = sentOfPart.get(part)
+  if (known !== undefined) return known
+  const { messages, report } = part
+  const sent = report.some(isFiller) ? messages.filter((_, at) => !isFiller(report[at])) : messages
+  sentOfPart.set(part, sent)
+  return sent
+}
+
+const isFiller = (message: MessageReport | undefined): boolean => message?.kind === 'filler'
+
+/** Part by part: the counter knows those it has seen. */
+function countAll(parts: readonly Messages[], count: CountMessages): TokenCount {
+  const counts = parts.map(count)
+  return {
+    count: counts.reduce((sum, one) => sum + one.count, 0),
+    estimated: counts.some(({ estimated }) => estimated),
+  }
+}
+
+/** The parts that both begin with, and what follows them in each. */
+function commonParts(
+  a: readonly Messages[],
+  b: readonly Messages[],
+): { readonly same: readonly Messages[]; readonly others: readonly [Messages, Messages] } {
+  const differs = b.findIndex((part, at) => part !== a[at])
+  const length = differs < 0 ? b.length : differs
+  return { same: a.slice(0, length), others: [a.slice(length).flat(), b.slice(length).flat()] }
 }
 
 /** What a provider finds in its cache of the one when it is sent the other: whole messages, then blocks of the next. */
-function commonStart(a: readonly PreparedMessage[], b: readonly PreparedMessage[]): readonly PreparedMessage[] {
+function commonStart(a: Messages, b: Messages): Messages {
   const at = b.findIndex((message, place) => !isSame(message, a[place]))
   if (at < 0) return b
   const [mine, yours] = [b[at], a[at]]
@@ -77,11 +113,11 @@ function commonStart(a: readonly PreparedMessage[], b: readonly PreparedMessage[
 const isSame = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) === JSON.stringify(b)
 
 /** The latest answer has not been in a request yet, so no cache knows it. */
-function unsentPart(messages: readonly PreparedMessage[]): readonly PreparedMessage[] {
+function unsentPart(messages: Messages): Messages {
   return messages.at(-1)?.role === 'assistant' ? messages.slice(-1) : []
 }
 
-function isWarm(messages: readonly PreparedMessage[], { now, ttlMs }: StatsOptions): boolean {
+function isWarm(messages: Messages, { now, ttlMs }: StatsOptions): boolean {
   const latest = messages.findLast((message) => message.role === 'assistant')?.timestamp ?? 0
   return now - latest <= ttlMs
 }

@@ -154,17 +154,16 @@ function brokenInvariant(
 ): SkipReason | undefined {
   const hidden = new Set(drafts.flatMap(({ record }) => record.hidden))
   // What both have in common is sent all the same, and is the most of a long conversation.
-  let differs = 0
-  while (differs < before.messages.length && before.report.messages[differs] === after.report.messages[differs])
-    differs++
-  const stillSent = new Set(after.report.messages.slice(differs).flatMap((message) => message.entries))
+  const differs = before.parts.findIndex((part, at) => part !== after.parts[at])
+  const [mine, yours] = [before, after].map(({ parts }) => parts.slice(differs < 0 ? parts.length : differs))
+  const stillSent = new Set(yours?.flatMap(({ report }) => report.flatMap((message) => message.entries)))
   const isBroken =
     drafts.some(({ step: { finalResponse, instruction } }) =>
       [finalResponse, instruction].some((id) => id !== undefined && hidden.has(id)),
     ) ||
-    after.report.changes.some((change) => change.step === 'invariants') ||
-    before.report.messages
-      .slice(differs)
-      .some((message) => message.entries.some((entry) => !hidden.has(entry) && !stillSent.has(entry)))
+    yours?.some(({ changes }) => changes.some((own) => own.some((change) => change.step === 'invariants'))) === true ||
+    mine?.some(({ report }) =>
+      report.some((message) => message.entries.some((entry) => !hidden.has(entry) && !stillSent.has(entry))),
+    ) === true
   return isBroken ? 'an invariant would break' : undefined
 }

@@ -29,6 +29,7 @@ export function latestCompactionAt(entries: readonly Entry[]): number {
 
 const LATEST_COMPACTION: PathReader<{ entry: CompactionEntry | undefined; at: number }> = {
   start: () => ({ entry: undefined, at: -1 }),
+  copy: (latest) => ({ ...latest }),
   add(latest, entry, at) {
     if (entry.type === 'compaction') Object.assign(latest, { entry, at })
   },

@@ -38,6 +38,7 @@ export function readDecisions(entries: readonly Entry[], contextWindow = 0): Sti
 
 const DECISIONS: PathReader<StickyDecision[]> = {
   start: () => [],
+  copy: (decisions) => [...decisions],
   add(decisions, entry) {
     for (const decision of decisionsIn(entry)) decisions.push(decision)
   },

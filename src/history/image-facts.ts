@@ -1,4 +1,4 @@
-import { imageSizeOf, type ImageSize } from '../base/image-size.ts'
+import { imageSizeOf, type ImageSize } from '../base/images.ts'
 import { mediaTypeOf } from '../base/media-type.ts'
 
 /** What the bytes of an image say about themselves; the declared type is often wrong and providers check. */

@@ -1,6 +1,6 @@
 import { isRecord, type JsonObject } from '../base/json.ts'
 import type { EntryId } from '../core/ids.ts'
-import { isDeeperThan } from '../core/sound-fields.ts'
+import { isDeeperThan } from '../core/sound-message.ts'
 
 /** A JSON object whose fields nothing has checked. */
 export type Loose = { readonly [field: string]: unknown }

@@ -35,6 +35,10 @@ export function pairResults(
   return rebuild(items, frames, orphans, step)
 }
 
+/** What is done for a call that has no result. */
+export const MISSING_RESULT = 'missing tool result'
+export const CALL_WITHOUT_RESULT = 'call without a result'
+
 export type PairingPolicy = Pick<TranscriptPolicy, 'repairToolUseResultPairing' | 'allowSyntheticToolResults'>
 
 interface Call {
@@ -189,7 +193,7 @@ function closeFrame(item: Item, frame: Frame, changes: Change[], step: StepName)
     : frame.calls
   const results = kept.map((call) => named(call.result ?? synthetic(call, item, changes, step), call))
   if (kept.length === frame.calls.length) return [item, ...results]
-  changes.push(change(step, 'dropped', 'call without a result', item, frame.calls.length - kept.length))
+  changes.push(change(step, 'dropped', CALL_WITHOUT_RESULT, item, frame.calls.length - kept.length))
   const keptBlocks = new Set(kept.map((call) => call.block))
   const content = message.content.filter((block) => block.type !== 'toolCall' || keptBlocks.has(block))
   return content.length === 0 ? [] : [{ ...item, message: { ...message, content } }, ...results]
@@ -204,7 +208,7 @@ function named(item: Item, call: Call): Item {
 }
 
 function synthetic(call: Call, owner: Item, changes: Change[], step: StepName): Item {
-  changes.push(change(step, 'added', 'missing tool result', owner))
+  changes.push(change(step, 'added', MISSING_RESULT, owner))
   return {
     kind: 'synthetic-result',
     sources: [],

@@ -1,3 +1,4 @@
+import type { Slices } from '../base/loop-work.ts'
 import type { Entry } from '../core/entry.ts'
 import {
   resolveTranscriptPolicy,
@@ -11,8 +12,9 @@ import { readDecisions, type StickyDecision } from './decisions.ts'
 import { fit, type Room } from './fit.ts'
 import { brokenInvariant, flatten } from './invariants.ts'
 import { change, type Change, type Item, type StepContext, type StepResult } from './item.ts'
-import { reportItems, type HistoryReport } from './report.ts'
-import { prepareGrown, type Prepared } from './settled.ts'
+import { createPart, messagesOf, reportOf, tokensOf, type Part } from './part.ts'
+import type { HistoryReport } from './report.ts'
+import { prepareGrown, settle, type Grown } from './settled.ts'
 import { AFTER_FITTING, BEFORE_FITTING, runSteps, totalTokens } from './steps.ts'
 import { activeEntries, viewOf } from './view.ts'
 import { bytesMeasure } from './wire-bytes.ts'
@@ -35,6 +37,8 @@ export interface HistoryInput {
 
 /** What can be sent, and a report of every difference from what is stored. */
 export interface PreparedHistory {
+  /** The same messages and their report; a part that an earlier history had too is the same object. */
+  readonly parts: readonly Part[]
   /** Valid for the target: paired, ordered, within every limit. Never empty. */
   readonly messages: readonly PreparedMessage[]
   readonly report: HistoryReport
@@ -61,32 +65,36 @@ export interface HistoryTokens {
 export function prepareHistory(input: HistoryInput): PreparedHistory {
   const entries = activeEntries(input.entries)
   const context = contextOf(input, entries)
-  const { messages, report, wanted, raw, decisions } = prepareGrown(entries, context) ?? prepareWhole(entries, context)
+  const { parts, wanted, raw, decisions } = prepareGrown(entries, context) ?? prepareWhole(entries, context)
   const { calibration, contextWindow } = context.budget
   return {
-    messages,
-    report,
+    parts,
+    messages: messagesOf(parts),
+    report: reportOf(parts),
     tokens: { count: Math.ceil(raw * calibration), estimated: true, wanted: Math.ceil(wanted * calibration), raw },
     decisions: decisions.map((one) => ({ ...one, window: contextWindow })),
   }
 }
 
+/**
+ * Prepares the beginning of a long conversation before `prepareHistory` needs it, in slices: after a start, or with
+ * another model, that is thousands of messages.
+ */
+export function settleHistory(input: HistoryInput): Slices<void> {
+  const entries = activeEntries(input.entries)
+  return settle(entries, contextOf(input, entries))
+}
+
 /** Every entry looked at: what `prepareGrown` has to equal. */
-function prepareWhole(entries: readonly Entry[], context: StepContext): Prepared {
+function prepareWhole(entries: readonly Entry[], context: StepContext): Grown {
   const view = viewOf(entries)
   const shaped = runSteps(BEFORE_FITTING, view.items, context)
   const wanted = totalTokens(shaped.items)
   const fitted = fitAndOrder(shaped.items, context, wanted)
-  const changes = [...view.changes, ...shaped.changes.flat(), ...fitted.changes]
+  const changes = [...fitted.changes]
   const items = keepInvariants(fitted.items, context, changes)
-  const messages = reportItems(items)
-  return {
-    messages: items.map((item) => item.message),
-    report: { messages, changes },
-    raw: messages.reduce((sum, message) => sum + message.tokens, 0),
-    wanted,
-    decisions: [...shaped.decisions, ...fitted.decisions],
-  }
+  const part = createPart(items, [view.changes, ...shaped.changes, changes])
+  return { parts: [part], wanted, raw: tokensOf(part), decisions: [...shaped.decisions, ...fitted.decisions] }
 }
 
 function contextOf(input: HistoryInput, entries: readonly Entry[]): StepContext {

@@ -1,5 +1,5 @@
 import { assertNever } from '../base/assert-never.ts'
-import { matchesGlob } from '../core/glob.ts'
+import { matchesGlob } from '../base/text.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
 import type { ToolResultMessage } from '../core/message.ts'
 import type { PruningSettings } from './budget.ts'

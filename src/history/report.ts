@@ -51,58 +51,85 @@ const LETTERS = {
 } as const
 const ACTIONS = ['dropped', 'added', 'moved', 'rewritten', 'merged'] as const
 
+/** The report of some messages in a row. */
+export interface ReportPart {
+  readonly report: readonly MessageReport[]
+  /** Of each step, in the order they ran, the view's first. */
+  readonly changes: readonly (readonly Change[])[]
+}
+
 /** `CompactReport` with its messages apart. */
 export interface EncodedReport extends Pick<CompactReport, 'reasons'> {
   readonly messages: readonly string[]
   readonly rows: (number | string)[][]
 }
 
-export function encodeReport(report: HistoryReport): EncodedReport {
+export function encodeReport(parts: readonly ReportPart[]): EncodedReport {
+  const encoded = parts.map(encodePart)
   const reasons = new Map<string, number>()
-  const groups = new Map<string, (number | string)[]>()
-  let previous: Change | undefined
-  let group: (number | string)[] = []
-  for (const one of report.changes) {
-    // A limit drops thousands of messages for one reason.
-    if (previous === undefined || !isAlike(previous, one)) group = groupFor(one, groups, reasons)
-    group.push(one.entry ?? 0)
-    previous = one
+  const rows = new Map<string, (number | string)[]>()
+  for (let step = 0; step < (parts[0]?.changes.length ?? 0); step++) {
+    for (const { alike } of encoded) {
+      for (const { sample, entries } of alike[step] ?? []) {
+        const number = reasons.get(sample.reason) ?? reasons.size
+        reasons.set(sample.reason, number)
+        const head = [STEP_NAMES.indexOf(sample.step), ACTIONS.indexOf(sample.action), number, sample.count ?? -1]
+        const row = rows.get(head.join())
+        if (row === undefined) rows.set(head.join(), [...head, ...entries])
+        else for (const entry of entries) row.push(entry)
+      }
+    }
   }
-  return { reasons: [...reasons.keys()], messages: encodedMessages(report.messages), rows: [...groups.values()] }
+  return {
+    reasons: [...reasons.keys()],
+    messages: encoded.flatMap(({ messages }) => messages),
+    rows: [...rows.values()],
+  }
+}
+
+interface EncodedPart {
+  readonly messages: readonly string[]
+  /** Of each step: changes of one kind together, in the order of their first one. */
+  readonly alike: readonly (readonly AlikeChanges[])[]
+}
+
+interface AlikeChanges {
+  readonly sample: Change
+  /** 0 for a change without an entry. */
+  readonly entries: (EntryId | 0)[]
+}
+
+const encodedParts = new WeakMap<ReportPart, EncodedPart>()
+
+/** Once: the beginning of a conversation is in the report of every request. */
+function encodePart(part: ReportPart): EncodedPart {
+  const known = encodedParts.get(part)
+  if (known !== undefined) return known
+  const encoded = { messages: part.report.map(encodeMessage), alike: part.changes.map(groupAlike) }
+  encodedParts.set(part, encoded)
+  return encoded
+}
+
+function groupAlike(changes: readonly Change[]): readonly AlikeChanges[] {
+  const groups = new Map<string, AlikeChanges>()
+  let latest: AlikeChanges | undefined
+  for (const one of changes) {
+    // A limit drops thousands of messages for one reason.
+    if (latest === undefined || !isAlike(latest.sample, one)) {
+      const kind = [one.step, one.action, one.count, one.reason].join()
+      latest = groups.get(kind) ?? { sample: one, entries: [] }
+      groups.set(kind, latest)
+    }
+    latest.entries.push(one.entry ?? 0)
+  }
+  return [...groups.values()]
 }
 
 const isAlike = (a: Change, b: Change): boolean =>
   a.step === b.step && a.action === b.action && a.reason === b.reason && a.count === b.count
 
-function groupFor(
-  { step, action, reason, count = -1 }: Change,
-  groups: Map<string, (number | string)[]>,
-  reasons: Map<string, number>,
-): (number | string)[] {
-  const number = reasons.get(reason) ?? reasons.size
-  reasons.set(reason, number)
-  const head = [STEP_NAMES.indexOf(step), ACTIONS.indexOf(action), number, count]
-  const group = groups.get(head.join()) ?? head
-  groups.set(head.join(), group)
-  return group
-}
-
 export function compactReport({ reasons, messages, rows }: EncodedReport): CompactReport {
   return { v: 1, reasons, m: messages.join(' '), c: rows.map((row) => [...row]) }
-}
-
-const knownEncoded = new WeakMap<readonly MessageReport[], readonly string[]>()
-
-/** Stored once for the beginning of a conversation that every later request has too. */
-export function encodedMessages(messages: readonly MessageReport[]): readonly string[] {
-  return knownEncoded.get(messages) ?? messages.map(encodeMessage)
-}
-
-/** Of a report that was put together from two. */
-export function joinReports(first: readonly MessageReport[], then: readonly MessageReport[]): readonly MessageReport[] {
-  const joined = [...first, ...then]
-  knownEncoded.set(joined, [...encodedMessages(first), ...then.map(encodeMessage)])
-  return joined
 }
 
 function encodeMessage({ role, kind, tokens, entries }: MessageReport): string {
@@ -114,7 +141,7 @@ function encodeMessage({ role, kind, tokens, entries }: MessageReport): string {
 export function decodeReport(data: unknown): HistoryReport | undefined {
   if (!isCompactReport(data)) return undefined
   return {
-    messages: data.m.split(' ').flatMap(decodeMessage),
+    messages: decodeMessages(data.m.split(' ')),
     changes: data.c.flatMap(([step, action, reason, count, ...entries]) =>
       entries.map((entry) => ({
         step: STEP_NAMES[Number(step)] ?? 'view',
@@ -139,6 +166,11 @@ const KINDS_BY_LETTER: ReadonlyMap<string, Pick<MessageReport, 'role' | 'kind'>>
     g: { role: 'assistant', kind: 'filler' },
   } as const),
 )
+
+/** Passes over what `encodeReport` did not write. */
+export function decodeMessages(messages: readonly string[]): readonly MessageReport[] {
+  return messages.flatMap(decodeMessage)
+}
 
 function decodeMessage(text: string): readonly MessageReport[] {
   const known = KINDS_BY_LETTER.get(text.charAt(0))

@@ -69,8 +69,11 @@ export function applyDelta(state: RequestState, delta: RequestDelta): boolean {
   state.reasons = reasons ?? state.reasons
   state.messages.length = Math.min(state.messages.length, m[0])
   if (m[1] !== '') for (const message of m[1].split(' ')) state.messages.push(message)
-  for (const [at, kept, ...cells] of c)
-    state.rows[Number(at)] = [...(state.rows[Number(at)] ?? []).slice(0, Number(kept)), ...cells]
+  for (const [at, kept, ...cells] of c) {
+    const row = (state.rows[Number(at)] ??= [])
+    row.length = Math.min(row.length, Number(kept))
+    for (const cell of cells) row.push(cell)
+  }
   return true
 }
 
@@ -93,7 +96,7 @@ export function deltaOf(state: RequestState, target: RequestState): RequestDelta
     ...(same(state.reasons, target.reasons) ? {} : { reasons: target.reasons }),
     ...changedRows(state.rows, target.rows),
   }
-  const check = { ...state, messages: [...state.messages], rows: [...state.rows] }
+  const check = { ...state, messages: [...state.messages], rows: state.rows.map((row) => [...row]) }
   return applyDelta(check, delta) && isSameState(check, target) ? delta : undefined
 }
 

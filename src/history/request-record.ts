@@ -6,7 +6,7 @@ import { readPath, type PathReader } from '../core/path-memory.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
 import { createBudget } from './budget.ts'
 import type { PreparedHistory, HistoryInput } from './prepare.ts'
-import { decodeReport, encodeReport, type CompactReport } from './report.ts'
+import { decodeReport, encodeReport, isCompactReport, type CompactReport } from './report.ts'
 import { applyDelta, deltaOf, recordOfState, stateOf, type RequestDelta, type RequestState } from './request-delta.ts'
 import { isRequestDelta, isRequestRecord } from './request-shape.ts'
 import { activeEntries, viewOf } from './view.ts'
@@ -56,7 +56,7 @@ export interface RequestFacts {
 /** What there is to record of a request; `storedForm` makes it an entry. */
 export function createRequestState({ n, input, prepared, body, windowLearned }: RequestFacts): RequestState {
   const { entries, policy: _, ...settings } = input
-  const { reasons, messages, rows } = encodeReport(prepared.report)
+  const { reasons, messages, rows } = encodeReport(prepared.parts)
   const record = {
     n,
     leaf: entries.at(-1)?.id ?? null,
@@ -144,25 +144,41 @@ const LATEST_REQUEST: PathReader<LatestRequest> = {
   },
 }
 
-/** Every request of a path, by its entry. */
-export function recordsByEntry(entries: readonly Entry[]): ReadonlyMap<EntryId, RequestRecord> {
-  const records = new Map<EntryId, RequestRecord>()
-  let state: RequestState | undefined
-  for (const entry of entries) {
-    const whole = wholeOf(entry)
-    const delta = deltaIn(entry)
-    if (whole !== undefined) {
-      state = stateOf(whole)
-      records.set(entry.id, whole)
-    } else if (delta !== undefined && state !== undefined && applyDelta(state, delta)) {
-      records.set(entry.id, recordOfState(state))
-    }
-  }
-  return records
+/** A request of a path that is replayed. It is good until the next one, which is made of it. */
+export interface ReplayedRequest {
+  readonly entry: Entry
+  /** The place of the entry on the path. */
+  readonly at: number
+  readonly facts: Omit<RequestRecord, 'report'>
+  /** Messages of the report, as they are stored; so many at the beginning are those of the request before. */
+  readonly messages: readonly string[]
+  readonly kept: number
+  record(): RequestRecord
 }
 
+/** Every request of a path, at the cost of what is stored of it. */
+export function* replayRequests(entries: readonly Entry[]): Generator<ReplayedRequest> {
+  let state: RequestState | undefined
+  for (const [at, entry] of entries.entries()) {
+    const whole = wholeOf(entry)
+    const delta = whole === undefined ? deltaIn(entry) : undefined
+    if (whole !== undefined) {
+      state = stateOf(whole)
+      const messages = state?.messages ?? storedMessages(whole)
+      yield { entry, at, facts: whole, messages, kept: 0, record: () => whole }
+    } else if (delta !== undefined && state !== undefined && applyDelta(state, delta)) {
+      const now = state
+      const { record: facts, messages } = now
+      yield { entry, at, facts, messages, kept: delta.m[0], record: () => recordOfState(now) }
+    }
+  }
+}
+
+const storedMessages = ({ report }: RequestRecord): readonly string[] =>
+  isCompactReport(report) ? report.m.split(' ') : []
+
 export function requestRecords(entries: readonly Entry[]): readonly RequestRecord[] {
-  return [...recordsByEntry(entries).values()]
+  return Array.from(replayRequests(entries), (request) => request.record())
 }
 
 function wholeOf(entry: Entry | undefined): RequestRecord | undefined {
@@ -176,7 +192,7 @@ function deltaIn(entry: Entry | undefined): RequestDelta | undefined {
 }
 
 /** Whom the request went to, as far as the record says. */
-export function providerOfRecord({ input }: RequestRecord): string {
+export function providerOfRecord({ input }: Pick<RequestRecord, 'input'>): string {
   return isTarget(input.target) ? input.target.provider : 'unknown'
 }
 

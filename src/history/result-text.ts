@@ -1,6 +1,6 @@
 import { cutMiddle, shareOut, takeHead, takeTail } from '../core/cut-text.ts'
 import type { ToolResultMessage, UserBlock } from '../core/message.ts'
-import { estimateTokens } from '../core/tokens.ts'
+import { estimateBlockTokens } from '../core/tokens.ts'
 import { MIN_KEEP_CHARS, type PruningSettings } from './budget.ts'
 import type { Item } from './item.ts'
 import { softTrimNote, SYNTHETIC_RESULT_TEXT, truncationNotice } from './texts.ts'
@@ -11,7 +11,7 @@ export function textLength({ content }: ToolResultMessage): number {
 }
 
 export function textTokens({ content }: ToolResultMessage): number {
-  return content.reduce((sum, block) => sum + (block.type === 'text' ? estimateTokens(block.text) : 0), 0)
+  return content.reduce((sum, block) => sum + (block.type === 'text' ? estimateBlockTokens(block) : 0), 0)
 }
 
 /**

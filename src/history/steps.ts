@@ -1,47 +1,102 @@
+import { assertNever } from '../base/assert-never.ts'
+import type { AssistantBlock, UserBlock } from '../core/message.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
 import { annotateInterSessionUserMessages } from './annotate-inter-session.ts'
 import type { StickyDecision } from './decisions.ts'
 import { sanitizeSessionMessagesImages } from './images.ts'
-import type { Change, Item, Step, StepContext } from './item.ts'
+import { unchanged, type Change, type Item, type Step, type StepContext } from './item.ts'
 import { limitHistoryTurns } from './limit-turns.ts'
 import { downgradeOpenAIReasoningBlocks } from './openai-reasoning.ts'
 import { pairResults, sanitizeToolUseResultPairing, showOrphansAsContext } from './pair-results.ts'
 import { pruneContext } from './prune.ts'
 import { mergeQueuedMessages } from './queued-messages.ts'
 import { stripToolResultDetails } from './strip-details.ts'
-import { sanitizeThinking } from './thinking.ts'
+import { dropSilentAnswers, sanitizeThinking } from './thinking.ts'
 import { sanitizeToolCallInputs } from './tool-call-inputs.ts'
 import { splitParallelCalls, tellToolCalls } from './tool-calls.ts'
 import { truncateOversizedToolResults } from './truncate-results.ts'
 import { applyTurnOrder } from './turn-order.ts'
 import { validateTurns } from './validate-turns.ts'
 
-export const BEFORE_FITTING: readonly Step[] = [
-  annotateInterSessionUserMessages,
-  limitHistoryTurns,
-  sanitizeToolCallInputs,
+/** What is in a history, as far as it decides which steps have something to do. */
+interface Contents {
+  fromOtherSessions: boolean
+  tools: boolean
+  reasoning: boolean
+  silence: boolean
+  images: boolean
+}
+
+interface PlannedStep {
+  readonly run: Step
+  /** Whether it could change anything. */
+  readonly concerns: (contents: Contents, context: StepContext) => boolean
+}
+
+const always = (): boolean => true
+const withTools = ({ tools }: Contents): boolean => tools
+const withImages = ({ images }: Contents): boolean => images
+const withReasoning = ({ reasoning }: Contents): boolean => reasoning
+
+/** Each makes one pass, so that its changes are in the order of the messages whatever the history is made of. */
+export const BEFORE_FITTING: readonly PlannedStep[] = [
+  { run: annotateInterSessionUserMessages, concerns: ({ fromOtherSessions }) => fromOtherSessions },
+  { run: limitHistoryTurns, concerns: (_, { historyLimit }) => historyLimit > 0 },
+  { run: sanitizeToolCallInputs, concerns: withTools },
   // Before reasoning, because which calls stay and where a turn ends decide what of it may stay; and before anything
   // is cut, because what a result says decides whether it is real and whether it repeats another.
-  (items, { policy }) => pairResults(items, policy),
-  sanitizeThinking,
-  downgradeOpenAIReasoningBlocks,
-  sanitizeSessionMessagesImages,
-  pruneContext,
-  truncateOversizedToolResults,
-  stripToolResultDetails,
-  (items) => showOrphansAsContext(items),
+  { run: (items, { policy }) => pairResults(items, policy), concerns: withTools },
+  { run: sanitizeThinking, concerns: withReasoning },
+  { run: dropSilentAnswers, concerns: ({ silence }) => silence },
+  { run: downgradeOpenAIReasoningBlocks, concerns: withReasoning },
+  { run: sanitizeSessionMessagesImages, concerns: withImages },
+  { run: pruneContext, concerns: withTools },
+  { run: truncateOversizedToolResults, concerns: withTools },
+  { run: stripToolResultDetails, concerns: withTools },
+  { run: (items) => showOrphansAsContext(items), concerns: withTools },
 ]
 
-export const AFTER_FITTING: readonly Step[] = [
-  (items, { policy }) => sanitizeToolUseResultPairing(items, policy, 'pair-again'),
-  tellToolCalls,
-  mergeQueuedMessages,
-  applyTurnOrder,
-  validateTurns,
+export const AFTER_FITTING: readonly PlannedStep[] = [
+  { run: (items, { policy }) => sanitizeToolUseResultPairing(items, policy, 'pair-again'), concerns: withTools },
+  { run: tellToolCalls, concerns: withTools },
+  { run: mergeQueuedMessages, concerns: always },
+  { run: applyTurnOrder, concerns: always },
+  { run: validateTurns, concerns: always },
   // Once more on the final turns: a placeholder or a merge can make an image older than it was.
-  sanitizeSessionMessagesImages,
-  splitParallelCalls,
+  { run: sanitizeSessionMessagesImages, concerns: withImages },
+  { run: splitParallelCalls, concerns: withTools },
 ]
+
+function contentsOf(items: readonly Item[]): Contents {
+  const contents = { fromOtherSessions: false, tools: false, reasoning: false, silence: false, images: false }
+  for (const { message } of items) {
+    if (message.role === 'toolResult') contents.tools = true
+    if (message.role === 'user' && message.provenance?.kind === 'inter_session') contents.fromOtherSessions = true
+    if (message.role === 'assistant' && message.content.length === 0) contents.silence = true
+    if (typeof message.content !== 'string') for (const block of message.content) noteBlock(block, contents)
+  }
+  return contents
+}
+
+function noteBlock(block: UserBlock | AssistantBlock, contents: Contents): void {
+  switch (block.type) {
+    case 'text':
+      if ('textSignature' in block) contents.reasoning = true
+      break
+    case 'thinking':
+      contents.reasoning = true
+      break
+    case 'toolCall':
+      contents.tools = true
+      if ('thoughtSignature' in block) contents.reasoning = true
+      break
+    case 'image':
+      contents.images = true
+      break
+    default:
+      assertNever(block)
+  }
+}
 
 export interface Progress {
   readonly items: readonly Item[]
@@ -50,12 +105,15 @@ export interface Progress {
   readonly decisions: readonly StickyDecision[]
 }
 
-export function runSteps(steps: readonly Step[], start: readonly Item[], context: StepContext): Progress {
+/** Steps that could change nothing are passed over: most messages are words. */
+export function runSteps(steps: readonly PlannedStep[], start: readonly Item[], context: StepContext): Progress {
   let items = start
+  let contents = contentsOf(items)
   const changes: (readonly Change[])[] = []
   const decisions: StickyDecision[] = []
-  for (const step of steps) {
-    const done = step(items, context)
+  for (const { run, concerns } of steps) {
+    const done = concerns(contents, context) ? run(items, context) : unchanged(items)
+    if (done.items !== items) contents = contentsOf(done.items)
     items = done.items
     changes.push(done.changes)
     if (done.decisions !== undefined) decisions.push(...done.decisions)

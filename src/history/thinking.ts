@@ -29,8 +29,13 @@ export function sanitizeThinking(items: readonly Item[], context: StepContext): 
     )
     return { ...item, message: { ...item.message, content } }
   })
-  // A turn that was only reasoning says nothing to anybody.
-  const spoken = editItems(sanitized, (item) => {
+  return { items: sanitized, changes }
+}
+
+/** A turn that was only reasoning says nothing to anybody. */
+export function dropSilentAnswers(items: readonly Item[]): StepResult {
+  const changes: Change[] = []
+  const spoken = editItems(items, (item) => {
     if (item.message.role !== 'assistant' || item.message.content.length > 0) return item
     changes.push(change('thinking', 'dropped', 'answer without text or calls', item))
     return undefined

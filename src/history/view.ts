@@ -29,12 +29,30 @@ export function activeEntries(entries: readonly Entry[]): readonly Entry[] {
   return start === 0 ? entries : entries.slice(start)
 }
 
-/** The transcript as the model should see it before any provider's rules: compactions, cleanups and edits applied. */
-export function viewOf(entries: readonly Entry[]): View {
+/** What entries say about others: which are hidden, which are replaced, and what stands for those that are gone. */
+export interface Statements {
+  readonly cleanups: ReadonlyMap<EntryId, { readonly id: EntryId; readonly note: string }>
+  readonly edits: ReadonlyMap<EntryId, ContextEditEntry>
+  readonly compaction: CompactionEntry | undefined
+}
+
+export function statementsIn(entries: readonly Entry[]): Statements {
+  const cleanups = new Map<EntryId, { id: EntryId; note: string }>()
+  for (const { id, record } of activeCleanups(entries))
+    for (const hidden of record.hidden) cleanups.set(hidden, { id, note: record.note })
+  const edits = new Map<EntryId, ContextEditEntry>()
+  for (const entry of entries)
+    if (entry.type === 'context_edit' && entry.mirrors === undefined) edits.set(entry.targetId, entry)
+  return { cleanups, edits, compaction: latestCompaction(entries) }
+}
+
+/**
+ * The transcript as the model should see it before any provider's rules: compactions, cleanups and edits applied. For a
+ * part of a path, what is said about it elsewhere is given.
+ */
+export function viewOf(entries: readonly Entry[], said: Statements = statementsIn(entries)): View {
+  const { cleanups, edits, compaction } = said
   const changes: Change[] = []
-  const cleanups = cleanupsByEntry(entries)
-  const edits = editsByTarget(entries)
-  const compaction = latestCompaction(entries)
   const items: Item[] = compaction === undefined || isWithoutSummary(compaction) ? [] : [summaryItem(compaction)]
   const notesPlaced = new Set<string>()
 
@@ -52,22 +70,6 @@ export function viewOf(entries: readonly Entry[]): View {
     if (item !== undefined) items.push(item)
   }
   return { items, changes }
-}
-
-function cleanupsByEntry(entries: readonly Entry[]): ReadonlyMap<EntryId, { id: EntryId; note: string }> {
-  const byEntry = new Map<EntryId, { id: EntryId; note: string }>()
-  for (const { id, record } of activeCleanups(entries)) {
-    for (const hidden of record.hidden) byEntry.set(hidden, { id, note: record.note })
-  }
-  return byEntry
-}
-
-function editsByTarget(entries: readonly Entry[]): ReadonlyMap<EntryId, ContextEditEntry> {
-  const edits = new Map<EntryId, ContextEditEntry>()
-  for (const entry of entries) {
-    if (entry.type === 'context_edit' && entry.mirrors === undefined) edits.set(entry.targetId, entry)
-  }
-  return edits
 }
 
 /**

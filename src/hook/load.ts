@@ -1,6 +1,5 @@
-import { describeLoadFailure } from '../base/load-failure.ts'
+import { describeLoadFailure, type Modules } from '../base/modules.ts'
 import { isRecord } from '../base/json.ts'
-import type { Modules } from '../base/modules.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { HookModule } from './hook.ts'
 import type { HookSource } from './register.ts'

@@ -1,6 +1,5 @@
 import { errnoOf, type Files, type FileStat } from '../base/files.ts'
-import type { ImageResizer } from '../base/image-resizer.ts'
-import { imageSizeOf } from '../base/image-size.ts'
+import { type ImageResizer, imageSizeOf } from '../base/images.ts'
 import { mediaTypeOf } from '../base/media-type.ts'
 import type { ImageBlock } from '../core/message.ts'
 import type { ImageLimits } from './image-limits.ts'

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
-import { deferred } from '../base/deferred.ts'
+import { deferred } from '../base/async.ts'
 import { HttpFailure, type HttpFailureKind, type HttpRequest, type HttpResponse } from '../base/http.ts'
 import { errnoOf } from '../base/files.ts'
 

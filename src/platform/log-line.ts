@@ -1,4 +1,4 @@
-import { visibleLine } from '../base/visible-text.ts'
+import { visibleLine } from '../base/text.ts'
 
 export interface LineFormat {
   readonly verbose: boolean

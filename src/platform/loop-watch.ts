@@ -48,12 +48,12 @@ export function watchLoop(metrics: Metrics, log: Log, options: LoopWatchOptions 
   let processor = process.cpuUsage()
   const timer = setInterval(() => {
     const now = performance.now()
-    const { user, system } = process.cpuUsage(processor)
+    const usage = process.cpuUsage()
     const lateMs = now - due
-    if (lateMs >= stallMs) report(lateMs, (user + system) / 1000)
+    if (lateMs >= stallMs) report(lateMs, (usage.user - processor.user + usage.system - processor.system) / 1000)
     works.clear()
     due = now + TICK_MS
-    processor = process.cpuUsage()
+    processor = usage
   }, TICK_MS)
   timer.unref()
   loopWorkMarks.subscribe(works.onMark)

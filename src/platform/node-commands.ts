@@ -1,7 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import type { CommandEnd, CommandLine, CommandOutput, Commands, RunningCommand } from '../base/commands.ts'
-import { deferred } from '../base/deferred.ts'
+import { deferred } from '../base/async.ts'
 import { errnoOf } from '../base/files.ts'
 
 const INHERITED = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LANGUAGE', 'LC_ALL', 'LC_CTYPE', 'TZ', 'TMPDIR', 'TERM']

@@ -7,6 +7,7 @@ import {
   ftruncate,
   open,
   read,
+  readSync,
   statSync,
   write,
   writeSync,
@@ -116,6 +117,14 @@ function createHandle(path: string, descriptor: number): FileHandle {
     async read(position, length) {
       const buffer = Buffer.allocUnsafe(length)
       return buffer.subarray(0, await named(readFully(descriptor, buffer, position)))
+    },
+    readNow(position, length) {
+      const buffer = Buffer.allocUnsafe(length)
+      try {
+        return buffer.subarray(0, readSync(descriptor, buffer, 0, length, position))
+      } catch (error) {
+        throw withPath(error, path)
+      }
     },
     readInto: (target, position) => named(readFully(descriptor, target, position)),
     async write(bytes, position) {

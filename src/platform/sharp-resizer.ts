@@ -1,5 +1,5 @@
 import type { Sharp } from 'sharp'
-import type { ImageResizer, ResizedImage, ResizeTarget } from '../base/image-resizer.ts'
+import type { ImageResizer, ResizedImage, ResizeTarget } from '../base/images.ts'
 
 const MAX_INPUT_PIXELS = 100_000_000
 const SIDES = [1800, 1600, 1400, 1200, 1000, 800]

@@ -2,7 +2,7 @@ import { isIP, type Socket as NetSocket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { WebSocket } from 'ws'
-import { decodeUtf8 } from '../base/decode-utf8.ts'
+import { decodeUtf8 } from '../base/text.ts'
 import { errnoOf } from '../base/files.ts'
 import {
   SocketRefused,

@@ -1,6 +1,5 @@
-import { GrowingText } from '../base/growing-text.ts'
-import { parseForeignJson } from '../base/foreign-json.ts'
-import type { JsonObject } from '../base/json.ts'
+import { GrowingText } from '../base/text.ts'
+import { parseForeignJson, type JsonObject } from '../base/json.ts'
 import { NO_USAGE, type AssistantBlock, type AssistantMessage, type StopReason, type Usage } from '../core/message.ts'
 import { parseJsonObject } from './json-object.ts'
 import type { ModelApi, ModelEvent } from './provider.ts'

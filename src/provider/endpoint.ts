@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts'
 import type { WireApi } from './encoders.ts'
-import { withoutTrailing } from '../base/trailing.ts'
+import { withoutTrailing } from '../base/text.ts'
 
 const DEFAULT_BASES: Readonly<Record<WireApi, string>> = {
   'anthropic-messages': 'https://api.anthropic.com',

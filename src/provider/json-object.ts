@@ -1,5 +1,4 @@
-import { parseForeignJson } from '../base/foreign-json.ts'
-import { isRecord, type JsonObject } from '../base/json.ts'
+import { parseForeignJson, isRecord, type JsonObject } from '../base/json.ts'
 
 /** For values that came out of `JSON.parse`: an object of those holds nothing but JSON. */
 export function isJsonObject(value: unknown): value is JsonObject {

@@ -1,5 +1,4 @@
-import { parseForeignJson } from '../base/foreign-json.ts'
-import { isRecord, type JsonObject } from '../base/json.ts'
+import { parseForeignJson, isRecord, type JsonObject } from '../base/json.ts'
 import { isJsonObject } from './json-object.ts'
 import { lengthNumbersOf, type LengthNumbers } from './length-numbers.ts'
 

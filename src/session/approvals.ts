@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { deferred } from '../base/deferred.ts'
+import { deferred } from '../base/async.ts'
 import type { JsonObject } from '../base/json.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/ids.ts'

@@ -1,9 +1,9 @@
 import type { Clock } from '../base/clock.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import type { Change } from '../core/change.ts'
+import type { Change, Owner } from '../core/change.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
-import type { SessionRecord } from '../core/inbound.ts'
+import type { ArchivedConversation, SessionRecord } from '../core/inbound.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Storage } from '../storage/storage.ts'
 import { newSessionId } from './message-row.ts'
@@ -48,7 +48,7 @@ export class SessionControl {
     const record = await this.#recordOf(key)
     // A session that never got an answer has nothing to bring back.
     const hasTranscript = await storage.transcripts.exists(record.sessionId)
-    const latest = hasTranscript ? [{ sessionId: record.sessionId, at: clock.now() }] : []
+    const latest = hasTranscript ? [archivedOf(record, clock.now())] : []
     const archived = [...(record.archived ?? []), ...latest]
     const fields = { sessionId: newSessionId(ids), archived: archived.slice(-maxArchivedPerSession) }
     return {
@@ -59,7 +59,7 @@ export class SessionControl {
   }
 
   /** Before a conversation ends; undefined when no hook wants to know. */
-  tellEnding(key: SessionKey, sessionId: SessionId, reason: 'reset' | 'delete'): Promise<void> | undefined {
+  announceEnding(key: SessionKey, sessionId: SessionId, reason: 'reset' | 'delete'): Promise<void> | undefined {
     return this.#deps.onEnding(key, sessionId, reason)
   }
 
@@ -86,37 +86,37 @@ export class SessionControl {
   }
 
   /** For good: row, transcript, archived transcripts, stored replies. Files first, so that an unfinished delete can be repeated. */
-  async delete(key: SessionKey): Promise<void> {
+  async delete(key: SessionKey, owner: Owner): Promise<void> {
     const { storage } = this.#deps
     const record = await this.#recordOf(key)
-    await this.tellEnding(key, record.sessionId, 'delete')
+    await this.announceEnding(key, record.sessionId, 'delete')
     await this.settled()
     const ids = [record.sessionId, ...(record.archived ?? []).map(({ sessionId }) => sessionId)]
     for (const sessionId of ids) await storage.transcripts.remove(sessionId)
-    await storage.transact([
-      { kind: 'delete-session', key },
-      ...ids.map((sessionId) => ({ kind: 'forget-usage', sessionId }) as const),
-    ])
+    const forgotten = ids.map((sessionId) => ({ kind: 'forget-usage', sessionId }) as const)
+    await storage.transact([{ kind: 'delete-session', key }, ...forgotten], owner)
   }
 
-  /** Brings an archived conversation back; the present one takes its place in the archive. */
-  async restoreArchive(key: SessionKey, sessionId: SessionId): Promise<void> {
+  /** An archived conversation takes the place of the present one, which is archived, as a change that its caller commits. */
+  async planRestore(key: SessionKey, sessionId: SessionId): Promise<Change> {
     const { clock, storage } = this.#deps
     const { transcripts } = storage
     await this.settled()
     const record = await this.#recordOf(key)
-    if (!(record.archived ?? []).some((old) => old.sessionId === sessionId)) {
+    const wanted = record.archived?.find((old) => old.sessionId === sessionId)
+    if (wanted === undefined) {
       throw new GatewayError('SESSION_NOT_FOUND', 'this session has no archived conversation with that id', {
         sessionId,
       })
     }
     const archived = [
       ...(record.archived ?? []).filter((old) => old.sessionId !== sessionId),
-      { sessionId: record.sessionId, at: clock.now() },
+      archivedOf(record, clock.now()),
     ]
     if (!(await transcripts.exists(sessionId))) await transcripts.restore(sessionId)
-    const fields = { sessionId, archived }
-    await storage.transact([{ kind: 'change-session', key, fields, removed: OF_ONE_CONVERSATION, touched: true }])
+    const fields = { sessionId, archived, ...shownOf(wanted) }
+    const removed = OF_ONE_CONVERSATION.filter((name) => !(name in fields))
+    return { kind: 'change-session', key, fields, removed, touched: true }
   }
 
   async #recordOf(key: SessionKey): Promise<SessionRecord> {
@@ -124,4 +124,13 @@ export class SessionControl {
     if (record === undefined) throw new GatewayError('SESSION_NOT_FOUND', 'no session has this key', {})
     return record
   }
+}
+
+function archivedOf(record: SessionRecord, at: number): ArchivedConversation {
+  return { sessionId: record.sessionId, at, ...shownOf(record) }
+}
+
+/** What a list shows of a conversation. */
+function shownOf({ title, preview }: Pick<SessionRecord, 'title' | 'preview'>): { title?: string; preview?: string } {
+  return { ...(title === undefined ? {} : { title }), ...(preview === undefined ? {} : { preview }) }
 }

@@ -214,7 +214,7 @@ function turnDeps(
     ifStopped: (describe) => transcript.ifStopped(describe),
     onSettled: (outcome) => {
       const content = toReply(outcome)
-      if (content !== undefined) conversation.tellAnswer(content)
+      if (content !== undefined) conversation.setAnswer(content)
     },
     emit: (event) => conversation.emit({ session: key, sessionId, run, at: clock.now(), event }),
     approve: (request, signal) => conversation.whileWaiting(() => approvals.ask(message, request, signal)),

@@ -1,6 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
-import type { Caller } from '../core/inbound.ts'
-import { mayUse } from '../core/session-owner.ts'
+import { type Caller, mayUse } from '../core/inbound.ts'
 import type { SessionRow, Storage } from '../storage/storage.ts'
 
 /** The row of a key or of a session id; one that the caller may not see is as if it were not there. */

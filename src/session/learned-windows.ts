@@ -55,8 +55,10 @@ export class LearnedWindows implements ModelWindows {
     for (const [, value] of await state.entries(SECTION)) this.#keep(value)
     storage.watch((notice) => {
       if (notice.kind !== 'state' || notice.section !== SECTION) return
-      if (notice.value === undefined) void state.get(SECTION, notice.key).then((value) => this.#keep(value))
-      else this.#keep(notice.value)
+      if (notice.value !== undefined) return this.#keep(notice.value)
+      const stored = state.get(SECTION, notice.key).then((value) => this.#keep(value))
+      // While it cannot be looked up this process learns it from a refusal of its own.
+      stored.catch(() => undefined)
     })
   }
 

@@ -1,8 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Owner } from '../core/change.ts'
-import { describeCause } from '../core/describe-cause.ts'
-import { toGatewayError } from '../core/errors.ts'
+import { describeCause, toGatewayError } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
 import { retryWhileStorageFull } from '../core/storage-full.ts'
 import type { Answer, Outlet, Together } from './outlet.ts'
@@ -18,7 +17,7 @@ const MOST_REMEMBERED = 1_000
 /** Messages that were dispatched here and have no answer yet, and how they get it. */
 export class OpenMessages {
   readonly #deps: OpenMessagesDeps
-  readonly #open = new Set<RunId>()
+  readonly #open = new Map<RunId, number | undefined>()
   /** Answered here lately: a look-up that began before may still show them open. */
   readonly #answered = new Set<RunId>()
   /** Left to another node lately: until that one has taken them they are in no queue. */
@@ -34,8 +33,22 @@ export class OpenMessages {
     return this.#open.size
   }
 
-  add(run: RunId): void {
-    this.#open.add(run)
+  /** `epoch`: with it this node held the session when the message was open. */
+  add(run: RunId, epoch?: number): void {
+    this.#open.set(run, epoch)
+  }
+
+  /**
+   * Whether nothing can have answered it elsewhere before this node held the session with this epoch. Otherwise it has to
+   * be looked up.
+   */
+  isSureUnder(run: RunId, epoch: number): boolean {
+    return this.#open.get(run) === epoch
+  }
+
+  /** Another node answered it. */
+  answeredElsewhere(run: RunId): undefined {
+    this.#forget(run)
   }
 
   has(run: RunId): boolean {

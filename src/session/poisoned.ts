@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { NEVER } from '../base/never.ts'
+import { NEVER } from '../base/async.ts'
 import type { Owner } from '../core/change.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
 import { NO_USAGE, type AssistantMessage } from '../core/message.ts'

@@ -1,9 +1,9 @@
 import type { Clock } from '../base/clock.ts'
-import { deferred } from '../base/deferred.ts'
+import { deferred } from '../base/async.ts'
 import type { Owner } from '../core/change.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { ReplyContent } from '../core/inbound.ts'
-import type { Claim, Storage, StoredMessage } from '../storage/storage.ts'
+import type { Claim, NodeLoad, Storage, StoredMessage } from '../storage/storage.ts'
 
 export interface ResumptionLimits {
   /** After so many starts that ended unforeseen while a message was worked on, it is answered with an error. */
@@ -40,9 +40,9 @@ export class Resumption {
   }
 
   /** What has to be resumed, oldest first. */
-  async begin(): Promise<readonly StoredMessage[]> {
+  async begin(load: () => NodeLoad): Promise<readonly StoredMessage[]> {
     const { storage } = this.#deps
-    await storage.start()
+    await storage.start(load)
     const open = await storage.inbox.open()
     const ours = new Set<SessionKey>()
     for (const key of new Set(open.map(({ message }) => message.key))) {
@@ -51,7 +51,8 @@ export class Resumption {
       ours.add(key)
       this.suspect(claim)
     }
-    return open.filter(({ message }) => ours.has(message.key))
+    // Once more: what another node did before its session was taken is not done again.
+    return (await storage.inbox.open()).filter(({ message }) => ours.has(message.key))
   }
 
   /** Messages of a session that was taken: those that earlier ends may be the fault of begin one after the other. */

@@ -1,9 +1,8 @@
 import type { Owner } from '../core/change.ts'
 import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
-import type { CancelCause } from '../core/outcome.ts'
-import { TurnStopped } from '../core/turn-stopped.ts'
+import { type CancelCause, TurnStopped } from '../core/outcome.ts'
 import type { Answer } from './outlet.ts'
-import type { TurnPlace } from './turn-place.ts'
+import type { TurnPlace } from './turn-slots.ts'
 import type { TurnTranscript, Unfinished } from './turn-transcript.ts'
 
 export type { Unfinished } from './turn-transcript.ts'
@@ -41,6 +40,10 @@ export class RunningTurn {
 
   get isWaitingForPerson(): boolean {
     return this.place?.isWaiting === true
+  }
+
+  get waitsForPlace(): boolean {
+    return this.place === undefined && !this.signal.aborted
   }
 
   /** Its messages get their answer elsewhere: nothing of it may be shown or stored any more. */

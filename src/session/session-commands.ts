@@ -1,4 +1,4 @@
-import { NEVER } from '../base/never.ts'
+import { NEVER } from '../base/async.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
 import { chooseLanguage, languageOfText, type LanguageChoice } from '../core/language.ts'

@@ -1,4 +1,4 @@
-import { Mailbox } from '../base/mailbox.ts'
+import { Mailbox } from '../base/async.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
 import type { CancelCause } from '../core/outcome.ts'

@@ -1,13 +1,13 @@
-import { deferred } from '../base/deferred.ts'
+import { deferred, NEVER } from '../base/async.ts'
+import { backoffDelay, sleep } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import type { Change } from '../core/change.ts'
-import { describeCause } from '../core/describe-cause.ts'
-import { toGatewayError } from '../core/errors.ts'
-import type { RunId, SessionKey } from '../core/ids.ts'
+import type { Change, Owner } from '../core/change.ts'
+import { describeCause, toGatewayError } from '../core/errors.ts'
+import type { RunId, SessionId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
 import type { CancelCause } from '../core/outcome.ts'
 import type { StoredMessage } from '../storage/storage.ts'
-import { answerCommand, type CommandAnswers, type SessionActivity } from './command-answers.ts'
+import { answerCommand, type CommandAnswers, type CommandContext, type SessionActivity } from './command-answers.ts'
 import { isImmediate, parseSlash } from './commands.ts'
 import type { SessionControl } from './control.ts'
 import { OpenMessages } from './open-messages.ts'
@@ -22,7 +22,7 @@ export interface SessionLimits extends ResumptionLimits {
   readonly turns: TurnLimits
 }
 
-export interface SessionsDeps extends Omit<TurnWorkDeps, 'slots' | 'resumption' | 'open' | 'onLost'> {
+export interface SessionsDeps extends Omit<TurnWorkDeps, 'slots' | 'resumption' | 'open' | 'onLost' | 'onRoom'> {
   readonly log: Log
   readonly control: SessionControl
   readonly limits: SessionLimits
@@ -36,6 +36,14 @@ export interface Activity {
   /** Of the message that has been waiting longest for a turn. */
   readonly longestWaitMs: number
 }
+
+/** Sessions of one look for what no node has taken. */
+const MOST_TAKEN = 100
+
+const REACHABLE_PAUSE_MS = 1_000
+/** A stop whose right to write another node took is begun again, at most so often. */
+const STOP_TRIES = 10
+const STOP_PAUSES = { firstMs: 20, maxMs: 500, jitter: 0.5 }
 
 /** The sessions something runs or waits in: their turns, and what ends them. */
 export class Sessions {
@@ -52,11 +60,16 @@ export class Sessions {
   readonly #resetDone = new Set<RunId>()
   /** Accepted here while their session was not held: they wait until it is taken. */
   readonly #arriving = new Map<SessionKey, AcceptedMessage[]>()
+  /** Messages that are being made durable here. */
+  readonly #expected = new Set<RunId>()
   /** Sessions that are being taken, one look at a time. */
   readonly #taking = new Map<SessionKey, Promise<void>>()
   /** Sessions with a stop under way, until the last of them is over. */
   readonly #stopping = new Map<SessionKey, Promise<void>>()
-  #isStarting = true
+  /** Sessions were left to other nodes while there was no room for their turns; no node may have taken them. */
+  #hasLeft = false
+  /** Nothing new starts from here on. */
+  readonly #stopped = new AbortController()
 
   constructor(deps: SessionsDeps) {
     this.#deps = deps
@@ -70,6 +83,9 @@ export class Sessions {
       slots: this.#slots,
       resumption: this.#resumption,
       onLost: (key) => this.runInBackground(this.take(key)),
+      onRoom: () => {
+        if (this.#hasLeft) this.runInBackground(this.#takeWhatWasLeft())
+      },
     })
   }
 
@@ -80,6 +96,11 @@ export class Sessions {
 
   has(key: SessionKey): boolean {
     return this.#sessions.has(key)
+  }
+
+  /** It waits or runs in this process. */
+  isOpenHere(run: RunId): boolean {
+    return this.#open.has(run)
   }
 
   keys(): readonly SessionKey[] {
@@ -108,25 +129,38 @@ export class Sessions {
 
   /** Everything that earlier starts accepted and did not answer takes its place. */
   async resume(): Promise<void> {
-    const unfinished = await this.#resumption.begin()
+    const unfinished = await this.#resumption.begin(() => ({
+      turns: this.#slots.inUse,
+      maxTurns: this.#deps.limits.turns.total,
+      waiting: this.#slots.isFull ? this.#slots.waiting : 0,
+    }))
     if (unfinished.length > 0)
       this.#deps.log.info('resuming messages accepted before the last stop', { messages: unfinished.length })
-    for (const message of unfinished) this.#resume(message)
+    for (const stored of unfinished) if (!isOfItsNode(stored)) this.#resume(stored)
   }
 
-  #resume({ message, resetDone }: StoredMessage): void {
+  #resume({ message, resetDone }: StoredMessage, epoch?: number): void {
     if (resetDone === true) this.#resetDone.add(message.run)
-    this.dispatch(message)
+    this.dispatch(message, epoch)
+  }
+
+  /** A message is being made durable: a stop that is under way does not mean it. Call what is returned when it is over. */
+  expect(run: RunId): () => void {
+    this.#expected.add(run)
+    return () => void this.#expected.delete(run)
   }
 
   /**
    * A message that was accepted here. `mine`: everything that is open in its session is in its queue here; otherwise the
    * session has to be taken first, and messages that other nodes accepted come before this one.
    */
-  arrive(message: AcceptedMessage, mine: boolean): void {
+  arrive(
+    message: AcceptedMessage,
+    { mine, epoch }: { readonly mine: boolean; readonly epoch?: number | undefined },
+  ): void {
     const { key, text } = message
-    const isFirst = !mine || this.#taking.has(key)
-    if (!isFirst || isImmediate(parseSlash(text))) return this.dispatch(message)
+    const isFirst = !mine || this.#taking.has(key) || this.#hasNoRoomFor(key)
+    if (!isFirst || isImmediate(parseSlash(text))) return this.dispatch(message, epoch)
     this.#arriving.set(key, [...(this.#arriving.get(key) ?? []), message])
     this.runInBackground(this.take(key))
   }
@@ -146,18 +180,58 @@ export class Sessions {
   }
 
   async #takeNow(key: SessionKey): Promise<void> {
-    if (!this.#isStarting) return
-    for (const stored of await this.#claimOpen(key)) {
-      const { message, orphaned } = stored
-      if (this.#open.isKnown(message.run)) continue
-      // A command is done at once by the node that accepted it; only when that one is gone another does it.
-      if (isImmediate(parseSlash(message.text)) && orphaned !== true) continue
-      this.#resume(stored)
+    if (this.#stopped.signal.aborted || (await this.#leaveToOthers(key))) return
+    // What a turn left open when the database went away is in no queue: it is looked for until the database is back.
+    const found = await this.#whenReachable(() => this.#claimOpen(key)).catch((thrown: unknown) => {
+      if (this.#stopped.signal.aborted) return []
+      throw thrown
+    })
+    for (const { epoch, ...stored } of found) {
+      if (this.#open.isKnown(stored.message.run) || isOfItsNode(stored)) continue
+      this.#resume(stored, epoch)
     }
   }
 
+  /** Its turn would wait here for another session's. */
+  #hasNoRoomFor(key: SessionKey): boolean {
+    return this.#slots.isFull && !this.#sessions.has(key)
+  }
+
+  async #leaveToOthers(key: SessionKey): Promise<boolean> {
+    if (!this.#hasNoRoomFor(key) || !(await this.#deps.storage.ownership.leave(key))) return false
+    this.#hasLeft = true
+    return true
+  }
+
+  /** Other nodes have room for so many turns: the sessions that have waited longest for one here go there. */
+  async leaveWaiting(turns: number): Promise<void> {
+    const waiting = [...this.#sessions.values()].filter(({ running }) => running?.waitsForPlace === true)
+    for (const session of waiting.slice(0, turns)) {
+      if (!(await this.#deps.storage.ownership.leave(session.key))) return
+      this.#hasLeft = true
+      const turn = session.running
+      // One that got its place meanwhile takes the session again, if it still can.
+      if (turn?.waitsForPlace !== true) continue
+      this.#open.leave(turn.message.run)
+      turn.stop('shutdown')
+    }
+  }
+
+  /** Nothing begins here any more: another node may have what was accepted all the same. */
+  passOn(key: SessionKey): void {
+    if (!this.#sessions.has(key)) this.runInBackground(this.#deps.storage.ownership.leave(key))
+  }
+
+  /** There is room for a turn again: what was left, and what no other node has taken, may begin here. */
+  async #takeWhatWasLeft(): Promise<void> {
+    if (!this.#hasLeft || this.#stopped.signal.aborted) return
+    this.#hasLeft = false
+    const keys = await this.#deps.storage.ownership.unclaimed(MOST_TAKEN)
+    await Promise.all(keys.map((key) => this.take(key)))
+  }
+
   /** A stop answers what is open; what it has not answered yet must not come to stand behind it. */
-  async #claimOpen(key: SessionKey): Promise<readonly StoredMessage[]> {
+  async #claimOpen(key: SessionKey): Promise<readonly (StoredMessage & { readonly epoch: number })[]> {
     const { ownership, inbox } = this.#deps.storage
     for (;;) {
       await this.#stopping.get(key)
@@ -165,7 +239,7 @@ export class Sessions {
       if (claim === undefined) return []
       this.#resumption.suspect(claim)
       const open = await inbox.open({ key })
-      if (!this.#stopping.has(key)) return open
+      if (!this.#stopping.has(key)) return open.map((stored) => ({ ...stored, epoch: claim.owner.epoch }))
     }
   }
 
@@ -175,9 +249,12 @@ export class Sessions {
     if (turn?.owner !== undefined && !this.#deps.storage.ownership.isCurrent(turn.owner)) turn.stop('shutdown')
   }
 
-  /** A durable message takes its place: commands at once, everything else behind what its session has to do. */
-  dispatch(message: AcceptedMessage): void {
-    this.#open.add(message.run)
+  /**
+   * A durable message takes its place: commands at once, everything else behind what its session has to do. `epoch`: with
+   * it this node held the session when the message was open.
+   */
+  dispatch(message: AcceptedMessage, epoch?: number): void {
+    this.#open.add(message.run, epoch)
     if (isImmediate(parseSlash(message.text))) return this.runInBackground(this.#answerCommand(message))
     const session = this.#session(message.key)
     // Everything older goes, also what has not begun: which of them had begun is a matter of luck.
@@ -207,39 +284,73 @@ export class Sessions {
    */
   reset(key: SessionKey): Promise<void> {
     const session = this.#session(key)
-    return this.#stop(session, 'reset', (ended) => this.#beginAnew(session, ended, []))
+    return this.#stop(session, 'reset', (ended) => this.#beginAnew(key, ended))
   }
 
-  async #beginAnew(session: Session, ended: Ended, changes: readonly Change[]): Promise<void> {
+  /** `asked`: the message that asks for it. */
+  #beginAnew(key: SessionKey, ended: Ended, asked?: RunId): Promise<void> {
+    const { control, storage } = this.#deps
+    let told: SessionId | undefined
+    return this.#whileHeld(key, async (owner) => {
+      if (asked !== undefined) {
+        const [record, known] = await Promise.all([storage.sessions.get(key), storage.inbox.find(asked)])
+        // Another node did it for one that it believed to be gone, or there is nothing to leave.
+        const isDone = known?.resetDone === true || (known !== undefined && known.state !== 'open')
+        if (record === undefined || isDone) return void (await this.#commit({ key, ended, owner }))
+      }
+      const reset = await control.planReset(key)
+      const heard = told === reset.old ? undefined : control.announceEnding(key, reset.old, 'reset')
+      told = reset.old
+      if (heard !== undefined) {
+        // Hooks may take a while: what is stopped must not go on meanwhile.
+        ended.superseded?.stop('reset')
+        await heard
+      }
+      const done: readonly Change[] = asked === undefined ? [] : [{ kind: 'reset-done', run: asked }]
+      await this.#commit({ key, ended, changes: [reset.change, ...done], owner })
+      control.tidyUp(reset)
+    })
+  }
+
+  /** Goes on with an archived conversation; what runs or waits in the present one is stopped. */
+  restoreArchive(key: SessionKey, archived: SessionId): Promise<void> {
     const { control } = this.#deps
-    const { key } = session
-    const reset = await control.planReset(key)
-    const heard = control.tellEnding(key, reset.old, 'reset')
-    if (heard !== undefined) {
-      // Hooks may take a while: what is stopped must not go on meanwhile.
-      ended.superseded?.stop('reset')
-      await heard
-    }
-    await this.#commit({ key, ended, changes: [reset.change, ...changes] })
-    control.tidyUp(reset)
+    return this.#stop(this.#session(key), 'reset', (ended) =>
+      this.#whileHeld(key, async (owner) => {
+        const change = await control.planRestore(key, archived)
+        await this.#commit({ key, ended, changes: [change], owner })
+      }),
+    )
   }
 
   async delete(key: SessionKey): Promise<void> {
-    await this.exclusively(key, 'delete', () => this.#deps.control.delete(key))
+    const { control } = this.#deps
+    await this.#stop(this.#session(key), 'delete', async (ended) => {
+      await this.#whileHeld(key, async (owner) => void (await this.#commit({ key, ended, owner })))
+      await this.#whileHeld(key, (owner) => control.delete(key, owner))
+    })
   }
 
-  /** Runs something that must not overlap with a turn of this session; what runs or waits is stopped first. */
-  exclusively<T>(key: SessionKey, by: 'reset' | 'delete', task: () => Promise<T>): Promise<T> {
-    const session = this.#session(key)
-    return this.#stop(session, by, async (ended) => {
-      await this.#commit({ key, ended })
-      return task()
-    })
+  /**
+   * For what is decided about a whole session: it is taken from whichever node holds it, so that none begins anything in
+   * it meanwhile, and `task` stores under that right. When it was lost before that, nothing was stored and it is done
+   * again.
+   */
+  async #whileHeld<T>(key: SessionKey, task: (owner: Owner) => Promise<T>): Promise<T> {
+    const { clock, ids, storage } = this.#deps
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await task(await storage.ownership.takeOver(key))
+      } catch (thrown) {
+        if (toGatewayError(thrown).code !== 'OWNERSHIP_LOST' || attempt === STOP_TRIES) throw thrown
+        await sleep(clock, backoffDelay(attempt, STOP_PAUSES, ids), NEVER)
+      }
+    }
   }
 
   /** Running turns get until the signal, then they are stopped; nothing new starts. */
   async drain(deadline: AbortSignal): Promise<void> {
-    this.#isStarting = false
+    this.#stopped.abort()
     const sessions = [...this.#sessions.values()]
     for (const session of sessions) session.stopStarting()
     const passed = deferred()
@@ -257,7 +368,7 @@ export class Sessions {
   }
 
   async close(): Promise<void> {
-    this.#isStarting = false
+    this.#stopped.abort()
     this.#open.close()
     while (this.#background.size > 0) await Promise.all(this.#background)
   }
@@ -277,16 +388,33 @@ export class Sessions {
 
   async #answerCommand(message: AcceptedMessage): Promise<void> {
     try {
-      const content = await answerCommand(message, {
+      const context: CommandContext = {
         commands: this.#deps.commands,
         activity: () => this.activityOf(message.key),
         stop: () => this.cancel(message.key),
         reset: (first) => this.#resetFor(message, first),
-      })
+      }
+      const content = await this.#whenReachable(() => answerCommand(message, context))
       if (content !== undefined) await this.#open.answerWhenPossible([{ run: message.run, content }])
     } catch (thrown) {
+      // It stays open, for the next start or another node.
+      if (this.#stopped.signal.aborted && thrown === this.#stopped.signal.reason) return
       const content = await this.#work.failureOf(thrown, 'a command failed', message)
       await this.#open.answerWhenPossible([{ run: message.run, content }])
+    }
+  }
+
+  /** For an accepted message: what asks for it was told that it will be done, so the database is waited for. */
+  async #whenReachable<T>(work: () => Promise<T>): Promise<T> {
+    const { clock } = this.#deps
+    const { signal } = this.#stopped
+    for (;;) {
+      try {
+        return await work()
+      } catch (thrown) {
+        if (toGatewayError(thrown).code !== 'STORAGE_UNAVAILABLE') throw thrown
+        await sleep(clock, REACHABLE_PAUSE_MS, signal)
+      }
     }
   }
 
@@ -297,12 +425,9 @@ export class Sessions {
       if (first !== undefined) session.enqueue(first)
       return
     }
-    const reset = async (ended: Ended): Promise<void> => {
-      const record = await this.#deps.storage.sessions.get(key)
-      if (record === undefined) await this.#commit({ key, ended })
-      else await this.#beginAnew(session, ended, [{ kind: 'reset-done', run }])
-    }
-    await this.#stop(session, 'reset', reset, { first })
+    await this.#stop(session, 'reset', (ended) => this.#whenReachable(() => this.#beginAnew(key, ended, run)), {
+      first,
+    })
   }
 
   /**
@@ -323,7 +448,8 @@ export class Sessions {
     let after: Promise<void> | undefined
     try {
       const result = await session.stops.run(() => task(ended))
-      if (superseded !== undefined && isCancel(by) && this.#isStarting) after = this.#work.tidyUp(superseded, by)
+      if (superseded !== undefined && isCancel(by) && !this.#stopped.signal.aborted)
+        after = this.#work.tidyUp(superseded, by)
       return result
     } catch (thrown) {
       if (options.first !== undefined) session.remove(options.first)
@@ -339,8 +465,10 @@ export class Sessions {
     }
   }
 
-  #commit(stop: StopCommit): Promise<number> {
-    return commitStop(stop, { ...this.#deps, open: this.#open })
+  #commit(stop: Omit<StopCommit, 'isLater'>): Promise<number> {
+    const isLater = (run: RunId): boolean =>
+      this.#expected.has(run) || (this.#arriving.get(stop.key) ?? []).some((message) => message.run === run)
+    return commitStop({ ...stop, isLater }, { ...this.#deps, open: this.#open })
   }
 
   #beginStopping(key: SessionKey): () => void {
@@ -380,8 +508,13 @@ export class Sessions {
         if (this.#sessions.get(idleKey) === session) this.#sessions.delete(idleKey)
       },
     })
-    if (!this.#isStarting) session.stopStarting()
+    if (this.#stopped.signal.aborted) session.stopStarting()
     this.#sessions.set(key, session)
     return session
   }
+}
+
+/** A command is done at once by the node that accepted it; only when that one is gone another does it. */
+function isOfItsNode({ message, elsewhere, orphaned, resetDone }: StoredMessage): boolean {
+  return elsewhere === true && orphaned !== true && resetDone !== true && isImmediate(parseSlash(message.text))
 }

@@ -1,9 +1,9 @@
 import type { Log } from '../base/log.ts'
-import type { Change } from '../core/change.ts'
+import type { Change, Owner } from '../core/change.ts'
 import { toGatewayError } from '../core/errors.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { Storage } from '../storage/storage.ts'
-import { isImmediate, parseSlash } from './commands.ts'
+import { isImmediate, isLocal, parseSlash } from './commands.ts'
 import type { OpenMessages } from './open-messages.ts'
 import type { Answer } from './outlet.ts'
 import { isCancel, type Ended } from './session.ts'
@@ -21,6 +21,10 @@ export interface StopCommit {
   readonly run?: RunId | undefined
   /** What the stop is for. */
   readonly changes?: readonly Change[]
+  /** The right to write, for what no other node may begin meanwhile. */
+  readonly owner?: Owner
+  /** Whether a message of this session came here after the stop. */
+  isLater(run: RunId): boolean
 }
 
 /**
@@ -28,10 +32,11 @@ export interface StopCommit {
  * changes, and a raised epoch, by which the storage refuses whatever an old turn still tries to write, on any node.
  * Resolves with the number of messages that were stopped elsewhere.
  */
-export async function commitStop({ key, ended, run, changes = [] }: StopCommit, deps: StopCommitDeps): Promise<number> {
+export async function commitStop(stop: StopCommit, deps: StopCommitDeps): Promise<number> {
+  const { key, ended, changes = [], owner } = stop
   const { superseded, finishing, by } = ended
   await finishing?.storing
-  const others = await stoppedElsewhere(key, ended, run, deps)
+  const others = await stoppedElsewhere(stop, deps)
   const unfinished = by === 'delete' ? undefined : await ended.unfinished
   const isRaised = superseded !== undefined || ended.isShared === true || others.length > 0 || !isCancel(by)
   const all = [...changes, ...(isRaised ? [{ kind: 'raise-epoch', key } as const] : [])]
@@ -39,12 +44,11 @@ export async function commitStop({ key, ended, run, changes = [] }: StopCommit, 
   if (answers.length === 0 && all.length === 0) return 0
   if (unfinished !== undefined && superseded?.owner !== undefined) {
     const { drafts, sessionId } = unfinished
-    const { owner } = superseded
     try {
       await deps.open.answer(answers, {
         changes: [...unfinished.changes, ...all],
         entries: { sessionId, drafts },
-        owner,
+        owner: superseded.owner,
       })
       return others.length
     } catch (thrown) {
@@ -54,7 +58,7 @@ export async function commitStop({ key, ended, run, changes = [] }: StopCommit, 
       deps.log.warn('what a stopped turn had not stored yet is lost', { code })
     }
   }
-  await deps.open.answer(answers, { changes: all })
+  await deps.open.answer(answers, { changes: all, owner })
   return others.length
 }
 
@@ -68,19 +72,22 @@ export function answersOf({ superseded, finishing, dropped, by }: Ended): readon
   ]
 }
 
-/** The answers of what another node works on in a session that is stopped from here. */
+/** A command, which its node is answering. `/new text` is none here: it begins a conversation, as any message may. */
+function isAnsweredAtOnce(text: string): boolean {
+  const slash = parseSlash(text)
+  return isImmediate(slash) && isLocal(slash)
+}
+
+/**
+ * The answers of what is open in the session and not in this node's hands: another node works on it, or may have begun
+ * it. What came here after the stop stays.
+ */
 async function stoppedElsewhere(
-  key: SessionKey,
-  { by }: Ended,
-  only: RunId | undefined,
+  { key, ended, run: only, isLater }: StopCommit,
   { storage, open }: StopCommitDeps,
 ): Promise<readonly Answer[]> {
-  return (await storage.inbox.open({ key })).flatMap(({ message: { run, text }, elsewhere }) =>
-    (elsewhere === true || open.wasLeft(run)) &&
-    !open.isKnown(run) &&
-    !isImmediate(parseSlash(text)) &&
-    (only ?? run) === run
-      ? [{ run, content: { kind: 'cancelled', by } as const }]
-      : [],
+  const content = { kind: 'cancelled', by: ended.by } as const
+  return (await storage.inbox.open({ key })).flatMap(({ message: { run, text } }) =>
+    (only ?? run) === run && !open.isKnown(run) && !isLater(run) && !isAnsweredAtOnce(text) ? [{ run, content }] : [],
   )
 }

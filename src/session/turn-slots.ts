@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { deferred, type Deferred } from '../base/deferred.ts'
+import { deferred, type Deferred } from '../base/async.ts'
 
 export interface TurnLimits {
   readonly total: number
@@ -49,6 +49,15 @@ export class TurnSlots {
   constructor(clock: Clock, limits: TurnLimits) {
     this.#clock = clock
     this.#limits = limits
+  }
+
+  /** No turn of any session can begin. */
+  get isFull(): boolean {
+    return this.#admitted >= this.#limits.total
+  }
+
+  get inUse(): number {
+    return this.#admitted
   }
 
   get waiting(): number {
@@ -147,5 +156,55 @@ export class TurnSlots {
     this.#count(next.claim, 1)
     next.admitted.resolve()
     return true
+  }
+}
+
+/**
+ * A turn's place among those that run at once. It is given back while the turn waits for a person, who may take hours,
+ * and taken again before the turn goes on.
+ */
+export class TurnPlace {
+  readonly #admit: () => Promise<() => void>
+  readonly #onWaiting: () => void
+  #release: () => void
+  #waits = 0
+
+  private constructor(release: () => void, admit: () => Promise<() => void>, onWaiting: () => void) {
+    this.#release = release
+    this.#admit = admit
+    this.#onWaiting = onWaiting
+  }
+
+  /** `onWaiting` is called whenever the turn begins to wait for a person. Rejects when no place can be had. */
+  static async take(admit: () => Promise<() => void>, onWaiting: () => void): Promise<TurnPlace> {
+    return new TurnPlace(await admit(), admit, onWaiting)
+  }
+
+  /** True while nothing but people can make the turn go on. */
+  get isWaiting(): boolean {
+    return this.#waits > 0
+  }
+
+  /** Several waits of one turn may overlap; the place comes back when the last of them has ended. */
+  async whileWaiting<T>(wait: () => Promise<T>): Promise<T> {
+    this.#waits++
+    this.#release()
+    this.#onWaiting()
+    try {
+      return await wait()
+    } finally {
+      this.#waits--
+      if (this.#waits === 0) await this.#takeAgain()
+    }
+  }
+
+  release(): void {
+    this.#release()
+  }
+
+  async #takeAgain(): Promise<void> {
+    this.#release = await this.#admit()
+    // Meanwhile another call of the same turn may have begun to wait.
+    if (this.#waits > 0) this.#release()
   }
 }

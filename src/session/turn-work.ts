@@ -2,14 +2,12 @@ import type { Clock } from '../base/clock.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Owner } from '../core/change.ts'
-import { describeCause } from '../core/describe-cause.ts'
-import { toGatewayError } from '../core/errors.ts'
+import { describeCause, toGatewayError } from '../core/errors.ts'
 import type { SessionEvent, TurnEvent } from '../core/event.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, ReplyContent } from '../core/inbound.ts'
-import type { CancelCause } from '../core/outcome.ts'
+import { type CancelCause, causeOf } from '../core/outcome.ts'
 import { retryWhileStorageFull } from '../core/storage-full.ts'
-import { causeOf } from '../core/turn-stopped.ts'
 import type { Storage } from '../storage/storage.ts'
 import { isLocal, parseSlash } from './commands.ts'
 import { rowChangeFor } from './message-row.ts'
@@ -18,8 +16,7 @@ import type { Outlet } from './outlet.ts'
 import { noteResumed, POISONED, type Resumption, type Verdict } from './resumption.ts'
 import type { RunningTurn } from './running-turn.ts'
 import type { Session } from './session.ts'
-import { TurnPlace } from './turn-place.ts'
-import type { TurnSlots } from './turn-slots.ts'
+import { TurnPlace, type TurnSlots } from './turn-slots.ts'
 import type { TurnTranscript } from './turn-transcript.ts'
 
 /** What a new message does while its session's turn runs: wait, join it before its next round, or end it. */
@@ -44,6 +41,8 @@ export interface TurnWorkDeps {
   queueMode(): QueueMode
   /** The session is no longer this node's, and what it had queued is in no queue. */
   onLost(key: SessionKey): void
+  /** A turn gave its place back. */
+  onRoom(): void
 }
 
 /** Works messages out. */
@@ -69,13 +68,16 @@ export interface TurnContext {
   /** The transcript that it writes to: a stop asks it what to write in the turn's place. */
   writesTo(transcript: TurnTranscript): void
   /** What the turn comes to, as soon as that is settled: a stop from then on does not take it back. */
-  tellAnswer(content: ReplyContent): void
+  setAnswer(content: ReplyContent): void
   emit(event: SessionEvent): Promise<void>
   /** Messages that arrived meanwhile and are to join this turn (`queue.mode: "steer"`). */
   takeQueued(): readonly AcceptedMessage[]
   /** Gives the turn's place to others while it waits for a person. */
   whileWaiting<T>(wait: () => Promise<T>): Promise<T>
 }
+
+/** The message goes on where its session is held, or when the database is back: nothing of it was lost. */
+const LEAVES_OPEN: ReadonlySet<string> = new Set(['OWNERSHIP_LOST', 'STORAGE_UNAVAILABLE'])
 
 const NO_CONVERSATION: ReplyContent = { kind: 'complete', text: 'There is no conversation here yet.' }
 
@@ -105,8 +107,8 @@ export class TurnWork {
 
   #isLost({ owner, message }: RunningTurn): boolean {
     const { storage, open } = this.#deps
-    if (owner === undefined) return open.wasLeft(message.run) && !open.has(message.run)
-    return !storage.ownership.isCurrent(owner)
+    const isLeft = open.wasLeft(message.run) && !open.has(message.run)
+    return isLeft || (owner !== undefined && !storage.ownership.isCurrent(owner))
   }
 
   /** What waits behind a message that another node may take now must not overtake it: it waits there too. */
@@ -159,6 +161,7 @@ export class TurnWork {
       return await this.#work(turn, session)
     } finally {
       turn.place.release()
+      this.#deps.onRoom()
     }
   }
 
@@ -173,6 +176,10 @@ export class TurnWork {
       const claim = await storage.ownership.claim(message.key)
       if (claim === undefined) return this.#deps.open.leave(message.run)
       turn.owner = claim.owner
+      if (!(await this.#isStillOpen(message.run, claim.owner))) return this.#deps.open.answeredElsewhere(message.run)
+      const { epoch } = claim.owner
+      const joins = (queued: AcceptedMessage): boolean =>
+        isPlain(queued) && this.#deps.open.isSureUnder(queued.run, epoch)
       const entry = await resumption.enter(message.run, signal)
       leave = entry.leave
       if (!(await this.#ensureRow(turn, claim.owner))) return (content = NO_CONVERSATION)
@@ -180,7 +187,7 @@ export class TurnWork {
         return (content = await this.#refusePoisoned(message, entry.verdict, claim.owner))
       content = await turns.run(message, {
         ...this.#contextOf(turn, claim.owner),
-        takeQueued: () => (queueMode() === 'steer' ? session.takeQueued(turn, isPlain) : []),
+        takeQueued: () => (queueMode() === 'steer' ? session.takeQueued(turn, joins) : []),
       })
     } catch (thrown) {
       content = await this.#contentOfFailure(thrown, turn)
@@ -193,6 +200,12 @@ export class TurnWork {
     return content
   }
 
+  /** What waited here while another node held the session may have been answered there. */
+  async #isStillOpen(run: RunId, { epoch }: Owner): Promise<boolean> {
+    if (this.#deps.open.isSureUnder(run, epoch)) return true
+    return (await this.#deps.storage.inbox.find(run))?.state === 'open'
+  }
+
   #contextOf(turn: RunningTurn, owner: Owner): TurnContext {
     const { metrics, open, outlet } = this.#deps
     const { message } = turn
@@ -200,7 +213,7 @@ export class TurnWork {
       signal: turn.signal,
       owner,
       writesTo: (transcript) => turn.writesTo(transcript),
-      tellAnswer: (content) => void (turn.answer = content),
+      setAnswer: (content) => void (turn.answer = content),
       emit: async (event) => {
         metrics.happened(event.event)
         // Nothing of a turn may follow its answer.
@@ -246,7 +259,7 @@ export class TurnWork {
     const { message, signal } = turn
     if (turn.isSuperseded) return undefined
     if (signal.aborted) return cancelledBy(signal)
-    if (toGatewayError(thrown).code === 'OWNERSHIP_LOST') return this.#deps.open.leave(message.run)
+    if (LEAVES_OPEN.has(toGatewayError(thrown).code)) return this.#deps.open.leave(message.run)
     return this.failureOf(thrown, 'a turn failed', message)
   }
 

@@ -1,10 +1,10 @@
 import type { JsonObject, JsonValue } from '../base/json.ts'
 import type { Change, CleanupTotals, Owner, ReplyState } from '../core/change.ts'
+import type { SessionEvent } from '../core/event.ts'
 import type { RunId, SessionId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, Caller, ReplyContent, SessionRecord } from '../core/inbound.ts'
-import type { Spent } from '../core/spent.ts'
+import type { Spent, UsageQuery, UsageRow } from '../core/spent.ts'
 import type { TranscriptStore } from '../transcript/store.ts'
-import type { UsageQuery, UsageRow } from '../core/usage-report.ts'
 
 /**
  * Everything durable of a gateway. Look-ups see every transaction that was confirmed before they were called; of a
@@ -34,16 +34,13 @@ export interface Storage {
    * twice, late or for nothing, so the listener looks things up. It must not throw. Returns what ends it.
    */
   watch(listener: (notice: Notice) => void): () => void
-  /**
-   * Passes something to the other nodes without storing it; may be dropped. With one node it does nothing: the caller
-   * has already shown it to its own connections.
-   */
-  tell(notice: Notice): void
+  /** Passes something to the other nodes without storing it; may be dropped. Absent where there are none. */
+  tell?(notice: Notice): void
   /**
    * This node begins to work. Call once, before anything is claimed or accepted. Messages that an unforeseen end of an
-   * earlier start or node may be the fault of are counted here or by `ownership.claim`.
+   * earlier start or node may be the fault of are counted here or by `ownership.claim`. Other nodes see `load`.
    */
-  start(): Promise<void>
+  start(load?: () => NodeLoad): Promise<void>
   /** False while nothing can be stored or looked up; absent where that does not happen. */
   readonly isReachable?: boolean
   /**
@@ -51,12 +48,39 @@ export interface Storage {
    * can be looked through themselves.
    */
   mentionedMedia?(folders: readonly string[]): Promise<ReadonlySet<string>>
+  /** Absent where they are on the disk. */
+  readonly homeFiles?: HomeFiles
   /** The nodes that share this storage; absent where there is only one. */
   cluster?(): Promise<ClusterStatus>
-  /** Others see that this node takes nothing new; absent where there is no other. */
-  leaving?(): Promise<void>
+  /** Others see that this node takes nothing new, and may have all sessions but these; absent where there is no other. */
+  leaving?(busy: readonly SessionKey[]): Promise<void>
   /** A foreseen end: nothing that is open counts as its fault. Finishes what was called, releases what this node holds. */
   close(): Promise<void>
+}
+
+/** A file of the home that all nodes have, by its path below the home. */
+export interface HomeFile {
+  readonly path: string
+  readonly size: number
+  /** Unix ms of the storage's clock. */
+  readonly changedAt: number
+}
+
+/** Files of messages and notes of the memory tool, where they are not on the disk of one node. */
+export interface HomeFiles {
+  get(path: string): Promise<Uint8Array | undefined>
+  put(path: string, content: Uint8Array): Promise<void>
+  /** This file, or all below this folder, by path. */
+  list(below: string): Promise<readonly HomeFile[]>
+  remove(below: string): Promise<void>
+}
+
+/** What a node does at this moment. */
+export interface NodeLoad {
+  readonly turns: number
+  readonly maxTurns: number
+  /** Turns that wait because so many run. */
+  readonly waiting: number
 }
 
 /** One of the gateways that share a database. */
@@ -67,8 +91,9 @@ export interface ClusterNode {
   /** Unix ms by the database's clock. */
   readonly startedAt: number
   readonly heartbeatAgeMs: number
-  /** That it holds, and those of them it works in. */
+  /** That it holds. */
   readonly sessions: number
+  /** That it runs. */
   readonly turns: number
   readonly state: 'live' | 'stopping'
 }
@@ -106,8 +131,21 @@ export type Notice =
     }
   /** `value` comes along when the transaction was this node's own; otherwise it has to be looked up. */
   | { readonly kind: 'state'; readonly section: string; readonly key: string; readonly value?: JsonValue | null }
-  /** Progress of a turn whose client is connected elsewhere; sent to other nodes, never stored. */
-  | { readonly kind: 'progress'; readonly channel: string; readonly account: string; readonly event: JsonObject }
+  /** Other nodes have room for so many turns, and some wait here. */
+  | { readonly kind: 'room'; readonly turns: number; readonly elsewhere: true }
+  /** Some time has passed: what a lost notice may have been about is looked for. */
+  | { readonly kind: 'look'; readonly elsewhere: true }
+  /** Of a turn whose client is not connected to the node that works; sent to the others, never stored. */
+  | { readonly kind: 'progress'; readonly progress: Progress; readonly elsewhere?: true }
+
+/** What happens in a turn, for a client that is connected elsewhere. */
+export interface Progress {
+  /** As much of the message as its channel needs to show something to its client. */
+  readonly about: Pick<AcceptedMessage, 'run' | 'key' | 'channel' | 'account' | 'messageId' | 'replyTo' | 'acceptedAt'>
+  readonly event: SessionEvent
+  /** Of a text: where in its round it begins. */
+  readonly from?: number
+}
 
 export interface SessionRow {
   readonly key: SessionKey
@@ -122,7 +160,10 @@ export interface SessionQuery {
   readonly prefix?: string
   /** Only what this one may see: with `sees: "own"` rows of its owner. */
   readonly caller?: Caller
-  /** Rows whose key, title or preview contains these words, without regard to case. */
+  /**
+   * Rows whose key, title or preview contains these words, without regard to case; with `archived` the title or preview of
+   * an archived conversation counts in place of the row's own.
+   */
   readonly search?: string
   /** Rows last used on this channel. */
   readonly channel?: string
@@ -214,9 +255,10 @@ export interface Acceptance {
 export type Accepted =
   /**
    * Stored. It is open, behind every message of its session that was accepted before. `mine`: this node holds the
-   * session, or is the only one; otherwise `claim` says whether it may work on it.
+   * session, or is the only one; otherwise `claim` says whether it may work on it. `epoch`: what this node holds it with,
+   * when that is known.
    */
-  | { readonly kind: 'fresh'; readonly mine: boolean }
+  | { readonly kind: 'fresh'; readonly mine: boolean; readonly epoch?: number }
   /** `joins` does not allow the row that the key has. Nothing was written. */
   | { readonly kind: 'taken' }
   | Recalled
@@ -244,8 +286,10 @@ export interface Inbox {
 
 /** Answers from their transaction to their delivery. They are made by `answer` and change by `delivery`. */
 export interface Outbox {
-  /** Answered messages that the account, or any account of the channel, may still miss; in the order they were answered. */
+  /** Answered messages that an account may still miss: this one, or any of the channel, in the order they were answered. */
   undelivered(filter: { readonly channel: string; readonly account?: string }): Promise<readonly StoredMessage[]>
+  /** The same of one session, in no particular order. */
+  undeliveredOf(key: SessionKey): Promise<readonly StoredMessage[]>
   /** Every message of a channel that is remembered, answered or not, in the order of acceptance. */
   remembered(channel: string): Promise<readonly StoredMessage[]>
   /** Every remembered answer with a higher number, by number: what `resume` sends again. */
@@ -292,6 +336,15 @@ export interface State {
   entries(section: string): Promise<readonly (readonly [string, JsonValue])[]>
 }
 
+/** What only one node may have at a time. */
+export interface Hold {
+  /** Aborts when another node has it, or may take it because this one could not renew its lease. */
+  readonly lost: AbortSignal
+  /** Whether another node is there that would take it. */
+  readonly hasSuccessor: boolean
+  release(): Promise<void>
+}
+
 /** A session that was taken. */
 export interface Claim {
   readonly owner: Owner
@@ -309,10 +362,22 @@ export interface Ownership {
    * Undefined while another node holds it.
    */
   claim(key: SessionKey): Promise<Claim | undefined>
+  /**
+   * Takes the session also from a living node, which is told: for what must not wait for another one. From here on only
+   * this node begins what is open in it, so that what is found open then, and stored under this owner, is decided once.
+   */
+  takeOver(key: SessionKey): Promise<Owner>
   /** Gives it back at once; void when the epoch is no longer the present one. */
   release(owner: Owner): Promise<void>
+  /**
+   * For a node that has no room for another turn. True when the session is not held here, or not any more: whichever node
+   * has room takes what is open in it. False when it has to wait here, because no other node has room.
+   */
+  leave(key: SessionKey): Promise<boolean>
   /** False once the epoch is no longer the present one, as far as this node has heard: for what must not be shown. */
   isCurrent(owner: Owner): boolean
+  /** The connections of this account, for a service that allows one set of them. Undefined while another node has them. */
+  hold(channel: string, account: string): Promise<Hold | undefined>
   /** Sessions with open messages that no living node holds, the longest waiting first. */
   unclaimed(limit: number): Promise<readonly SessionKey[]>
 }

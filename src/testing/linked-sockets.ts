@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../base/clock.ts'
-import { decodeUtf8 } from '../base/decode-utf8.ts'
+import { decodeUtf8 } from '../base/text.ts'
 import type { Socket, SocketHandlers } from '../base/sockets.ts'
 
 /** How the two ends behave. */

@@ -93,11 +93,12 @@ export class ManualClock implements Clock {
 }
 
 /**
- * Lets promises settle that wait for nothing but memory and announced outside work. Everything in memory settles in
- * microtasks; a fixed number of macrotask turns covers chains through streams and `setImmediate`-based library code.
+ * Resolves when nothing is left that only time could move on. Ports in memory answer in microtasks, and a turn of the event
+ * loop begins when no microtask is left; what waits for something outside the program is announced with
+ * `duringOutsideWork`.
  */
 export async function settle(): Promise<void> {
   do {
-    for (let turn = 0; turn < 4; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
+    await new Promise<void>((resolve) => setImmediate(resolve))
   } while (await outsideWorkDone())
 }

@@ -244,6 +244,10 @@ export class MemoryFiles implements Files {
         check()
         return node.content().slice(position, position + length)
       },
+      readNow: (position, length) => {
+        check()
+        return node.content().slice(position, position + length)
+      },
       readInto: async (target, position) => {
         check()
         const bytes = node.content().subarray(position, position + target.length)

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { deferred } from '../base/deferred.ts'
+import { deferred } from '../base/async.ts'
 import {
   BodyRefused,
   HttpFailure,
@@ -11,10 +11,8 @@ import {
   type ListenOptions,
   type UpgradeRequest,
 } from '../base/http.ts'
-import type { DialOptions, Socket, SocketDialer, Validity } from '../base/sockets.ts'
-import { SocketRefused } from '../base/sockets.ts'
-import type { LinkedSocket } from './linked-sockets.ts'
-import { linkedSockets } from './linked-sockets.ts'
+import { type DialOptions, type Socket, type SocketDialer, type Validity, SocketRefused } from '../base/sockets.ts'
+import { type LinkedSocket, linkedSockets } from './linked-sockets.ts'
 
 interface Host {
   readonly options: ListenOptions

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
-import { matchesGlob } from '../core/glob.ts'
+import { matchesGlob } from '../base/text.ts'
 import { traitsOf, type ToolSpec } from './registry.ts'
 import { type NamedToolCall, runTool, type RunToolDeps } from './run-tool.ts'
 import type { ToolResult } from './tool.ts'

@@ -2,8 +2,7 @@ import { createRequire } from 'node:module'
 import type * as AjvModule from 'ajv'
 import type { Options, ValidateFunction } from 'ajv'
 import type * as Ajv2020Module from 'ajv/dist/2020.js'
-import { jsonExcess } from '../base/foreign-json.ts'
-import { isRecord, type JsonObject } from '../base/json.ts'
+import { jsonExcess, isRecord, type JsonObject } from '../base/json.ts'
 import { checkWithinBudget, danglingReference, type SchemaProblem } from './budgeted-check.ts'
 
 /** Undefined when the arguments are valid, else a sentence that tells the model what to change. */

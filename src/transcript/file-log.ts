@@ -1,9 +1,8 @@
 import type { Clock } from '../base/clock.ts'
 import { errnoOf, type FileHandle, type Files } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
-import type { JournalRecord } from '../base/journal.ts'
 import type { Log } from '../base/log.ts'
-import { NEVER } from '../base/never.ts'
+import { NEVER } from '../base/async.ts'
 import type { Processes } from '../base/processes.ts'
 import type { Entry, SessionHeader } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -16,11 +15,10 @@ import { encodeHeader, FORMAT_VERSION } from './line.ts'
 import { loadByScan, type Loaded } from './load.ts'
 import { loadTail } from './load-tail.ts'
 import type { EncodedEntry, EntryLog, LogState, Together } from './log.ts'
-import { requireStorage } from './memory-log.ts'
 import { repairFile, rewriteAfterFailedSync } from './repair-file.ts'
 import { reconcile } from './reconcile.ts'
 import { toStorageError } from './storage-error.ts'
-import { appendRecord, goneRecord, type TranscriptJournal } from './topic.ts'
+import { appendRecord, type AppendRecord, goneRecord, requireStorage, type TranscriptJournal } from './topic.ts'
 import { TranscriptFile } from './transcript-file.ts'
 import { writeLockOf, type WriteLock } from './write-lock.ts'
 
@@ -50,7 +48,7 @@ export interface FileLogContext {
 /** Lines that are durable in the journal and could not be written to the file. */
 interface Backlog {
   text: string
-  records: JournalRecord[]
+  records: AppendRecord[]
 }
 
 /**
@@ -66,6 +64,8 @@ export class FileLog implements EntryLog {
   #lock: WriteLock | undefined
   #isWriting = false
   #backlog: Backlog = { text: '', records: [] }
+  /** Writes the backlog at this moment. */
+  #catchingUp: Promise<void> | undefined
   /** What was read and has to be repaired before anything is added. Undefined when nothing stands in the way. */
   #toRepair: Loaded | undefined
   #failed: GatewayError | undefined
@@ -111,15 +111,15 @@ export class FileLog implements EntryLog {
 
   async load(signal: AbortSignal): Promise<LogState> {
     signal.throwIfAborted()
-    this.#checkSize()
+    await this.#checkSize()
     await this.reconcile(signal)
     return this.#read()
   }
 
   /** A file that is shorter than it was, or gone, is said once; what is left of it is used. */
-  #checkSize(): void {
+  async #checkSize(): Promise<void> {
     const { files, journal, log } = this.#context
-    const expected = journal?.topic.leastSizeOf(this.#sessionId) ?? 0
+    const expected = (await journal?.topic.leastSizeOf(this.#sessionId)) ?? 0
     const found = files.statSync(this.#file.path)?.size ?? 0
     if (journal === undefined || found >= expected) return
     log.error('a transcript lost its end, or is gone; what it held there is lost', {
@@ -174,8 +174,7 @@ export class FileLog implements EntryLog {
 
   async #openForReading(): Promise<FileHandle | undefined> {
     try {
-      const mayWrite = !this.#isWriting && this.#lock?.isHeld() === true
-      if (this.isBehind && mayWrite) await this.#writeBacklog().catch(this.#tellBehind)
+      if (this.isBehind) await this.#catchUpForReaders().catch(this.#logLag)
       return await this.#file.openForReading()
     } catch (error) {
       throw toStorageError(error)
@@ -244,7 +243,7 @@ export class FileLog implements EntryLog {
   }
 
   /** Acknowledged whatever happens here: the journal has the entries, and the file gets them when it can be written. */
-  async #follow(text: string, record: JournalRecord): Promise<void> {
+  async #follow(text: string, record: AppendRecord): Promise<void> {
     try {
       this.#heldLock.fence()
       await this.#append(text)
@@ -253,7 +252,7 @@ export class FileLog implements EntryLog {
       this.#backlog.records.push(record)
       // They will not stand where they were to stand.
       this.#tree.forget()
-      this.#tellBehind(error)
+      this.#logLag(error)
     }
   }
 
@@ -265,8 +264,33 @@ export class FileLog implements EntryLog {
     this.#context.journal?.topic.hasSize(this.#sessionId, this.#file.size)
   }
 
-  /** Inside the lock: behind whatever the file holds by now. Their order never changes: the last line is the leaf. */
+  /** Others read at any time: what is being written is waited for, and nothing is begun in the middle of a write. */
+  async #catchUpForReaders(): Promise<void> {
+    if (this.#catchingUp !== undefined) return this.#catchingUp
+    if (!this.#isWriting && this.#lock?.isHeld() === true) await this.#catchUp(NEVER)
+  }
+
+  async #catchUp(signal: AbortSignal): Promise<void> {
+    const lock = await this.#enterLock(signal)
+    try {
+      if (this.isBehind) await this.#writeBacklog()
+    } finally {
+      await lock.leave()
+    }
+  }
+
+  /** Inside the lock, so that there is one at a time. */
   async #writeBacklog(): Promise<void> {
+    this.#catchingUp = this.#moveBacklog()
+    try {
+      await this.#catchingUp
+    } finally {
+      this.#catchingUp = undefined
+    }
+  }
+
+  /** Behind whatever the file holds by now. Their order never changes: the last line is the leaf. */
+  async #moveBacklog(): Promise<void> {
     const { text, records } = this.#backlog
     await this.#file.appendBehindOthers(text)
     // It may be the first that reaches the file at all, and the journal is about to forget what it says.
@@ -277,7 +301,7 @@ export class FileLog implements EntryLog {
     }
   }
 
-  readonly #tellBehind = (error: unknown): void => {
+  readonly #logLag = (error: unknown): void => {
     this.#context.log.error('a transcript file is behind the journal until it can be written again', {
       sessionId: this.#sessionId,
       errno: errnoOf(error),
@@ -354,13 +378,7 @@ export class FileLog implements EntryLog {
   async settle(signal: AbortSignal): Promise<void> {
     // Its caller hears of a failure.
     await this.#lastWrite.catch(() => undefined)
-    if (!this.isBehind) return
-    const lock = await this.#enterLock(signal)
-    try {
-      if (this.isBehind) await this.#writeBacklog()
-    } finally {
-      await lock.leave()
-    }
+    if (this.isBehind) await this.#catchUp(signal)
   }
 
   activeAt(leafId: EntryId): Promise<ActivePath> {

@@ -3,7 +3,7 @@ import { makeDurableDirectory, openIfThere, type Files } from '../base/files.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Processes } from '../base/processes.ts'
-import { NEVER } from '../base/never.ts'
+import { NEVER } from '../base/async.ts'
 import type { Entry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
@@ -16,7 +16,6 @@ import { capOf } from './memory-store.ts'
 import { rewriteAfterFailedSync } from './repair-file.ts'
 import { OpenFiles } from './open-files.ts'
 import { OpenTranscripts, type OpenTranscript } from './open-transcripts.ts'
-import { Stamps } from './stamps.ts'
 import { toStorageError } from './storage-error.ts'
 import type { Transcript, TranscriptStore } from './store.ts'
 import { goneRecord, type TranscriptJournal } from './topic.ts'
@@ -57,7 +56,6 @@ export class FileTranscriptStore implements TranscriptStore {
   readonly #options: FileStoreOptions
   readonly #limits: TranscriptLimits
   readonly #directory: string
-  readonly #stamps: Stamps
   readonly #context: FileLogContext
   readonly #open: OpenTranscripts
   readonly #openFiles: OpenFiles
@@ -68,8 +66,8 @@ export class FileTranscriptStore implements TranscriptStore {
     this.#options = options
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits }
     this.#directory = directory
-    this.#stamps = new Stamps(options.ids, options.clock)
-    this.#openFiles = new OpenFiles(this.#limits.maxOpenFiles, options.log)
+    const { maxOpenFiles: max, restAfterMs } = this.#limits
+    this.#openFiles = new OpenFiles({ clock: options.clock, log: options.log, max, restAfterMs })
     this.#open = new OpenTranscripts({
       clock: options.clock,
       log: options.log,
@@ -160,7 +158,7 @@ export class FileTranscriptStore implements TranscriptStore {
   async close(): Promise<void> {
     this.#closed = true
     await this.#open.close()
-    await this.#openFiles.settled()
+    await this.#openFiles.close()
   }
 
   /** @internal for the journal's topic */
@@ -205,7 +203,7 @@ export class FileTranscriptStore implements TranscriptStore {
   }
 
   async #openFile(sessionId: SessionId, signal: AbortSignal): Promise<OpenTranscript> {
-    const { clock, log, hooks = {}, onAppended } = this.#options
+    const { clock, ids, log, hooks = {}, onAppended } = this.#options
     const limits = this.#limits
     const file = new FileLog(this.#context, sessionId, this.#path(sessionId))
     const blobs = this.#blobs(sessionId)
@@ -215,7 +213,8 @@ export class FileTranscriptStore implements TranscriptStore {
       {
         sessionId,
         log: file,
-        stamps: this.#stamps,
+        clock,
+        ids,
         guard,
         maxLineBytes,
         ...(onAppended === undefined ? {} : { onAppended }),

@@ -5,11 +5,10 @@ import type { EntryDraft } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
 import type { AssistantMessage, Message, Provenance, ToolResultMessage, UserMessage } from '../core/message.ts'
-import { withBoundedDepth } from '../core/sound-fields.ts'
-import { isRole, soundMessage, soundProvenance } from '../core/sound-message.ts'
+import { withBoundedDepth, isRole, soundMessage, soundProvenance } from '../core/sound-message.ts'
 import type { Blobs } from './blobs.ts'
 import { capToolResult, type ToolResultCap } from './cap-tool-result.ts'
-import { afterEntry, syntheticResult, type OpenCalls } from './open-calls.ts'
+import { passEntry, syntheticResult, type OpenCalls } from './open-calls.ts'
 
 /** The conversation, and the step of it, that a message is written for. */
 interface WrittenBy {
@@ -64,7 +63,7 @@ export async function guardDrafts(
   options: GuardOptions,
 ): Promise<Guarded> {
   const passed: EntryDraft[] = []
-  let calls = open
+  const calls = new Map(open)
   for (const draft of drafts) {
     if (draft.type !== 'message') {
       passed.push(draft)
@@ -74,11 +73,11 @@ export async function guardDrafts(
     const message = await guardMessage(validMessage(draft.message), calls, provenance, false, about)
     if (closesFrame(draft.message)) {
       passed.push(...(await closeOpenCalls(calls, about)))
-      calls = new Map()
+      calls.clear()
     }
     const stored = message === undefined ? undefined : { ...draft, message }
     // A blocked result counts as given: its call must not get an invented one on top. Calls that are not stored open none.
-    if (stored !== undefined || draft.message.role === 'toolResult') calls = afterEntry(calls, stored ?? draft)
+    if (stored !== undefined || draft.message.role === 'toolResult') passEntry(calls, stored ?? draft)
     if (stored !== undefined) passed.push(stored)
   }
   return { drafts: passed, open: calls }

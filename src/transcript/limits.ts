@@ -15,8 +15,10 @@ export interface TranscriptLimits {
   /** A lock older than this is taken over even from a living owner. */
   readonly lockStaleMs: number
   readonly maxBackups: number
-  /** Transcripts in use that keep their file and lock open; beyond it those written longest ago give them back. */
+  /** Transcripts that keep their file and lock open; beyond it those written longest ago give them back … */
   readonly maxOpenFiles: number
+  /** … as do those that were not written for so long. */
+  readonly restAfterMs: number
 }
 
 export const DEFAULT_LIMITS: TranscriptLimits = {
@@ -32,4 +34,5 @@ export const DEFAULT_LIMITS: TranscriptLimits = {
   lockStaleMs: 30 * 60_000,
   maxBackups: 5,
   maxOpenFiles: 128,
+  restAfterMs: 3_000,
 }

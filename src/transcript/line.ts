@@ -12,8 +12,9 @@ import {
   withRules,
   type Fields,
   type Rule,
-} from '../core/sound-fields.ts'
-import { soundContent, soundMessage } from '../core/sound-message.ts'
+  soundContent,
+  soundMessage,
+} from '../core/sound-message.ts'
 
 /** The format this room writes. Older ones are read and migrated, newer headers are taken as they are. */
 export const FORMAT_VERSION = 3

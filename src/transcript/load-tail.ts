@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { decodeUtf8 } from '../base/decode-utf8.ts'
+import { decodeUtf8 } from '../base/text.ts'
 import type { FileHandle } from '../base/files.ts'
 import { parseJson } from '../base/json.ts'
 import type { SessionHeader } from '../core/entry.ts'

@@ -1,9 +1,9 @@
 import type { Change, Owner } from '../core/change.ts'
 import type { Entry, SessionHeader } from '../core/entry.ts'
-import { GatewayError } from '../core/errors.ts'
 import type { EntryId } from '../core/ids.ts'
 import { EMPTY_PATH, toActivePath, type ActivePath } from './context.ts'
 import { isAlone, type EncodedEntry, type EntryLog, type LogState, type Together } from './log.ts'
+import { requireStorage } from './topic.ts'
 
 /** Makes the changes that come with entries durable, or throws. */
 export type CommitChanges = (changes: readonly Change[], owner: Owner | undefined) => Promise<void>
@@ -67,10 +67,4 @@ export class MemoryLog implements EntryLog {
   #parentOf(entry: Entry): Entry | undefined {
     return entry.parentId === null ? undefined : this.#byId.get(entry.parentId)
   }
-}
-
-/** Changes that nothing would write must not look committed. */
-export function requireStorage<S>(storage: S | undefined): S {
-  if (storage !== undefined) return storage
-  throw new GatewayError('FIELD_INVALID', 'this store has no storage for other changes', { field: 'changes' })
 }

@@ -10,7 +10,6 @@ import { createHandle } from './handle.ts'
 import { DEFAULT_LIMITS, type TranscriptLimits } from './limits.ts'
 import { FORMAT_VERSION } from './line.ts'
 import { MemoryLog, type CommitChanges } from './memory-log.ts'
-import { Stamps } from './stamps.ts'
 import type { TranscriptStore } from './store.ts'
 import { LogTranscript } from './transcript.ts'
 
@@ -35,19 +34,19 @@ interface Kept {
 /** Transcripts that live as long as the store does. For tests, demos and callers that keep nothing. */
 export function createMemoryStore(options: MemoryStoreOptions): TranscriptStore {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
-  const stamps = new Stamps(options.ids, options.clock)
   const active = new Map<SessionId, Promise<Kept>>()
   const archived = new Map<SessionId, Promise<Kept>>()
 
   const create = async (sessionId: SessionId, signal: AbortSignal): Promise<Kept> => {
-    const { clock, log = silentLog, cwd = '/', hooks = {}, commit, onAppended } = options
+    const { clock, ids, log = silentLog, cwd = '/', hooks = {}, commit, onAppended } = options
     const timestamp = new Date(clock.now()).toISOString()
     const blobs = createMemoryBlobs()
     const transcript = await LogTranscript.open(
       {
         sessionId,
         log: new MemoryLog({ type: 'session', version: FORMAT_VERSION, id: sessionId, timestamp, cwd }, commit),
-        stamps,
+        clock,
+        ids,
         maxLineBytes: limits.maxLineBytes,
         guard: { sessionId, clock, log, blobs, hooks, hookTimeoutMs: limits.hookTimeoutMs, cap: capOf(limits) },
         ...(onAppended === undefined ? {} : { onAppended }),

@@ -1,5 +1,5 @@
 import type { Entry, EntryDraft } from '../core/entry.ts'
-import { toolCallsOf, type AssistantMessage, type ToolResultMessage } from '../core/message.ts'
+import { toolCallsOf, type ToolResultMessage } from '../core/message.ts'
 
 /** Calls of the last assistant message that have no result yet, in the order they were made. */
 export type OpenCalls = ReadonlyMap<string, OpenCall>
@@ -11,45 +11,33 @@ export interface OpenCall {
 }
 
 export function openCallsOf(path: readonly Entry[]): OpenCalls {
-  let open: OpenCalls = new Map()
+  const open = new Map<string, OpenCall>()
   // Any message but a result decides alone what is open after it.
   const from = path.findLastIndex((entry) => entry.type === 'message' && entry.message.role !== 'toolResult')
-  for (const entry of path.slice(Math.max(0, from))) open = afterEntry(open, entry)
+  for (const entry of path.slice(Math.max(0, from))) passEntry(open, entry)
   return open
 }
 
 /**
- * A turn that ended in error or abort opens no calls: an invented result for it would have no place a provider accepts.
- * Any other message but a result closes the frame; what was open before it stays open for good, for the view to close.
+ * Changes `open` to what is open after the entry. A turn that ended in error or abort opens no calls: an invented result
+ * for it would have no place a provider accepts. Any other message but a result closes the frame; what was open before
+ * it stays open for good, for the view to close.
  */
-export function afterEntry(open: OpenCalls, entry: Entry | EntryDraft): OpenCalls {
-  if (entry.type !== 'message') return open
-  const { message } = entry
+export function passEntry(open: Map<string, OpenCall>, entry: Entry | EntryDraft): void {
+  if (entry.type !== 'message') return
+  const { message, stepId, round } = entry
   if (message.role === 'toolResult') {
-    if (!open.has(message.toolCallId)) return open
-    const rest = new Map(open)
-    rest.delete(message.toolCallId)
-    return rest
+    open.delete(message.toolCallId)
+    return
   }
-  if (message.role !== 'assistant') return open.size === 0 ? open : new Map()
-  return callsOpenedBy(message, entry)
-}
-
-function callsOpenedBy(
-  message: AssistantMessage,
-  place: { readonly stepId?: string; readonly round?: number },
-): OpenCalls {
-  if (message.stopReason === 'error' || message.stopReason === 'aborted') return new Map()
-  return new Map(
-    toolCallsOf(message).map((call) => [
-      call.id,
-      {
-        toolName: call.name,
-        ...(place.stepId === undefined ? {} : { stepId: place.stepId }),
-        ...(place.round === undefined ? {} : { round: place.round }),
-      },
-    ]),
-  )
+  open.clear()
+  if (message.role !== 'assistant' || message.stopReason === 'error' || message.stopReason === 'aborted') return
+  for (const { id, name } of toolCallsOf(message))
+    open.set(id, {
+      toolName: name,
+      ...(stepId === undefined ? {} : { stepId }),
+      ...(round === undefined ? {} : { round }),
+    })
 }
 
 /** In `details.reason`; OpenClaw's later versions use the same word. */

@@ -31,7 +31,11 @@ interface Slot {
   readonly openedFor: AbortSignal
   opened: OpenTranscript | undefined
   users: number
+  /** It had to leave for want of room not long ago: more are in use than there is room for. */
+  isBack: boolean
 }
+
+const REMEMBERED_LEFT = 4_096
 
 interface Idle {
   readonly since: number
@@ -49,6 +53,8 @@ export class OpenTranscripts {
   /** Those not in use, idle longest first. All of them are in `#slots`. */
   readonly #idle = new Map<Slot, Idle>()
   #idleBytes = 0
+  /** Those that left last for want of room. */
+  readonly #left = new Set<SessionId>()
   #sweep: Timer | undefined
   #closed = false
 
@@ -104,6 +110,7 @@ export class OpenTranscripts {
       openedFor: signal,
       opened: undefined,
       users: 0,
+      isBack: this.#left.delete(sessionId),
     }
     this.#slots.set(sessionId, slot)
     return slot
@@ -129,11 +136,9 @@ export class OpenTranscripts {
   async #release(slot: Slot): Promise<void> {
     slot.users--
     await slot.opened?.transcript.settled()
-    // What is not in use holds neither a lock nor a descriptor.
-    if (slot.users === 0) await slot.opened?.log.rest()
     if (slot.users > 0 || this.#slots.get(slot.sessionId) !== slot) return
     this.#nowIdle(slot)
-    await this.#evict()
+    await this.#evict(slot)
   }
 
   #nowIdle(slot: Slot): void {
@@ -148,19 +153,40 @@ export class OpenTranscripts {
     this.#idle.delete(slot)
   }
 
-  /** Transcripts that are not in use are closed when they are old, or when all of them are too many or too large. */
-  async #evict(): Promise<void> {
+  /**
+   * Transcripts that are not in use are closed when they are old, or when all of them are too many or too large. One that
+   * came back leaves before those that stayed: with more conversations than there is room for, one after the other, each
+   * would otherwise drive out the one that is needed next, and none would be found here.
+   */
+  async #evict(released?: Slot): Promise<void> {
     const { clock, limits } = this.#deps
     const now = clock.monotonic()
+    if (released?.isBack === true && this.#idle.has(released) && released.opened?.log.isBehind !== true) {
+      if (!this.#fits) await this.#leave(released)
+      released.isBack = false
+    }
     for (let looks = this.#idle.size; looks > 0; looks--) {
       const [slot, { since }] = this.#idle.entries().next().value ?? [undefined, { since: now }]
-      const fits = this.#idleBytes <= limits.cacheBytes && this.#idle.size <= limits.cacheCount
-      if (slot === undefined || (fits && now - since < limits.cacheIdleMs)) break
+      const isOld = now - since >= limits.cacheIdleMs
+      if (slot === undefined || (this.#fits && !isOld)) break
       // Lines that are in the journal alone are written when the disk allows it again: that needs the transcript.
       if (slot.opened?.log.isBehind === true) this.#nowIdle(slot)
-      else await this.end(slot.sessionId)
+      else if (isOld) await this.end(slot.sessionId)
+      else await this.#leave(slot)
     }
     if (this.#idle.size > 0) this.#startSweep()
+  }
+
+  get #fits(): boolean {
+    const { cacheBytes, cacheCount } = this.#deps.limits
+    return this.#idleBytes <= cacheBytes && this.#idle.size <= cacheCount
+  }
+
+  async #leave({ sessionId }: Slot): Promise<void> {
+    this.#left.add(sessionId)
+    const [first] = this.#left.size > REMEMBERED_LEFT ? this.#left : []
+    if (first !== undefined) this.#left.delete(first)
+    await this.end(sessionId)
   }
 
   #startSweep(): void {

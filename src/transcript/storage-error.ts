@@ -1,15 +1,13 @@
 import { errnoOf } from '../base/files.ts'
-import { JournalRefused } from '../base/journal.ts'
 import { GatewayError } from '../core/errors.ts'
 import { shortageOf } from '../core/storage-full.ts'
 
 /** A failure of the disk as a `GatewayError`; an error that is one already passes. */
 export function toStorageError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
-  const cause = error instanceof JournalRefused ? error.cause : error
-  const errno = errnoOf(cause)
+  const errno = errnoOf(error) ?? (error instanceof Error ? errnoOf(error.cause) : undefined)
   const facts = errno === undefined ? {} : { errno }
-  const shortage = shortageOf(cause)
+  const shortage = shortageOf(error)
   if (shortage === 'STORAGE_FULL')
     return new GatewayError(shortage, 'the disk is full; nothing was stored', facts, { cause: error })
   if (shortage === 'TOO_MANY_OPEN_FILES')

@@ -1,10 +1,11 @@
-import { deferred, type Deferred } from '../base/deferred.ts'
-import { NEVER } from '../base/never.ts'
+import { sleep, type Clock } from '../base/clock.ts'
+import type { Ids } from '../base/ids.ts'
+import { deferred, type Deferred, NEVER } from '../base/async.ts'
 import { LEAF_POINTER, type Entry, type EntryDraft, type SessionHeader, type UnknownEntry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import { rememberPath } from '../core/path-memory.ts'
 import type { EntryId, SessionId } from '../core/ids.ts'
-import type { AssistantBlock, Provenance, UserBlock } from '../core/message.ts'
+import type { Provenance } from '../core/message.ts'
 import {
   buildContext,
   EMPTY_PATH,
@@ -18,18 +19,21 @@ import { guardDrafts, type GuardOptions } from './guard.ts'
 import { encodeLine, freezeEntry, orderedRaw, toEntry } from './line.ts'
 import { ALONE, type EncodedEntry, type EntryLog, type LogState, type Together } from './log.ts'
 import { openCallsOf, type OpenCalls } from './open-calls.ts'
-import type { Stamps } from './stamps.ts'
 import type { AppendOptions, RepairNote, TranscriptContext } from './store.ts'
 
 export interface LogTranscriptOptions {
   readonly sessionId: SessionId
   readonly log: EntryLog
-  readonly stamps: Stamps
+  readonly clock: Clock
+  readonly ids: Ids
   readonly guard: GuardOptions
   readonly maxLineBytes: number
   /** After the entries are durable, in order. Must not throw. */
   readonly onAppended?: (sessionId: SessionId, entries: readonly Entry[]) => void
 }
+
+/** A history that a client sends again comes as one append; others have their turn in between. */
+const DRAFTS_AT_ONCE = 256
 
 interface AppendJob {
   readonly kind: 'append'
@@ -52,6 +56,8 @@ interface Stage {
   base: ActivePath
   added: Entry[]
   readonly batch: EncodedEntry[]
+  /** Of the batch, and of jobs in it that failed. */
+  readonly ids: Set<EntryId>
 }
 
 /**
@@ -110,7 +116,8 @@ export class LogTranscript {
   /** About what this transcript holds in memory. */
   get heldBytes(): number {
     this.#activeBytes ??= sizeOf(this.#active.entries)
-    return this.#activeBytes + this.#log.heldBytes
+    const prepared = this.#handedOut === undefined ? 0 : Math.ceil(this.#activeBytes * PREPARED_PER_ENTRY_BYTE)
+    return this.#activeBytes + prepared + this.#log.heldBytes
   }
 
   append(drafts: readonly EntryDraft[], options: AppendOptions = {}): Promise<readonly Entry[]> {
@@ -148,7 +155,7 @@ export class LogTranscript {
     return this.#alone(async () => {
       await this.#writing(async () => {
         await this.#requireEntry(id)
-        const pointer = this.#toEntry({ type: 'custom', customType: LEAF_POINTER, data: { leafId: id } }, id, [])
+        const pointer = this.#toEntry({ type: 'custom', customType: LEAF_POINTER, data: { leafId: id } }, id)
         await this.#log.write([pointer], { changes: [], owner })
         await this.#moveLeaf(id)
         this.#options.onAppended?.(this.sessionId, [pointer.entry])
@@ -160,7 +167,7 @@ export class LogTranscript {
     return this.#alone(() =>
       this.#writing(async () => {
         await this.#requireEntry(id)
-        const written = this.#toEntry({ type: 'branch_summary', fromId: id ?? 'root', summary }, id, [])
+        const written = this.#toEntry({ type: 'branch_summary', fromId: id ?? 'root', summary }, id)
         await this.#log.write([written], { changes: [], owner })
         await this.#moveLeaf(written.entry.id)
         this.#options.onAppended?.(this.sessionId, [written.entry])
@@ -275,22 +282,26 @@ export class LogTranscript {
   }
 
   #stage(): Stage {
-    return { leafId: this.#leafId, open: this.#open, base: this.#active, added: [], batch: [] }
+    return { leafId: this.#leafId, open: this.#open, base: this.#active, added: [], batch: [], ids: new Set() }
   }
 
   async #plan({ drafts, provenance }: AppendJob, stage: Stage): Promise<readonly Entry[]> {
-    const guarded = await guardDrafts(drafts, stage.open, provenance, this.#options.guard)
+    const { guard, clock } = this.#options
     const inBatch = stage.batch.length
-    stage.open = guarded.open
-    for (const draft of guarded.drafts) {
-      this.#add(draft, stage)
-      if (draft.type === 'compaction') await this.#restateSettings(stage)
+    for (let from = 0; from < drafts.length; from += DRAFTS_AT_ONCE) {
+      if (from > 0) await sleep(clock, 0, NEVER)
+      const guarded = await guardDrafts(drafts.slice(from, from + DRAFTS_AT_ONCE), stage.open, provenance, guard)
+      stage.open = guarded.open
+      for (const draft of guarded.drafts) {
+        this.#add(draft, stage)
+        if (draft.type === 'compaction') await this.#restateSettings(stage)
+      }
     }
     return stage.batch.slice(inBatch).map(({ entry }) => entry)
   }
 
   #add(draft: EntryDraft, stage: Stage): Entry {
-    const encoded = this.#toEntry(draft, stage.leafId, stage.batch)
+    const encoded = this.#toEntry(draft, stage.leafId, stage.ids)
     stage.batch.push(encoded)
     stage.added.push(encoded.entry)
     stage.leafId = encoded.entry.id
@@ -328,7 +339,8 @@ export class LogTranscript {
       this.#active.thinkingLevel = levelSetBy(entry) ?? this.#active.thinkingLevel
       this.#active.model = modelSetBy(entry) ?? this.#active.model
     }
-    if (this.#activeBytes !== undefined) for (const { line } of stage.batch) this.#activeBytes += line.length
+    if (this.#activeBytes !== undefined)
+      for (const { line } of stage.batch) this.#activeBytes += line.length * BYTES_PER_LETTER
   }
 
   async #moveLeaf(id: EntryId | null): Promise<void> {
@@ -340,10 +352,10 @@ export class LogTranscript {
     if (id !== null && (await this.#log.find(id)) === undefined) throw entryNotFound(id)
   }
 
-  #toEntry(draft: EntryDraft, parentId: EntryId | null, batch: readonly EncodedEntry[]): EncodedEntry {
-    const id = this.#newId(batch)
+  #toEntry(draft: EntryDraft, parentId: EntryId | null, taken: Set<EntryId> = new Set()): EncodedEntry {
+    const id = this.#newId(taken)
     const { type, ...fields } = draft
-    const raw = { type, id, parentId, timestamp: this.#options.stamps.now(), ...fields }
+    const raw = { type, id, parentId, timestamp: new Date(this.#options.clock.now()).toISOString(), ...fields }
     const entry = raw.type === 'unknown' ? freezeEntry(raw as UnknownEntry) : toEntry(raw, id, parentId)
     const line = encodeLine(raw.type === 'unknown' ? orderedRaw(raw as UnknownEntry) : raw)
     const { maxLineBytes } = this.#options
@@ -357,13 +369,13 @@ export class LogTranscript {
     return { entry, line }
   }
 
-  #newId(batch: readonly EncodedEntry[]): EntryId {
-    const { stamps } = this.#options
-    for (let attempt = 0; attempt < 100; attempt++) {
-      const id = stamps.hex(this.#log.idDigits) as EntryId
-      if (this.#log.isIdFree(id) && !batch.some(({ entry }) => entry.id === id)) return id
-    }
-    return stamps.uuid() as EntryId
+  #newId(taken: Set<EntryId>): EntryId {
+    const { ids } = this.#options
+    let id = ids.hex(this.#log.idDigits) as EntryId
+    for (let attempt = 1; !this.#log.isIdFree(id) || taken.has(id); attempt++)
+      id = (attempt < 100 ? ids.hex(this.#log.idDigits) : ids.uuid()) as EntryId
+    taken.add(id)
+    return id
   }
 }
 
@@ -398,23 +410,20 @@ function toMutable(active: ActivePath): { entries: Entry[]; thinkingLevel: strin
 
 /** About what entries take in memory; exact would cost more than the cache is worth. */
 function sizeOf(entries: readonly Entry[]): number {
-  let bytes = 0
-  for (const entry of entries) {
-    bytes += 300
-    if (entry.type === 'message' && 'content' in entry.message) bytes += contentSize(entry.message.content)
-  }
-  return bytes
+  return entries.reduce((bytes, entry) => bytes + sizeOfValue(entry), 0)
 }
 
-function contentSize(content: string | readonly (UserBlock | AssistantBlock)[]): number {
-  if (typeof content === 'string') return content.length
-  let bytes = 0
-  for (const block of content) {
-    bytes += 200
-    if (block.type === 'text') bytes += block.text.length
-    else if (block.type === 'thinking') bytes += block.thinking.length
-    else if (block.type === 'image') bytes += block.data.length
-  }
+/** A line and what is parsed of it: fields and short texts take more than their letters. */
+const BYTES_PER_LETTER = 1.5
+/** What a turn makes of the entries stays with them: messages as they are sent, their weights, what readers know. */
+const PREPARED_PER_ENTRY_BYTE = 0.6
+
+function sizeOfValue(value: unknown): number {
+  if (typeof value === 'string') return 24 + value.length
+  if (typeof value !== 'object' || value === null) return 8
+  if (Array.isArray(value)) return value.reduce((bytes: number, item: unknown) => bytes + 8 + sizeOfValue(item), 32)
+  let bytes = 40
+  for (const name in value) bytes += 8 + sizeOfValue((value as Record<string, unknown>)[name])
   return bytes
 }
 

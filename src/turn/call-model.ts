@@ -1,4 +1,4 @@
-import { GrowingText } from '../base/growing-text.ts'
+import { GrowingText } from '../base/text.ts'
 import type { Change } from '../core/change.ts'
 import type { EntryDraft } from '../core/entry.ts'
 import type { LogFacts } from '../base/log.ts'

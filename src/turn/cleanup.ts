@@ -12,7 +12,7 @@ import { countFor } from './count-messages.ts'
 import { hookContext } from './hook-context.ts'
 import { offeredTools } from './own-tools.ts'
 import type { TurnDeps } from './deps.ts'
-import { historyInput } from './request.ts'
+import { historyInput, settleInSlices } from './request.ts'
 import { createSetup, latestSetup } from './setup.ts'
 import { ignoreFailureIfAborted } from './stopping.ts'
 
@@ -64,7 +64,9 @@ async function planningOptions(entries: readonly Entry[], deps: TurnDeps) {
       maxOutputTokens: model.maxOutputTokens,
       thinkingLevel: settings.thinkingLevel,
     })
-  const { entries: _, ...input } = historyInput(model, setup, entries, { projection: 'normal' }, deps)
+  const whole = historyInput(model, setup, entries, { projection: 'normal' }, deps)
+  await settleInSlices(whole, deps)
+  const { entries: _, ...input } = whole
   const { policy, minTokens, rules } = settings.cleanup
   return {
     input,

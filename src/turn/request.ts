@@ -1,10 +1,12 @@
-import { loopWork } from '../base/loop-work.ts'
+import { sleep } from '../base/clock.ts'
+import { loopWork, runSlices } from '../base/loop-work.ts'
+import { NEVER } from '../base/async.ts'
 import type { Entry, EntryDraft } from '../core/entry.ts'
 import { estimateTokens } from '../core/tokens.ts'
 import { createBudget, HARD_MAX_TOOL_RESULT_CHARS, MIN_HISTORY_TOKENS } from '../history/budget.ts'
 import { calibrationFrom } from '../history/calibration.ts'
 import { stickyEntryData, VIEW_ENTRY_TYPE } from '../history/decisions.ts'
-import { prepareHistory, type HistoryInput, type PreparedHistory } from '../history/prepare.ts'
+import { prepareHistory, settleHistory, type HistoryInput, type PreparedHistory } from '../history/prepare.ts'
 import { createRequestState, factsOf, REQUEST_ENTRY_TYPE, storedForm } from '../history/request-record.ts'
 import type { EncodedRequest, ToolSpec } from '../provider/provider.ts'
 import type { Transcript } from '../transcript/store.ts'
@@ -55,6 +57,7 @@ export async function prepareRequest(
   })
   const { entries } = await transcript.context()
   const input = historyInput(model, setup, entries, options, deps)
+  await settleInSlices(input, deps)
   const history = loopWork('history', () => prepareHistory(input))
   if (history.decisions.length > 0) {
     await transcript.append([{ type: 'custom', customType: VIEW_ENTRY_TYPE, data: stickyEntryData(history.decisions) }])
@@ -91,6 +94,11 @@ export async function prepareRequest(
   }
 }
 
+/** So that a long conversation that is opened again holds up no other. */
+export function settleInSlices(input: HistoryInput, { clock }: Pick<TurnDeps, 'clock'>): Promise<void> {
+  return runSlices(settleHistory(input), 'history', () => sleep(clock, 0, NEVER))
+}
+
 function clientSetup(
   { toolChoice }: RequestOptions,
   { client }: Pick<TurnDeps, 'client'>,
@@ -108,13 +116,22 @@ function clientSetup(
 
 /** Tools that leave no room for a conversation would have every request refused: the model answers without them. */
 function withToolsThatFit(model: TurnModel, options: RequestOptions, { log }: Pick<TurnDeps, 'log'>): RequestOptions {
-  const tokens = estimateTokens(options.systemPrompt) + estimateTokens(JSON.stringify(options.tools))
+  const tokens = estimateTokens(options.systemPrompt) + tokensOfTools(options.tools)
   const room = model.contextWindow - reservedFor(model) - MIN_HISTORY_TOKENS
   if (options.tools.length === 0 || tokens <= room) return options
   log.warn('the tools do not fit the model’s window and are left out', { model: model.name, tokens, room })
   // Calls in the history are written as text: most providers refuse calls of tools that are not offered.
   const { toolChoice: _, ...rest } = options
   return { ...rest, tools: [], projection: 'safest' }
+}
+
+const knownTools = new WeakMap<readonly ToolSpec[], number>()
+
+/** Remembered per list: a request asks twice, and the tools of a gateway can be the longest text in it. */
+function tokensOfTools(tools: readonly ToolSpec[]): number {
+  const tokens = knownTools.get(tools) ?? estimateTokens(JSON.stringify(tools))
+  knownTools.set(tools, tokens)
+  return tokens
 }
 
 /** Left free for the answer. */
@@ -151,7 +168,7 @@ export function historyInput(
   const budget = createBudget({
     contextWindow: model.contextWindow,
     reservedTokens: reservedFor(model),
-    fixedTokens: estimateTokens(setup.system) + estimateTokens(JSON.stringify(setup.tools)),
+    fixedTokens: estimateTokens(setup.system) + tokensOfTools(setup.tools),
     calibration: Math.max(minCalibration, calibrationFrom(entries, target)),
     pruning: settings.pruning,
     maxToolResultChars: Math.min(HARD_MAX_TOOL_RESULT_CHARS, settings.toolOutputChars),

@@ -2,7 +2,7 @@ import { isRecord } from '../base/json.ts'
 import type { AnswerFile } from '../core/outcome.ts'
 import type { Entry, MessageEntry } from '../core/entry.ts'
 import type { RunId } from '../core/ids.ts'
-import { CUT_NOTICE } from '../core/cut-notice.ts'
+import { CUT_NOTICE } from '../core/cut-text.ts'
 import { textOf, toolCallsOf, type AssistantMessage, type ToolCallBlock } from '../core/message.ts'
 import { entriesFromStep } from '../history/derive-steps.ts'
 import { addSpent, NOTHING_SPENT, spentOn, storedUsd, type Spent } from '../core/spent.ts'
@@ -27,10 +27,7 @@ export function stepState(entries: readonly Entry[], run: RunId): StepState {
   const answer = last.message
   if (isCutShort(answer)) return { kind: 'next-round', round: round + 1 }
   const calls = toolCallsOf(answer)
-  if (calls.length === 0) {
-    const steered = messages.slice(at + 1).some(({ message }) => message.role === 'user')
-    return steered ? { kind: 'next-round', round: round + 1 } : answeredWith(answer, round)
-  }
+  if (calls.length === 0) return answeredWith(answer, round)
   const open = withoutResult(calls, messages.slice(at + 1))
   return open.length === 0 ? { kind: 'next-round', round: round + 1 } : { kind: 'open-calls', round, calls: open }
 }

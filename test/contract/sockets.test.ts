@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest'
-import { deferred } from '../../src/base/deferred.ts'
+import { deferred } from '../../src/base/async.ts'
 import type { Socket } from '../../src/base/sockets.ts'
 import { nodeHttpServers } from '../../src/platform/node-http-server.ts'
 import { createWsDialer } from '../../src/platform/ws-sockets.ts'

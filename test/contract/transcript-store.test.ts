@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest'
-import { openJournal } from '../../src/base/journal.ts'
+import { openJournal } from '../../src/storage/files/journal.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { describeTranscriptStore } from '../../src/testing/contracts/transcript-store.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'

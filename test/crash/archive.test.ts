@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { openJournal, type Journal } from '../../src/base/journal.ts'
+import { openJournal, type Journal } from '../../src/storage/files/journal.ts'
 import { silentLog } from '../../src/base/log.ts'
 import type { SessionId, SessionKey } from '../../src/core/ids.ts'
 import { SessionArchive } from '../../src/storage/local/session-archive.ts'
@@ -49,7 +49,7 @@ async function openWithRows(): Promise<OpenArchive> {
 }
 
 async function moveThereAndBack({ directory, archive }: OpenArchive): Promise<void> {
-  await archive.archive(KEYS.flatMap((key) => ({ key, record: directory.get(key) ?? never() })))
+  await archive.archive(KEYS.map((key) => ({ key, record: directory.held(key) ?? never() })))
   for (const key of KEYS) await archive.bringBack(key)
 }
 
@@ -61,7 +61,7 @@ function never(): never {
 async function expectAllFound(open: OpenArchive, where: string): Promise<void> {
   for (const key of KEYS) {
     await open.archive.bringBack(key)
-    expect(open.directory.get(key)?.sessionId, `${key} ${where}`).toBe(`sess_${key}`)
+    expect(open.directory.held(key)?.sessionId, `${key} ${where}`).toBe(`sess_${key}`)
   }
 }
 
@@ -87,12 +87,12 @@ describe('a conversation on its way into the archive or out of it', () => {
     const open = await openWithRows()
     const { journal, directory, archive } = open
     const [key] = KEYS as [SessionKey]
-    const record = directory.get(key) ?? never()
+    const record = directory.held(key) ?? never()
     const change = journal.commit([directory.recordOf({ kind: 'change-session', key, fields: { updatedAt: 2 } })])
     const archived = archive.archive([{ key, record }])
     await change
     expect(await archived).toBe(0)
-    expect(directory.get(key)).toMatchObject({ sessionId: 'sess_a', updatedAt: 2 })
+    expect(directory.held(key)).toMatchObject({ sessionId: 'sess_a', updatedAt: 2 })
     expect(await archive.list({ limit: 10 })).toEqual({ rows: [] })
   })
 
@@ -108,9 +108,9 @@ describe('a conversation on its way into the archive or out of it', () => {
         }),
       ),
     )
-    await archive.archive(keys.map((key) => ({ key, record: directory.get(key) ?? never() })))
+    await archive.archive(keys.map((key) => ({ key, record: directory.held(key) ?? never() })))
     expect(await archive.bringBack('key')).toBe(true)
-    expect(directory.get('key' as SessionKey)?.sessionId).toBe('sess_key')
+    expect(directory.held('key' as SessionKey)?.sessionId).toBe('sess_key')
     expect((await archive.list({ limit: 10 })).rows.map(({ key }) => key)).toEqual(['Key'])
   })
 })

@@ -1,20 +1,22 @@
 import { crc32 } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { openJournal, type Journal, type JournalOptions, type JournalTopic } from '../../src/base/journal.ts'
+import type { JournalTopic } from '../../src/base/journal.ts'
+import { openJournal, type Journal, type JournalOptions } from '../../src/storage/files/journal.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { MemoryFiles, type Fault } from '../../src/testing/memory-files.ts'
-import { seededRandom } from '../../src/testing/seeded-ids.ts'
-import { SeededIds } from '../../src/testing/seeded-ids.ts'
+import { seededRandom, SeededIds } from '../../src/testing/seeded-ids.ts'
 
 /** A counter map: `apply` sets, so that applying a run of records again changes nothing. */
-class MapTopic implements JournalTopic {
+class MapTopic implements JournalTopic<[string, number]> {
   readonly name: string
   readonly state = new Map<string, number>()
   constructor(name: string) {
     this.name = name
   }
-  apply(data: unknown): void {
-    const [key, value] = data as [string, number]
+  read(data: unknown): [string, number] | undefined {
+    return Array.isArray(data) && typeof data[1] === 'number' ? [String(data[0]), data[1]] : undefined
+  }
+  apply([key, value]: [string, number]): void {
     this.state.set(key, value)
   }
   *snapshot(): Iterable<[string, number]> {

@@ -1,19 +1,10 @@
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import type { SessionKey } from '../../src/core/ids.ts'
 import type { PhoneTask } from '../../src/simulator/xiaoyi/phone-task.ts'
 import type { Fault } from '../../src/testing/memory-files.ts'
 import { ENDS_BY_COUNT } from '../support/ends-by-count.ts'
-import {
-  closeAll,
-  type Inside,
-  kill,
-  openInside,
-  openOutside,
-  type Outside,
-  warmUp,
-} from '../support/xiaoyi-gateway.ts'
+import { closeAll, type Inside, kill, openInside, openOutside, type Outside } from '../support/xiaoyi-gateway.ts'
 
-beforeAll(warmUp)
 afterEach(closeAll)
 
 interface Scene {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { SeenRequest, ScriptedReply } from '../../src/simulator/index.ts'
+import type { SeenRequest } from '../../src/simulator/provider/seen-request.ts'
+import type { ScriptedReply } from '../../src/simulator/provider/script.ts'
 import type { Fault } from '../../src/testing/memory-files.ts'
 import { ENDS_BY_COUNT } from '../support/ends-by-count.ts'
 import type { Frame } from '../support/gateway.ts'

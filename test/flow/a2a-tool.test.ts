@@ -1,13 +1,13 @@
-import { beforeAll, describe, expect, it } from 'vitest'
-import type { ScriptedAnswer } from '../../src/simulator/index.ts'
+import { describe, expect, it } from 'vitest'
+import type { ScriptedAnswer } from '../../src/simulator/provider/script.ts'
 import { rpc } from '../support/a2a-client.ts'
 import type { MemoryGateway } from '../support/gateway.ts'
 import { gatewaysOfThisFile } from '../support/gateways.ts'
 import { messagesOf, say, type ModelWorld } from '../support/model-world.ts'
 import { worldsOfThisFile } from '../support/model-worlds.ts'
 
-// Loaded beforehand: virtual time would run on while the modules are read.
-beforeAll(() => Promise.all([import('../../src/channel/a2a/door.ts'), import('../../src/tool/a2a/remote-task.ts')]))
+// The tool loads it when it is first used; loaded already, it works within virtual time.
+await import('../../src/tool/a2a/remote-task.ts')
 
 const openWorld = worldsOfThisFile()
 const { open: openGateway } = gatewaysOfThisFile()

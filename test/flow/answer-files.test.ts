@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ScriptedAnswer } from '../../src/simulator/index.ts'
+import type { ScriptedAnswer } from '../../src/simulator/provider/script.ts'
 import { ask, rpc } from '../support/a2a-client.ts'
 import { callHttp, eventsOf, type Answer, type Body } from '../support/http-client.ts'
 import { messagesOf, say, type ModelWorld } from '../support/model-world.ts'

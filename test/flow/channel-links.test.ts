@@ -104,8 +104,8 @@ describe('the links of a channel', () => {
 
   it('are unknown for a channel that does not run, and none for one without links', async () => {
     const gateway = await openGateway()
-    expect((await gateway.request('/api/channels/xiaoyi/history')).status).toBe(400)
-    expect((await gateway.request('/api/channels/xiaoyi/reconnect', { method: 'POST' })).status).toBe(400)
+    expect((await gateway.request('/api/channels/xiaoyi/history')).status).toBe(404)
+    expect((await gateway.request('/api/channels/xiaoyi/reconnect', { method: 'POST' })).status).toBe(404)
     expect(await gateway.api('/api/channels/webhook/history')).toEqual({ history: [] })
     expect(await gateway.api('/api/channels/webhook/reconnect', { method: 'POST' })).toMatchObject({ links: 0 })
   })

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { createProviderSimulator, TEMPLATE_FAMILIES, type TemplateFamily } from '../../src/simulator/index.ts'
+import { createProviderSimulator } from '../../src/simulator/provider/simulator.ts'
+import { TEMPLATE_FAMILIES, type TemplateFamily } from '../../src/simulator/rules/chat-templates.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { cleanupTree } from '../../src/cli/chat/cleanup-tree.ts'
-import type { ScriptedReply, SeenRequest } from '../../src/simulator/index.ts'
+import type { ScriptedReply } from '../../src/simulator/provider/script.ts'
+import type { SeenRequest } from '../../src/simulator/provider/seen-request.ts'
 import { MemoryGateway, type Frame } from '../support/gateway.ts'
 import { type ModelName, type ModelWorld, say } from '../support/model-world.ts'
 import { worldsOfThisFile } from '../support/model-worlds.ts'

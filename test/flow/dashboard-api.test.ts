@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { MemoryGateway } from '../support/gateway.ts'
 import { gatewaysOfThisFile } from '../support/gateways.ts'
@@ -57,11 +59,26 @@ describe('a list of conversations', () => {
     expect(await count('channel=xiaoyi')).toBe(0)
     expect(await count('state=running')).toBe(0)
     expect(await count('archived=1')).toBe(0)
+    const [before] = ((await ask(gateway, 'GET', '/api/sessions')) as { sessions: Json[] }).sessions
     await ask(gateway, 'POST', '/api/sessions/s/reset')
     const archived = (await ask(gateway, 'GET', '/api/sessions?archived=1')) as { sessions: Json[] }
-    expect(archived.sessions).toMatchObject([{ of: 's', archived: true }])
+    expect(archived.sessions).toMatchObject([
+      { of: 's', archived: true, title: 'What is 12 * (3 + 4)? And what time is it?', preview: before?.['preview'] },
+    ])
+    expect(await count('archived=1&q=12%20*')).toBe(1)
+    expect(await count('archived=1&q=nothing')).toBe(0)
+    const earlier = `/api/sessions/${encodeURIComponent(String(archived.sessions[0]?.['key']))}`
+    const { messages } = (await ask(gateway, 'GET', `${earlier}/messages`)) as { messages: Json[] }
+    expect(messages[0]).toMatchObject({ text: 'What is 12 * (3 + 4)? And what time is it?' })
+    expect(
+      ((await ask(gateway, 'GET', `${earlier}/requests`)) as { requests: Json[] }).requests.length,
+    ).toBeGreaterThan(4)
+    expect(await ask(gateway, 'GET', '/api/sessions/s%23sess_0/messages')).toMatchObject({ status: 404 })
     const [present] = ((await ask(gateway, 'GET', '/api/sessions')) as { sessions: Json[] }).sessions
     expect(present).not.toHaveProperty('title')
+    await ask(gateway, 'POST', '/api/sessions/s/restore', { archive: archived.sessions[0]?.['sessionId'] })
+    const [restored] = ((await ask(gateway, 'GET', '/api/sessions')) as { sessions: Json[] }).sessions
+    expect(restored).toMatchObject({ title: before?.['title'], preview: before?.['preview'] })
   })
 
   it('takes a name, keeps it over a restart and writes it into the transcript', async () => {
@@ -78,6 +95,33 @@ describe('a list of conversations', () => {
 })
 
 describe('messages', () => {
+  it('say of an answer that its recipient may not have it, until it is confirmed', async () => {
+    const gateway = await openGateway()
+    const client = await gateway.connect('?uid=ann')
+    // From here on this client confirms what it has.
+    await client.send({ type: 'ack', seq: 0 })
+    const first = await client.ask({ id: '1', content: 'Hello', session: 's' })
+    await client.send({ type: 'ack', seq: first['seq'] })
+    const second = await client.ask({ id: '2', content: 'Thank you', session: 's' })
+    const undelivered = async (): Promise<unknown> =>
+      (await ask(gateway, 'GET', '/api/sessions/s/messages'))['undelivered']
+    const missed = {
+      stepId: second['runId'],
+      channel: 'webhook',
+      state: 'unknown',
+      ageMs: expect.any(Number) as number,
+    }
+    await expect.poll(undelivered).toEqual([missed])
+    expect(
+      (await ask(gateway, 'GET', '/api/sessions/s/messages?limit=1'))['undelivered'],
+      'whatever page is asked for',
+    ).toEqual([missed])
+    await client.send({ type: 'ack', seq: second['seq'] })
+    // What a confirmation changes is stored with the next commit.
+    await client.ask({ id: '3', content: 'Hello', session: 't' })
+    await expect.poll(undelivered).toEqual([])
+  })
+
   it('come oldest first in pages that can be followed both ways', async () => {
     const gateway = await openGateway()
     await conversation(gateway)
@@ -123,6 +167,21 @@ describe('messages', () => {
     expect(String(messages[0]?.['text'])).toHaveLength(20_000)
     const whole = await ask(gateway, 'GET', `/api/sessions/s/entries/${String(messages[0]?.['id'])}`)
     expect(String(whole['text']).trim()).toBe(text.trim())
+  })
+})
+
+describe('delivery', () => {
+  it('stays where it was when a conversation is cleaned up or summarised from the page', async () => {
+    const gateway = await openGateway()
+    await conversation(gateway)
+    const read = async (): Promise<unknown> => {
+      const { sessions } = (await ask(gateway, 'GET', '/api/sessions')) as { sessions: Json[] }
+      return [sessions[0]?.['deliveryContext'], sessions[0]?.['lastChannel'], sessions[0]?.['lastTo']]
+    }
+    const before = await read()
+    for (const verb of ['cleanup', 'compact'])
+      expect(await ask(gateway, 'POST', `/api/sessions/s/${verb}`)).toMatchObject({ status: 200 })
+    expect(await read()).toEqual(before)
   })
 })
 
@@ -183,6 +242,76 @@ describe('the X-ray', () => {
     for (const entry of first?.hidden ?? ['missing']) expect(sent).toContain(entry)
   })
 })
+
+describe('lists', () => {
+  it.each(['sessions', 'usage', 'models', 'logs', 'search?q=a', 'sessions/s/requests', 'sessions/s/messages'])(
+    'refuse a limit that is no number: %s',
+    async (path) => {
+      const gateway = await openGateway()
+      await conversation(gateway)
+      const address = `/api/${path}${path.includes('?') ? '&' : '?'}`
+      for (const wrong of ['limit=x', 'limit=-1', 'limit=0'])
+        expect(await ask(gateway, 'GET', address + wrong), wrong).toMatchObject({ status: 400, code: 'FIELD_INVALID' })
+    },
+  )
+
+  it('come in pages that together are the whole list, each row once', async () => {
+    const gateway = await openGateway()
+    await conversation(gateway)
+    const client = await gateway.connect()
+    for (const session of ['t', 'u', 'v']) await client.ask({ id: session, content: 'Hello', session })
+    for (const [path, name] of [
+      ['sessions', 'sessions'],
+      ['usage?by=session&bucket=hour', 'usage'],
+      ['sessions/s/requests', 'requests'],
+      ['search?q=hello', 'hits'],
+    ] as const) {
+      const address = `/api/${path}${path.includes('?') ? '&' : '?'}`
+      const whole = (await ask(gateway, 'GET', `${address}limit=500`))[name] as Json[]
+      expect(whole.length, path).toBeGreaterThan(2)
+      expect(await pagesOf(gateway, `${address}limit=2`, name), path).toEqual(whole)
+    }
+  })
+
+  it('of log lines begin with the newest page and go on with what is older', async () => {
+    const gateway = await openGateway()
+    await conversation(gateway)
+    const whole = (await ask(gateway, 'GET', '/api/logs?level=debug'))['lines'] as Json[]
+    expect(whole.length).toBeGreaterThan(2)
+    const newest = (await ask(gateway, 'GET', '/api/logs?level=debug&limit=2')) as { lines: Json[]; nextCursor: string }
+    expect(newest.lines).toEqual(whole.slice(-2))
+    const pages = await pagesOf(gateway, '/api/logs?level=debug&limit=2', 'lines', (before, page) => [
+      ...page,
+      ...before,
+    ])
+    expect(pages).toEqual(whole)
+  })
+
+  it('of conversations know no other states than running, queued and idle', async () => {
+    const gateway = await openGateway()
+    expect(await ask(gateway, 'GET', '/api/sessions?state=busy')).toMatchObject({ status: 400, code: 'FIELD_INVALID' })
+  })
+})
+
+async function pagesOf(
+  gateway: MemoryGateway,
+  address: string,
+  name: string,
+  join = (before: Json[], page: Json[]): Json[] => [...before, ...page],
+): Promise<Json[]> {
+  let rows: Json[] = []
+  let cursor: string | undefined
+  do {
+    const next: Json = await ask(
+      gateway,
+      'GET',
+      cursor === undefined ? address : `${address}&cursor=${encodeURIComponent(cursor)}`,
+    )
+    rows = join(rows, next[name] as Json[])
+    cursor = next['nextCursor'] as string | undefined
+  } while (cursor !== undefined)
+  return rows
+}
 
 describe('search and exports', () => {
   it('finds text in every conversation, whatever the letters, and says where', async () => {
@@ -266,4 +395,39 @@ describe('access', () => {
     expect((await login({ code })).status).toBe(200)
     expect((await login({ code })).status).toBe(401)
   })
+
+  it.each(documentedRoutes())(
+    'keeps %s %s from a page of others and from one without a cookie',
+    async (method, path) => {
+      const token = 'a-token-of-some-length'
+      const gateway = await openGateway({ config: { listen: { token } } })
+      const login = await gateway.request('/api/login', { method: 'POST', body: JSON.stringify({ token }) })
+      const cookie = login.headers.get('set-cookie')?.split(';')[0] ?? ''
+      const statusOf = async (headers: Record<string, string>) =>
+        (await gateway.request(path, { method, headers })).status
+      expect(await statusOf({})).toBe(401)
+      expect(await statusOf({ cookie: 'clew=made-up' })).toBe(401)
+      const needsOwnPage = method !== 'GET' || path === '/api/events'
+      expect(await statusOf({ cookie, origin: 'https://elsewhere.example', 'sec-fetch-site': 'cross-site' })).toBe(403)
+      if (needsOwnPage) expect(await statusOf({ cookie })).toBe(403)
+    },
+  )
 })
+
+/** Every address that the documentation names, without those that anybody may call. */
+function documentedRoutes(): readonly (readonly [string, string])[] {
+  const text = readFileSync(join(import.meta.dirname, '../../docs/protocol/http.md'), 'utf8')
+  const found = [...text.matchAll(/(?<=^\|.*)`(GET|POST|PATCH|DELETE) (\/api\/[^`?\s]*)/gmu)].map(
+    ([, method = '', path = '']) =>
+      [
+        method,
+        path
+          .replaceAll('KEY', 's')
+          .replaceAll(/NAME|ID|\/N$/gu, '/1')
+          .replaceAll('//', '/'),
+      ] as const,
+  )
+  const routes = new Map(found.map((route) => [route.join(' '), route]))
+  routes.delete('POST /api/login')
+  return [...routes.values()]
+}

@@ -22,7 +22,15 @@ describe('the JSON interface', () => {
     expect(await ask(gateway, 'GET', '/api/sessions/s')).toMatchObject({ status: 404, code: 'SESSION_NOT_FOUND' })
     expect(await ask(gateway, 'GET', '/api/sessions?limit=0')).toMatchObject({ status: 400, code: 'FIELD_INVALID' })
     expect(await ask(gateway, 'GET', '/api/sessions/%E0')).toMatchObject({ status: 400, code: 'FIELD_INVALID' })
-    expect(await ask(gateway, 'POST', '/api/channels/none/trust')).toMatchObject({ status: 400, code: 'FIELD_INVALID' })
+    for (const [method, call] of [
+      ['POST', 'trust'],
+      ['GET', 'history'],
+      ['POST', 'reconnect'],
+    ] as const)
+      expect(await ask(gateway, method, `/api/channels/none/${call}`)).toMatchObject({
+        status: 404,
+        code: 'CHANNEL_NOT_FOUND',
+      })
   })
 
   it('lists, shows, cancels, resets and deletes conversations', async () => {

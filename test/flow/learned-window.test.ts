@@ -1,10 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import {
-  createProviderSimulator,
-  type LengthRefusalStyle,
-  type ProviderSimulator,
-  type SeenRequest,
-} from '../../src/simulator/index.ts'
+import { createProviderSimulator, type ProviderSimulator } from '../../src/simulator/provider/simulator.ts'
+import type { LengthRefusalStyle } from '../../src/simulator/provider/length-refusal.ts'
+import type { SeenRequest } from '../../src/simulator/provider/seen-request.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
 import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'

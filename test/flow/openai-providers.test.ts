@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ScriptedReply } from '../../src/simulator/index.ts'
+import type { ScriptedReply } from '../../src/simulator/provider/script.ts'
 import { callHttp, type Body } from '../support/http-client.ts'
 import { MODELS, type ModelName, type ModelWorld } from '../support/model-world.ts'
 import { worldsOfThisFile } from '../support/model-worlds.ts'

@@ -65,6 +65,8 @@ it('temporary files that a crash left are removed at the next start', async () =
   for (const name of left) files.plant(`${HOME}/${name}.tmp-0123456789abcdef`, 'half of it')
   await clock.advance(2 * 3_600_000)
   const gateway = await openGateway({ files, clock })
+  // The folder of the transcripts is looked at when the start is over.
+  await clock.advance(1_000)
   const found = (folder: string): Promise<readonly string[]> => gateway.files.list(`${HOME}${folder}`)
   const names = [...(await found('')), ...(await found('/journal')), ...(await found('/sessions'))]
   expect(names.filter((name) => name.includes('.tmp'))).toEqual([])

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Log, LogFacts } from '../../src/base/log.ts'
-import { createProviderSimulator, type ProviderSimulator, type Script } from '../../src/simulator/index.ts'
+import { createProviderSimulator, type ProviderSimulator } from '../../src/simulator/provider/simulator.ts'
+import type { Script } from '../../src/simulator/provider/script.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'

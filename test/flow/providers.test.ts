@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { createProviderSimulator, type ProviderSimulator, type ScriptedReply } from '../../src/simulator/index.ts'
+import { createProviderSimulator, type ProviderSimulator } from '../../src/simulator/provider/simulator.ts'
+import type { ScriptedReply } from '../../src/simulator/provider/script.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { HookModule } from '../../src/hook/hook.ts'
-import type { AnswerBlock, ScriptedAnswer } from '../../src/simulator/index.ts'
+import type { AnswerBlock, ScriptedAnswer } from '../../src/simulator/provider/script.ts'
 import { messagesOf, openCalls, say } from '../support/model-world.ts'
 import { worldsOfThisFile } from '../support/model-worlds.ts'
 import type { SessionKey } from '../../src/core/ids.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { HOOK_NAMES, type HookModule } from '../../src/hook/hook.ts'
-import type { ScriptedReply } from '../../src/simulator/index.ts'
+import type { ScriptedReply } from '../../src/simulator/provider/script.ts'
 import { say } from '../support/model-world.ts'
 import { worldsOfThisFile } from '../support/model-worlds.ts'
 import { recordingLog } from '../support/xiaoyi-world.ts'

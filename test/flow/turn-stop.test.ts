@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ScriptedReply } from '../../src/simulator/index.ts'
+import type { ScriptedReply } from '../../src/simulator/provider/script.ts'
 import type { HookModule } from '../../src/hook/hook.ts'
 import type { TestClient } from '../support/gateway.ts'
 import { messagesOf, type ModelWorld, openCalls, say, type WorldOptions } from '../support/model-world.ts'

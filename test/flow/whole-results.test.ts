@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ScriptedAnswer } from '../../src/simulator/index.ts'
+import type { ScriptedAnswer } from '../../src/simulator/provider/script.ts'
 import { messagesOf, say, type ModelWorld } from '../support/model-world.ts'
 import { worldsOfThisFile } from '../support/model-worlds.ts'
 import type { Frame } from '../support/gateway.ts'

@@ -1,8 +1,8 @@
-import { afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { deferred } from '../../src/base/deferred.ts'
+import { afterEach, describe, expect, test } from 'vitest'
+import { deferred } from '../../src/base/async.ts'
 import type { FileHandle, OpenMode } from '../../src/base/files.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
-import { closeAll, kill, openInside, openOutside, warmUp } from '../support/xiaoyi-gateway.ts'
+import { closeAll, kill, openInside, openOutside } from '../support/xiaoyi-gateway.ts'
 
 /** A disk whose journal makes this many more batches durable, and the next ones only when it is released. */
 class ReluctantFiles extends MemoryFiles {
@@ -32,7 +32,6 @@ class ReluctantFiles extends MemoryFiles {
   }
 }
 
-beforeAll(warmUp)
 afterEach(closeAll)
 
 async function open(xiaoyi: object = {}) {

@@ -7,7 +7,7 @@ import Anthropic, {
   RateLimitError,
 } from '@anthropic-ai/sdk'
 import { afterEach, expect, test } from 'vitest'
-import type { ScriptedReply } from '../../src/simulator/index.ts'
+import type { ScriptedReply } from '../../src/simulator/provider/script.ts'
 import { type Served, serveSimulator, untilAnswered } from '../support/served-simulator.ts'
 
 let served: Served | undefined

@@ -1,6 +1,6 @@
 import { ApiError, type Content, GoogleGenAI, type Part } from '@google/genai'
 import { afterEach, expect, test } from 'vitest'
-import type { ScriptedReply } from '../../src/simulator/index.ts'
+import type { ScriptedReply } from '../../src/simulator/provider/script.ts'
 import { type Served, serveSimulator, untilAnswered } from '../support/served-simulator.ts'
 
 let served: Served | undefined

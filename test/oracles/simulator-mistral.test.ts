@@ -1,6 +1,6 @@
 import { Mistral } from '@mistralai/mistralai'
 import { afterEach, expect, test } from 'vitest'
-import type { ScriptedReply } from '../../src/simulator/index.ts'
+import type { ScriptedReply } from '../../src/simulator/provider/script.ts'
 import { type Served, serveSimulator, untilAnswered } from '../support/served-simulator.ts'
 
 let served: Served | undefined

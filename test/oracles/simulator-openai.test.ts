@@ -1,6 +1,6 @@
 import OpenAI, { AuthenticationError, InternalServerError, RateLimitError } from 'openai'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { AnswerBlock, ScriptedReply, SimulatedApi } from '../../src/simulator/index.ts'
+import type { AnswerBlock, ScriptedReply, SimulatedApi } from '../../src/simulator/provider/script.ts'
 import { type Served, serveSimulator, untilAnswered } from '../support/served-simulator.ts'
 
 let served: Served | undefined

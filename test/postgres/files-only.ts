@@ -1,6 +1,12 @@
 /**
  * What the suites of the whole gateway do not repeat on PostgreSQL, and why: files as a whole, and cases by the beginning
  * of their full name.
+ *
+ * Of the suites with real processes, `test/system`, those run there that ask the storage something which no other suite
+ * asks it: the commands, with and without a gateway; what is answered after kill -9; messages that end their node. The
+ * rest would cost minutes and repeat: sockets, SDKs and doors are in `test/flow` and `cluster.test.ts` on PostgreSQL,
+ * kill -9 in `cluster*.test.ts` and the chaos run, and the storage has no part in installing, starting and stopping,
+ * documents, examples, the doctor and the terminal.
  */
 export const FILES_ONLY_SUITES: Readonly<Record<string, string>> = {
   'test/flow/corrupt-homes.test.ts': 'damages files of the journal and the index',
@@ -11,6 +17,7 @@ export const FILES_ONLY_SUITES: Readonly<Record<string, string>> = {
   'test/flow/lost-files.test.ts': 'removes and cuts files of the journal',
   'test/flow/planted-homes.test.ts': 'plants rows in sessions.json that lead out of the home',
   'test/flow/round-trips.test.ts': 'opens a PostgreSQL of its own in either run',
+  'test/flow/rows-on-disk.test.ts': 'counts reads of the files that rows of sessions are in',
   'test/flow/sessions-json.test.ts': 'is about the file sessions.json',
   'test/flow/upgrade.test.ts': 'opens homes that earlier versions wrote',
   'test/conformance/xiaoyi/naive.test.ts': 'judges a client without a gateway',

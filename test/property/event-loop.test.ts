@@ -8,7 +8,7 @@ import { findImageReferences } from '../../src/media/image-references.ts'
 import { classify } from '../../src/provider/classify.ts'
 import { planAnswer } from '../../src/provider/demo/plan.ts'
 import { readProviderError } from '../../src/provider/provider-error.ts'
-import { redact } from '../../src/provider/redact.ts'
+import { redact } from '../../src/provider/errors.ts'
 import { withoutSecrets } from '../../src/tool/safe-error-text.ts'
 import { processorMs } from '../support/processor-time.ts'
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { assertNever } from '../../src/base/assert-never.ts'
-import { deferred, type Deferred } from '../../src/base/deferred.ts'
+import { deferred, type Deferred } from '../../src/base/async.ts'
 import type { Files } from '../../src/base/files.ts'
 import { isRecord, parseJson } from '../../src/base/json.ts'
 import type { Entry } from '../../src/core/entry.ts'

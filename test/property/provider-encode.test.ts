@@ -2,14 +2,12 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { AssistantMessage } from '../../src/core/message.ts'
 import { createEncoder, type EncoderOptions, type WireApi } from '../../src/provider/encoders.ts'
-import {
-  checkAnthropicRequest,
-  checkGoogleRequest,
-  checkMistralRequest,
-  checkOpenAICompletionsRequest,
-  checkOpenAIResponsesRequest,
-  type RuleViolation,
-} from '../../src/simulator/rules/index.ts'
+import { checkAnthropicRequest } from '../../src/simulator/rules/anthropic.ts'
+import { checkGoogleRequest } from '../../src/simulator/rules/google.ts'
+import { checkMistralRequest } from '../../src/simulator/rules/mistral.ts'
+import { checkOpenAICompletionsRequest } from '../../src/simulator/rules/openai-completions.ts'
+import { checkOpenAIResponsesRequest } from '../../src/simulator/rules/openai-responses.ts'
+import type { RuleViolation } from '../../src/simulator/rules/rule.ts'
 import { modelRequest } from '../support/prepared-histories.ts'
 
 const SEED = 20261115

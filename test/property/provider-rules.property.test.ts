@@ -1,14 +1,12 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import {
-  checkAnthropicRequest,
-  checkGoogleRequest,
-  checkMistralRequest,
-  checkOpenAICompletionsRequest,
-  checkOpenAIResponsesRequest,
-  createProviderSimulator,
-  SIMULATED_APIS,
-} from '../../src/simulator/index.ts'
+import { checkAnthropicRequest } from '../../src/simulator/rules/anthropic.ts'
+import { checkGoogleRequest } from '../../src/simulator/rules/google.ts'
+import { checkMistralRequest } from '../../src/simulator/rules/mistral.ts'
+import { checkOpenAICompletionsRequest } from '../../src/simulator/rules/openai-completions.ts'
+import { checkOpenAIResponsesRequest } from '../../src/simulator/rules/openai-responses.ts'
+import { createProviderSimulator } from '../../src/simulator/provider/simulator.ts'
+import { SIMULATED_APIS } from '../../src/simulator/provider/script.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
 

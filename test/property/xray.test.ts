@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
-import type { ScriptedAnswer, ScriptedReply } from '../../src/simulator/index.ts'
+import type { ScriptedAnswer, ScriptedReply } from '../../src/simulator/provider/script.ts'
 import { say, type ModelName, type ModelWorld } from '../support/model-world.ts'
 import { worldsOfThisFile } from '../support/model-worlds.ts'
 

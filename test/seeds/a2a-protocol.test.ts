@@ -1,11 +1,10 @@
 import { createHmac } from 'node:crypto'
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { listenRaw, type RawFrame } from '../support/raw-xiaoyi.ts'
-import { closeAll, openInside, openOutside, warmUp } from '../support/xiaoyi-gateway.ts'
+import { closeAll, openInside, openOutside } from '../support/xiaoyi-gateway.ts'
 import { AGENT } from '../support/xiaoyi-world.ts'
 
 /** Document 003, “A2A protocol”: its frames and tables, against a server that adds nothing. */
-beforeAll(warmUp)
 afterEach(closeAll)
 
 async function open(xiaoyi: object = {}) {

@@ -1,10 +1,9 @@
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { listenRaw } from '../support/raw-xiaoyi.ts'
-import { closeAll, openInside, openOutside, warmUp } from '../support/xiaoyi-gateway.ts'
+import { closeAll, openInside, openOutside } from '../support/xiaoyi-gateway.ts'
 import type { HookModule } from '../../src/hook/hook.ts'
 
 /** Document 000, “clearContext”: its frames, sent and expected literally by a server that adds nothing. */
-beforeAll(warmUp)
 afterEach(closeAll)
 
 async function open(hooks: HookModule = {}) {

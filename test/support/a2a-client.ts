@@ -1,6 +1,13 @@
 import type { MemoryGateway } from './gateway.ts'
 import { beginHttp, callHttp, type Begun, type Body } from './http-client.ts'
 
+// The product loads these when they are first asked for; loaded already, they answer within virtual time.
+await Promise.all([
+  import('../../src/channel/a2a/door.ts'),
+  import('../../src/channel/a2a/http-json.ts'),
+  import('../../src/channel/a2a/legacy-push.ts'),
+])
+
 export interface RpcAnswer {
   readonly status: number
   readonly headers: Headers

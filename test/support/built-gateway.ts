@@ -35,10 +35,31 @@ export async function run(
   return { code, output }
 }
 
+/** With a schema of its own where this project of the test run keeps conversations in PostgreSQL. */
 export async function newHome(config: object = {}): Promise<string> {
   const home = await mkdtemp(join(tmpdir(), 'clew-system-'))
-  await writeFile(join(home, 'bridge.json'), JSON.stringify(config))
+  await configure(home, { ...(await storageOfHome()), ...config })
   return home
+}
+
+/** Writes `bridge.json`; the home stays on the storage it has. */
+export async function configure(home: string, config: object): Promise<void> {
+  const path = join(home, 'bridge.json')
+  const known = await readFile(path, 'utf8').then(
+    (text) => JSON.parse(text) as { storage?: object },
+    () => ({ storage: undefined }),
+  )
+  const storage = known.storage === undefined ? {} : { storage: known.storage }
+  await writeFile(path, JSON.stringify({ ...storage, ...config }))
+}
+
+/** A lease that a restart after `kill -9` need not wait for long. */
+const LEASE_MS = 1_000
+
+async function storageOfHome(): Promise<object> {
+  if (process.env['CLEW_TEST_STORAGE'] !== 'postgres') return {}
+  const { databaseUrl, freshSchema } = await import('./test-database.ts')
+  return { storage: { kind: 'postgres', url: await databaseUrl(), schema: freshSchema(), lease_ms: LEASE_MS } }
 }
 
 export function removeHome(home: string): Promise<void> {

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
+import { CommanderError } from 'commander'
 import { vi } from 'vitest'
+import { createProgram } from '../../src/cli/program.ts'
 
 /** The repository. */
 export const root = join(import.meta.dirname, '..', '..')
@@ -119,18 +121,17 @@ export interface CommandHelp {
   readonly commands: readonly string[]
 }
 
-/** `clew … --help`, from the source, in this process: the program is one module that runs when it is imported. */
+/** `clew … --help`, from the source, in this process. */
 export async function helpOf(words: readonly string[]): Promise<CommandHelp> {
   const pieces: string[] = []
-  const { argv } = process
   const output = vi.spyOn(process.stdout, 'write').mockImplementation((piece) => pieces.push(String(piece)) > 0)
-  process.argv = [process.execPath, 'clew', ...words, '--help']
+  const asked = createProgram('en').parseAsync([...words, '--help'], { from: 'user' })
   try {
-    vi.resetModules()
-    await import('../../src/cli/main.ts')
+    await asked.catch((end: unknown) => {
+      if (!(end instanceof CommanderError) || end.exitCode !== 0) throw end
+    })
   } finally {
     output.mockRestore()
-    process.argv = argv
   }
   const text = pieces.join('')
   const [, listed = ''] = text.split(/^Commands:\n/mu)

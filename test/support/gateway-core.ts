@@ -1,6 +1,6 @@
 import { phrasesIn } from '../../src/core/phrases/phrases-in.ts'
 import { sleep } from '../../src/base/clock.ts'
-import { openJournal, type Journal } from '../../src/base/journal.ts'
+import { openJournal, type Journal } from '../../src/storage/files/journal.ts'
 import { silentLog } from '../../src/base/log.ts'
 import type { Channel, Intake } from '../../src/channel/channel.ts'
 import { WebhookChannel, type ConnectQuery } from '../../src/channel/webhook/channel.ts'
@@ -8,13 +8,12 @@ import type { AcceptedMessage, ReplyContent } from '../../src/core/inbound.ts'
 import { Delivery } from '../../src/gateway/delivery.ts'
 import { Channels } from '../../src/gateway/channels.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
-import type { DeliveryLimits } from '../../src/storage/local/run-table.ts'
+import { type DeliveryLimits, DEFAULT_MESSAGE_LIMITS } from '../../src/storage/local/run-table.ts'
 import { Sessions } from '../../src/session/sessions.ts'
 import type { QueueMode, TurnContext } from '../../src/session/turn-work.ts'
 import { SessionControl } from '../../src/session/control.ts'
 import type { TurnLimits } from '../../src/session/turn-slots.ts'
 import { LocalStorage } from '../../src/storage/local/local-storage.ts'
-import { DEFAULT_MESSAGE_LIMITS } from '../../src/storage/local/run-table.ts'
 import { linkedSockets, type LinkedSocket } from '../../src/testing/linked-sockets.ts'
 import type { ManualClock } from '../../src/testing/manual-clock.ts'
 import type { MemoryFiles } from '../../src/testing/memory-files.ts'
@@ -96,7 +95,7 @@ export class GatewayCore {
       limits: { ...DEFAULT_MESSAGE_LIMITS, rememberedAccounts: 1_000, ...options.limits },
     })
     const channels = new Channels()
-    const delivery = new Delivery({ log: silentLog, storage, channels })
+    const delivery = new Delivery({ clock, log: silentLog, storage, channels })
     const journal = await openJournal({
       ids: new SeededIds(),
       files,

@@ -13,7 +13,7 @@ import { MemoryNetwork } from '../../src/testing/memory-network.ts'
 import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
 import { inertPorts } from './inert-ports.ts'
-import { storageOf } from './virtual-schemas.ts'
+import type { TestStorage } from './virtual-schemas.ts'
 
 export type Frame = Record<string, unknown>
 
@@ -34,6 +34,9 @@ export interface GatewayOptions {
 }
 
 const HOME = '/home/clew'
+const ON_FILES: TestStorage = { ports: {}, overrides: [] }
+/** Loaded only where it is used: it registers hooks with the test runner, and scripts open this gateway too. */
+const schemas = process.env['CLEW_TEST_STORAGE'] === 'postgres' ? await import('./virtual-schemas.ts') : undefined
 
 /** The whole gateway in memory, on virtual time. The same seed gives the same bytes. */
 export class MemoryGateway {
@@ -77,7 +80,7 @@ export class MemoryGateway {
     const paths = homePaths(HOME, {})
     if (options.config !== undefined) files.plant(paths.config, JSON.stringify(options.config))
     const { phone } = options
-    const storage = await storageOf(files, clock)
+    const storage = (await schemas?.storageOf(files, clock)) ?? ON_FILES
     const overrides = [...storage.overrides, ...(phone === undefined ? [] : [phone.override])]
     const { env = {} } = options
     const load = (): Promise<LoadedConfig> => loadConfig({ files, path: paths.config, env, overrides })

@@ -3,8 +3,7 @@ import { lockHome, type HomeLock } from '../../src/app/home-lock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { nodeFiles } from '../../src/platform/node-files.ts'
 import { nodeProcesses } from '../../src/platform/node-processes.ts'
-import { systemClock } from '../../src/platform/system-clock.ts'
-import { systemIds } from '../../src/platform/system-ids.ts'
+import { systemClock, systemIds } from '../../src/platform/system.ts'
 
 /** A starter of its own process: `lock` tries to lock the home, `release` gives it back. Each answers with one line. */
 const [home = ''] = process.argv.slice(2)

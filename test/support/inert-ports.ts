@@ -1,5 +1,8 @@
-import { noResizer } from '../../src/base/image-resizer.ts'
+import type { ImageResizer } from '../../src/base/images.ts'
 import type { Platform } from '../../src/app/platform.ts'
+
+/** For programs without a decoder: pictures that fit are used as they are, others are left out. */
+export const noResizer: ImageResizer = { resize: () => Promise.resolve(undefined) }
 
 /** Ports a test does not use: reaching for one fails loudly. */
 export const inertPorts: Pick<Platform, 'commands' | 'modules' | 'resizer'> = {

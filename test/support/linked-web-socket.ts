@@ -1,4 +1,4 @@
-import type { WebSocketConstructor, WebSocketLike } from '../../src/client/index.ts'
+import type { WebSocketConstructor, WebSocketLike } from '../../src/client/client.ts'
 import type { LinkedSocket } from '../../src/testing/linked-sockets.ts'
 
 /** What the client sees of a network: where each of its sockets leads, or that nobody answers. */

@@ -1,12 +1,8 @@
 import type { HookSource } from '../../src/hook/register.ts'
-import {
-  answerOf,
-  createProviderSimulator,
-  type Script,
-  type ScriptedReply,
-  type SeenRequest,
-  type SimulatedApi,
-} from '../../src/simulator/index.ts'
+import { answerOf } from '../../src/simulator/provider/answering-model.ts'
+import { createProviderSimulator } from '../../src/simulator/provider/simulator.ts'
+import type { Script, ScriptedReply, SimulatedApi } from '../../src/simulator/provider/script.ts'
+import type { SeenRequest } from '../../src/simulator/provider/seen-request.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import type { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'

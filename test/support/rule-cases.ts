@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { RuleTable, RuleViolation } from '../../src/simulator/rules/index.ts'
+import type { RuleTable, RuleViolation } from '../../src/simulator/rules/rule.ts'
 
 /** A request the service refuses, and the nearest one it accepts. */
 export interface RuleCase {

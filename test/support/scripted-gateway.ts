@@ -1,5 +1,6 @@
+import { NEVER } from '../../src/base/async.ts'
 import type { Clock } from '../../src/base/clock.ts'
-import type { Acceptance, Channel, ControlResult, Intake } from '../../src/channel/channel.ts'
+import type { Acceptance, Channel, ControlResult, Hold, Intake } from '../../src/channel/channel.ts'
 import type { TurnEvent } from '../../src/core/event.ts'
 import type { RunId, SessionId, SessionKey } from '../../src/core/ids.ts'
 import type {
@@ -136,6 +137,10 @@ export class ScriptedGateway implements Intake {
   async resend(): Promise<void> {}
 
   resume(): void {}
+
+  async hold(): Promise<Hold> {
+    return { lost: NEVER, hasSuccessor: false, release: async () => undefined }
+  }
 
   async nextSeq(): Promise<number> {
     return this.#next++

@@ -1,4 +1,4 @@
-import type { ScriptedAnswer } from '../../src/simulator/index.ts'
+import type { ScriptedAnswer } from '../../src/simulator/provider/script.ts'
 import type { CommandLine } from '../../src/base/commands.ts'
 import type { ScriptedRun } from './scripted-commands.ts'
 

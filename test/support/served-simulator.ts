@@ -1,11 +1,11 @@
-import { systemClock } from '../../src/platform/system-clock.ts'
+import { systemClock } from '../../src/platform/system.ts'
 import { nodeHttpServers } from '../../src/platform/node-http-server.ts'
 import {
   createProviderSimulator,
   type ProviderSimulator,
   type ServedSimulator,
   type SimulatorOptions,
-} from '../../src/simulator/index.ts'
+} from '../../src/simulator/provider/simulator.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
 
 export interface Served extends ServedSimulator {

@@ -1,11 +1,10 @@
 import { connect } from 'node:net'
-import { afterAll, inject } from 'vitest'
+import { inject } from 'vitest'
 import type { Database } from '../../src/base/database.ts'
 import { pgDatabases } from '../../src/platform/pg-databases.ts'
 
 let known: Promise<string> | undefined
 let made = 0
-const names: string[] = []
 
 /** Where the tests' PostgreSQL is; the first test that asks starts it. */
 export function databaseUrl(): Promise<string> {
@@ -22,11 +21,9 @@ async function askForUrl(): Promise<string> {
   return url
 }
 
-/** A name no other test uses; what was made under it goes after the file's last test. */
+/** A name no other test uses; what was made under it goes at the end of the run. */
 export function freshSchema(): string {
-  const name = `test_${process.pid}_${process.hrtime.bigint().toString(36)}_${++made}`
-  names.push(name)
-  return name
+  return `${inject('schemaPrefix')}${process.pid}_${++made}`
 }
 
 export async function openDatabase(schema: string, options: { readonly pool?: number } = {}): Promise<Database> {
@@ -57,11 +54,3 @@ export async function endLeases(schema: string): Promise<void> {
   await database.query({ name: '', text: `update nodes set lease_until = '-infinity'` }, [])
   await database.close()
 }
-
-afterAll(async () => {
-  if (names.length === 0) return
-  const database = await openDatabase('public', { pool: 1 })
-  for (const name of names.splice(0))
-    await database.transaction((queries) => queries.run(`drop schema if exists ${name} cascade`))
-  await database.close()
-})

@@ -1,4 +1,4 @@
-import { openJournal, type Journal } from '../../src/base/journal.ts'
+import { openJournal, type Journal } from '../../src/storage/files/journal.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import type { Files } from '../../src/base/files.ts'
 import type { Ids } from '../../src/base/ids.ts'

@@ -5,6 +5,7 @@ export function withTurns(disk: Files, turn: () => Promise<void>): Files {
   const handleOf = (handle: FileHandle): FileHandle => ({
     path: handle.path,
     read: async (position, length) => (await turn(), handle.read(position, length)),
+    readNow: (position, length) => handle.readNow(position, length),
     write: async (bytes, position) => (await turn(), handle.write(bytes, position)),
     truncate: async (size) => (await turn(), handle.truncate(size)),
     sync: async () => (await turn(), handle.sync()),

@@ -1,4 +1,3 @@
-import { afterEach } from 'vitest'
 import type { Clock } from '../../src/base/clock.ts'
 import type { Databases } from '../../src/base/database.ts'
 import { silentLog } from '../../src/base/log.ts'
@@ -25,8 +24,8 @@ interface Schema {
 const free: Schema[] = []
 const inUse = new Map<string, Schema>()
 
-/** Registered before the hooks of the test's own file, so that it runs behind them. */
-afterEach(async () => {
+/** After a test: what no living gateway uses any more is emptied for the next one. */
+export async function releaseSchemas(): Promise<void> {
   for (const schema of inUse.values()) {
     if ([...schema.users].some((isAlive) => isAlive())) continue
     inUse.delete(schema.name)
@@ -34,7 +33,7 @@ afterEach(async () => {
     await emptySchema(schema.name)
     free.push(schema)
   }
-})
+}
 
 /** What a gateway in memory needs besides to keep its conversations where this project keeps them. */
 export interface TestStorage {

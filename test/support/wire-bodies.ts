@@ -1,12 +1,10 @@
-import {
-  checkAnthropicRequest,
-  checkGoogleRequest,
-  checkMistralRequest,
-  checkOpenAICompletionsRequest,
-  checkOpenAIResponsesRequest,
-  type RuleApi,
-  type RuleViolation,
-} from '../../src/simulator/index.ts'
+import { checkAnthropicRequest } from '../../src/simulator/rules/anthropic.ts'
+import { checkGoogleRequest } from '../../src/simulator/rules/google.ts'
+import { checkMistralRequest } from '../../src/simulator/rules/mistral.ts'
+import { checkOpenAICompletionsRequest } from '../../src/simulator/rules/openai-completions.ts'
+import { checkOpenAIResponsesRequest } from '../../src/simulator/rules/openai-responses.ts'
+import type { RuleApi } from '../../src/simulator/rules/all-rules.ts'
+import type { RuleViolation } from '../../src/simulator/rules/rule.ts'
 import { assertNever } from '../../src/base/assert-never.ts'
 import { png } from './rule-cases.ts'
 

@@ -146,18 +146,3 @@ export async function kill({ network, clock }: Outside, inside: Inside): Promise
   await clock.advance(1)
   return files
 }
-
-/**
- * One conversation in real time. Some parts (the tokenizer) are loaded when they are first needed, which takes real
- * time that a manual clock does not know about.
- */
-export async function warmUp(): Promise<void> {
-  const outside = await openOutside()
-  await openInside(outside)
-  const task = outside.simulator.say('hello')
-  for (let turn = 0; task.state === 'running' && turn < 3_000; turn++) {
-    await new Promise<void>((resolve) => setTimeout(resolve, 10))
-    await outside.clock.advance(1)
-  }
-  await closeAll()
-}

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { build, BuiltGateway, newHome, removeHome, ROOT, run } from '../support/built-gateway.ts'
+import { build, BuiltGateway, configure, newHome, removeHome, ROOT, run } from '../support/built-gateway.ts'
 
 const MAIN = join(ROOT, 'dist', 'cli', 'main.js')
 
@@ -137,7 +137,7 @@ describe('commands without a gateway', () => {
       plugins: ['./no-such-plugin.mjs'],
       hooks: ['./no-such-hook.mjs'],
     }
-    await writeFile(join(other, 'bridge.json'), JSON.stringify(config))
+    await configure(other, config)
     for (const args of [
       ['sessions', 'list'],
       ['sessions', 'show', 'kept'],
@@ -150,7 +150,7 @@ describe('commands without a gateway', () => {
       expect({ args, code, stderr, isEmpty: stdout === '' }).toEqual({ args, code: 0, stderr: '', isEmpty: false })
     }
     expect((await clew('sessions', 'reset', 'kept', '--home', other)).stderr).toContain('no-such-plugin.mjs')
-    await writeFile(join(other, 'bridge.json'), JSON.stringify({ ...config, agent: {}, plugins: [], hooks: [] }))
+    await configure(other, { ...config, agent: {}, plugins: [], hooks: [] })
     expect(await clew('models', 'list', '--home', other)).toMatchObject({ code: 0, stderr: '' })
     expect(await clew('tools', 'list', '--home', other)).toMatchObject({ code: 0, stderr: '' })
     expect(await clew('sessions', 'reset', 'kept', '--home', other)).toMatchObject({ code: 0, stderr: '' })

@@ -1,6 +1,16 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
-import { BuiltGateway, build, newHome, removeHome, type Frame, type SystemClient } from '../support/built-gateway.ts'
+import {
+  BuiltGateway,
+  build,
+  configure,
+  newHome,
+  removeHome,
+  type Frame,
+  type SystemClient,
+} from '../support/built-gateway.ts'
+import type { ClusterStatus } from '../../src/storage/storage.ts'
+import { runClew } from '../support/run-clew.ts'
 import { databaseUrl, freshSchema, openDatabase } from '../support/test-database.ts'
 
 const LEASE_MS = 1_000
@@ -11,13 +21,16 @@ class Model {
   readonly #asked: (() => void)[] = []
   readonly #hanging = new Set<ServerResponse>()
   requests = 0
+  lastBody = ''
+  /** Lets an answer that is given slowly end. */
+  goOn: () => void = () => undefined
   mayHang = true
 
   constructor() {
     this.#server = createServer((request, response) => {
       const chunks: Buffer[] = []
       request.on('data', (chunk: Buffer) => chunks.push(chunk))
-      request.on('end', () => this.#answer(Buffer.concat(chunks).toString(), response))
+      request.on('end', () => void this.#answer(Buffer.concat(chunks).toString(), response))
     })
   }
 
@@ -37,13 +50,19 @@ class Model {
     this.#server.close()
   }
 
-  #answer(body: string, response: ServerResponse): void {
+  async #answer(body: string, response: ServerResponse): Promise<void> {
     const { messages } = JSON.parse(body) as { messages: readonly { role: string; content: unknown }[] }
     const last = JSON.stringify(messages.findLast(({ role }) => role === 'user')?.content)
     this.requests++
+    this.lastBody = body
     for (const wake of this.#asked.splice(0)) wake()
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     if (this.mayHang && last.includes('hang')) return void this.#hanging.add(response)
+    if (last.includes('slowly')) {
+      const first = { index: 0, delta: { content: 'slow ' } }
+      response.write(`data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [first] })}\n\n`)
+      await new Promise<void>((resolve) => (this.goOn = resolve))
+    }
     const users = messages.filter(({ role }) => role === 'user').length
     const text = `answer ${users} to ${/say (\w+)/.exec(last)?.[1] ?? 'nothing'}`
     const chunk = { id: 'c', object: 'chat.completion.chunk', created: 0, model: 'm' }
@@ -74,6 +93,7 @@ afterAll(async () => {
 
 async function startNodes(
   count: number,
+  { leaseMs = LEASE_MS, ...more }: { readonly leaseMs?: number; readonly [key: string]: unknown } = {},
 ): Promise<{ readonly nodes: readonly BuiltGateway[]; readonly schema: string }> {
   model = new Model()
   const baseUrl = await model.listen()
@@ -81,7 +101,8 @@ async function startNodes(
   const config = {
     model: 'test/m',
     providers: { test: { type: 'openai-compatible', baseUrl, apiKey: 'none' } },
-    storage: { kind: 'postgres', url: await databaseUrl(), schema, lease_ms: LEASE_MS },
+    storage: { kind: 'postgres', url: await databaseUrl(), schema, lease_ms: leaseMs },
+    ...more,
   }
   for (let n = 0; n < count; n++) {
     const home = await newHome(config)
@@ -192,3 +213,154 @@ it.each(['session.reset', 'session.delete', 'session.cancel'])(
     expect(answer).toMatchObject(type === 'session.cancel' ? { type: 'complete' } : { content: 'answer 1 to fresh' })
   },
 )
+
+it('leaves a session to a node with room when all turns of its own run', async () => {
+  const {
+    nodes: [first, second],
+  } = await startNodes(2, { limits: { concurrent_turns: 1 } })
+  const a = await first!.connect('?uid=ann')
+  say(a, 'm1', 'say hang')
+  await model.asked(1)
+  a.send({ id: 'm2', content: 'say two', session: 'other' })
+  expect((await frameWhere(a, isAnswerTo('m2')))['content']).toBe('answer 1 to two')
+  // Nodes say how many turns they run with their heartbeat, so the other one learns it a moment later.
+  const turns = async (): Promise<readonly number[]> =>
+    ((await (await fetch(`${second!.url}/api/cluster`)).json()) as ClusterStatus).nodes.map((node) => node.turns)
+  await expect.poll(turns, { timeout: 30_000 }).toEqual([1, 0])
+})
+
+it('begins what it left to others when none of them took it and a turn of its own has ended', async () => {
+  const {
+    nodes: [first, second],
+  } = await startNodes(2, { limits: { concurrent_turns: 1 } })
+  const a = await first!.connect('?uid=ann')
+  const b = await second!.connect('?uid=bob')
+  say(a, 'm1', 'say hang')
+  b.send({ id: 'n1', content: 'say hang', session: 'of-bob' })
+  await model.asked(2)
+  a.send({ id: 'm2', content: 'say two', session: 'other', ack: true })
+  await frameWhere(a, (frame) => frame['type'] === 'accepted' && frame['messageId'] === 'm2')
+  model.mayHang = false
+  b.send({ type: 'session.cancel', key: 'of-bob' })
+  expect((await frameWhere(a, isAnswerTo('m2')))['content']).toBe('answer 1 to two')
+})
+
+/** Its session is held by the first node from here on. */
+async function talkAtFirst(first: BuiltGateway): Promise<void> {
+  const a = await first.connect('?uid=ann')
+  say(a, 'm1', 'say one')
+  await frameWhere(a, isAnswerTo('m1'))
+  await a.close()
+}
+
+it('answers a request at one node whose session another node holds, at every door', async () => {
+  const {
+    nodes: [first, second],
+  } = await startNodes(2)
+  await talkAtFirst(first!)
+  const post = async (path: string, body: object, headers: Record<string, string> = {}): Promise<string> => {
+    const init = {
+      method: 'POST',
+      body: JSON.stringify(body),
+      headers: { 'content-type': 'application/json', ...headers },
+    }
+    return (await fetch(`${second!.url}${path}`, init)).text()
+  }
+  expect(await post('/api/messages', { content: 'say two', session: 'shared' })).toContain('answer 2 to two')
+  const chat = { model: 'test/m', messages: [{ role: 'user', content: 'say three' }] }
+  const session = { 'x-clew-session': 'shared' }
+  expect(await post('/v1/chat/completions', chat, session)).toContain('answer 3 to three')
+  expect(await post('/v1/chat/completions', { ...chat, stream: true }, session)).toContain('[DONE]')
+  const message = { messageId: 'x1', contextId: 'shared', role: 'ROLE_USER', parts: [{ text: 'say four' }] }
+  const call = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }
+  expect(await post('/a2a', call, { 'a2a-version': '1.0' })).toContain('answer 5 to four')
+})
+
+it('shows what happens in a turn of one node to a client that is connected to another', async () => {
+  const {
+    nodes: [first, second],
+  } = await startNodes(2)
+  await talkAtFirst(first!)
+  const b = await second!.connect('?uid=ann&stream=1')
+  say(b, 'm2', 'say slowly')
+  expect(await frameWhere(b, ({ type }) => type === 'progress')).toMatchObject({ content: 'slow ', messageId: 'm2' })
+  model.goOn()
+  await frameWhere(b, isAnswerTo('m2'))
+  const types = b.frames.filter(({ messageId }) => messageId === 'm2').map(({ type, event }) => event ?? type)
+  expect(types).toEqual(expect.arrayContaining(['accepted', 'turn_start', 'progress', 'step_completed', 'complete']))
+  expect(types.at(-1)).toBe('complete')
+  const numbers = b.frames.flatMap(({ seq }) => (typeof seq === 'number' ? [seq] : []))
+  expect(new Set(numbers).size).toBe(numbers.length)
+})
+
+/** So long that nothing a test waits for can be a lease that has ended. */
+const LONG_LEASE_MS = 600_000
+
+it('gives idle sessions back at SIGTERM, while a turn of another one still has its time', async () => {
+  const {
+    nodes: [first, second],
+  } = await startNodes(2, { leaseMs: LONG_LEASE_MS, shutdown: { drain_ms: 60_000 } })
+  await talkAtFirst(first!)
+  const a = await first!.connect('?uid=ann')
+  a.send({ id: 'm2', content: 'say hang', session: 'busy' })
+  await model.asked(2)
+  first!.child.kill('SIGTERM')
+  const b = await second!.connect('?uid=bob')
+  b.send({ id: 'n1', content: 'say two', session: 'shared' })
+  expect((await frameWhere(b, isAnswerTo('n1')))['content']).toBe('answer 2 to two')
+  a.send({ id: 'm3', content: 'say late', session: 'another' })
+  expect((await frameWhere(a, isAnswerTo('m3')))['content']).toBe('answer 1 to late')
+  expect(first!.child.exitCode).toBeNull()
+})
+
+it('hands a turn over that its time at SIGTERM was too short for', async () => {
+  const {
+    nodes: [first, second],
+  } = await startNodes(2, { leaseMs: LONG_LEASE_MS, shutdown: { drain_ms: 100 } })
+  const a = await first!.connect('?uid=ann')
+  say(a, 'm1', 'say hang')
+  await model.asked(1)
+  model.mayHang = false
+  const b = await second!.connect('?uid=ann')
+  expect(await first!.stop()).toBe(0)
+  expect((await frameWhere(b, isAnswerTo('m1')))['content']).toBe('answer 1 to hang')
+})
+
+it('reads at any node a file that came to another one', async () => {
+  const {
+    nodes: [first, second],
+  } = await startNodes(2)
+  const put = await fetch(`${first!.url}/api/files?uid=ann`, {
+    method: 'POST',
+    body: 'the colour is teal',
+    headers: { 'x-filename': 'note.txt', 'content-type': 'text/plain' },
+  })
+  const { id } = (await put.json()) as { id: string }
+  expect(await (await fetch(`${second!.url}/api/files/${id}?uid=ann`)).text()).toBe('the colour is teal')
+  const b = await second!.connect('?uid=ann')
+  b.send({ id: 'm1', content: 'say one', session: 'shared', files: [{ id }] })
+  expect((await frameWhere(b, isAnswerTo('m1')))['content']).toBe('answer 1 to one')
+  expect(model.lastBody).toContain('the colour is teal')
+})
+
+it('reads conversations and notes of the database with no gateway running, and says when it is away', async () => {
+  const {
+    nodes: [first],
+  } = await startNodes(1)
+  await talkAtFirst(first!)
+  expect(await first!.stop()).toBe(0)
+  const clew = (...args: string[]): ReturnType<typeof runClew> => runClew([...args, '--home', first!.home])
+  expect((await clew('sessions', 'list')).stdout).toContain('shared')
+  expect((await clew('sessions', 'show', 'shared')).stdout).toContain('answer 1 to one')
+  expect((await clew('sessions', 'search', 'answer 1')).stdout).toContain('shared')
+  expect((await clew('sessions', 'export', 'shared')).stdout).toContain('"type":"session"')
+  expect(JSON.parse((await clew('usage', '--json')).stdout)).toBeTypeOf('object')
+  expect(await clew('memory', 'list')).toMatchObject({ code: 0, stdout: 'no notes\n' })
+  const away = { kind: 'postgres', url: 'postgres://postgres@127.0.0.1:1/postgres', schema: 'clew' }
+  await configure(first!.home, { storage: away })
+  for (const args of [
+    ['sessions', 'list'],
+    ['memory', 'list'],
+  ])
+    expect(await clew(...args)).toMatchObject({ code: 1, stderr: expect.stringContaining('STORAGE_UNAVAILABLE') })
+})

@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeAll, expect, it } from 'vitest'
 import {
@@ -72,11 +72,10 @@ it.each(['abort now', 'loop now'])(
     // The conversation goes on behind it.
     back.send({ id: 'again', content: 'hello', session: 'bad' })
     expect(await answerTo(back, 'again')).toMatchObject({ type: 'complete' })
+    const transcript = await (await fetch(`${third.url}/api/sessions/bad/export?format=jsonl`)).text()
+    expect(transcript).toContain(text)
+    expect(transcript).toContain('MESSAGE_POISONED')
     expect(await third.stop()).toBe(0)
-    const files = await readdir(join(home, 'sessions'))
-    const texts = await Promise.all(files.map((file) => readFile(join(home, 'sessions', file), 'utf8').catch(() => '')))
-    expect(texts.join('')).toContain(text)
-    expect(texts.join('')).toContain('MESSAGE_POISONED')
   },
   60_000,
 )

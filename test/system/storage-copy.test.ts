@@ -25,6 +25,7 @@ let model: Server
 let baseUrl = ''
 let url = ''
 let isHanging = false
+let onHanging = (): void => undefined
 
 beforeAll(async () => {
   await build()
@@ -53,7 +54,11 @@ afterAll(async () => {
 function answer(body: string, response: ServerResponse): void {
   const { messages } = JSON.parse(body) as { messages: readonly { role: string }[] }
   response.writeHead(200, { 'content-type': 'text/event-stream' })
-  if (isHanging) return void hanging.add(response)
+  if (isHanging) {
+    hanging.add(response)
+    onHanging()
+    return
+  }
   const text = `seen ${messages.filter(({ role }) => role === 'user').length}`
   const chunk = { id: 'c', object: 'chat.completion.chunk', created: 0, model: 'm' }
   response.write(`data: ${JSON.stringify({ ...chunk, choices: [{ index: 0, delta: { content: text } }] })}\n\n`)
@@ -133,8 +138,11 @@ async function livedIn(): Promise<string> {
   await ann.until(() => ann.frames.some(({ type }) => type === 'session.reset'))
   await ask(ann, 'b2', 'second')
   isHanging = true
+  const asked = new Promise<void>((resolve) => (onHanging = resolve))
   ann.send({ id: 'open1', content: 'hello', session: 'first', ack: true })
   await ann.until(() => ann.frames.some(({ type, messageId }) => type === 'accepted' && messageId === 'open1'))
+  // By then the instruction stands in the transcript's file, which is compared below.
+  await asked
   await gateway.kill()
   isHanging = false
   await mkdir(join(lived, 'memory', 'ann'), { recursive: true })

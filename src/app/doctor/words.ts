@@ -1,4 +1,4 @@
-import { counted } from '../../base/counted.ts'
+import { counted } from '../../base/text.ts'
 import type { Language } from '../../core/language.ts'
 
 /** What `clew doctor` says; names of checks are the same in every language. */

@@ -37,3 +37,58 @@ async function freeName(files: Files, path: string): Promise<string> {
   }
   throw new Error(`${path} has ${MAX_BACKUPS} backups; remove some`)
 }
+
+/** More lines than this are compared as a whole: the table grows with the product of both. */
+const MAX_LINES = 2_000
+
+/** Lines that are gone with `- ` in front, new ones with `+ `, the others with two blanks. Secrets are not shown. */
+export function lineDifference(before: string, after: string): readonly string[] {
+  const [old, fresh] = [linesOf(before), linesOf(after)]
+  if (old.length > MAX_LINES || fresh.length > MAX_LINES)
+    return [...old.map((line) => `- ${line}`), ...fresh.map((line) => `+ ${line}`)]
+  const common = commonLengths(old, fresh)
+  const shown: string[] = []
+  let [at, to] = [0, 0]
+  while (at < old.length || to < fresh.length) {
+    if (at < old.length && to < fresh.length && old[at] === fresh[to]) {
+      shown.push(`  ${old[at]}`)
+      at++
+      to++
+    } else if (
+      to >= fresh.length ||
+      (at < old.length && lengthAt(common, at + 1, to) >= lengthAt(common, at, to + 1))
+    ) {
+      shown.push(`- ${old[at++]}`)
+    } else shown.push(`+ ${fresh[to++]}`)
+  }
+  return shown
+}
+
+/** The length of the longest common part of what follows each pair of places. */
+function commonLengths(old: readonly string[], fresh: readonly string[]): readonly Uint16Array[] {
+  const rows = Array.from({ length: old.length + 1 }, () => new Uint16Array(fresh.length + 1))
+  for (let at = old.length - 1; at >= 0; at--) {
+    for (let to = fresh.length - 1; to >= 0; to--) {
+      const row = rows[at]
+      if (row === undefined) continue
+      row[to] =
+        old[at] === fresh[to]
+          ? lengthAt(rows, at + 1, to + 1) + 1
+          : Math.max(lengthAt(rows, at + 1, to), lengthAt(rows, at, to + 1))
+    }
+  }
+  return rows
+}
+
+function lengthAt(rows: readonly Uint16Array[], at: number, to: number): number {
+  return rows[at]?.[to] ?? 0
+}
+
+function linesOf(text: string): readonly string[] {
+  return text.trimEnd().split('\n').map(withoutSecrets)
+}
+
+/** A reference to the environment is no secret. */
+function withoutSecrets(line: string): string {
+  return line.replaceAll(/("(?:apiKey|token|ak|sk)"\s{0,20}:\s{0,20}")(?!\$)[^"]{0,10000}"/gu, '$1…"')
+}

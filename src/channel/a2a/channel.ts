@@ -105,7 +105,7 @@ export class A2aChannel implements Channel {
       progressEveryMs,
       signal,
       fileUrl: this.#options.fileUrl,
-      live: () => this.#liveOf(message.run),
+      live: () => this.#followed(message.run),
       read: async () => {
         const known = await this.find(message.run, caller)
         // A task that ended between two looks has no live part any more.
@@ -120,7 +120,7 @@ export class A2aChannel implements Channel {
     for (;;) {
       const { message } = await this.find(run, caller)
       // Before the look that counts: what happens from here on is not missed.
-      const live = this.#liveOf(message.run)
+      const live = this.#followed(message.run)
       const { turned } = live
       const known = await this.find(run, caller)
       if (known.reply !== undefined) this.#end(message.run)
@@ -164,6 +164,14 @@ export class A2aChannel implements Channel {
     if (this.#isClosed || live === undefined || !live.observe(event)) return
     // A task that has not ended is described by what is live of it.
     this.#options.push.changed(this.#toTask({ message, isRunning: true, isDelivered: false }), message)
+  }
+
+  get awaited(): ReadonlyMap<RunId, unknown> {
+    return this.#lives
+  }
+
+  follows(run: RunId): boolean {
+    return this.#lives.get(run)?.isFollowed === true
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {
@@ -215,6 +223,12 @@ export class A2aChannel implements Channel {
     return this.#requireIntake().accept(message, ({ run, duplicate }) => {
       if (!duplicate && !this.#isClosed) this.#liveOf(run)
     })
+  }
+
+  #followed(run: RunId): LiveTask {
+    const live = this.#liveOf(run)
+    live.isFollowed = true
+    return live
   }
 
   #liveOf(run: RunId): LiveTask {

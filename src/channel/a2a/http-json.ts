@@ -1,6 +1,5 @@
 import { fromJsonRpcErrorResponse, restStatusFor, toRestErrorBody } from '@a2a-js/sdk/errors'
-import { parseForeignJson } from '../../base/foreign-json.ts'
-import { isRecord } from '../../base/json.ts'
+import { parseForeignJson, isRecord } from '../../base/json.ts'
 import { loopWork } from '../../base/loop-work.ts'
 import { HTTP_JSON_PATH } from './agent-card.ts'
 import {

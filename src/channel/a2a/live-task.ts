@@ -1,4 +1,4 @@
-import { deferred } from '../../base/deferred.ts'
+import { deferred } from '../../base/async.ts'
 import type { SessionEvent } from '../../core/event.ts'
 
 /** A call that waits for a person. */
@@ -12,6 +12,8 @@ export interface Question {
  * preview in memory; readers look at it whenever it has changed, so a slow one skips and never piles up.
  */
 export class LiveTask {
+  /** A client here has asked to see what happens. */
+  isFollowed = false
   #round = 0
   #text = ''
   #changedAt = 0

@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import type { HttpClient } from '../../base/http.ts'
 import type { Ids } from '../../base/ids.ts'
-import { deferred } from '../../base/deferred.ts'
+import { deferred } from '../../base/async.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
 import { loopWork } from '../../base/loop-work.ts'
@@ -151,7 +151,8 @@ export class HttpChannel implements Channel {
       fields: {},
       files: [],
     }
-    const message = this.#messageOf(frame, sender)
+    // The conversation goes on being delivered where it was.
+    const message = { ...this.#messageOf(frame, sender), fromDashboard: true }
     const { run } = await this.#accept(message)
     const reply = await this.#replyOf(run, undefined)
     const { content } = reply
@@ -184,8 +185,12 @@ export class HttpChannel implements Channel {
   }
 
   /** An answer that no request waits for is kept, and can be asked for with the id of its run. */
-  awaits(run: RunId): boolean {
-    return this.#feeds.has(run)
+  get awaited(): ReadonlyMap<RunId, unknown> {
+    return this.#feeds
+  }
+
+  follows(run: RunId): boolean {
+    return this.#feeds.get(run)?.isRead === true
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {

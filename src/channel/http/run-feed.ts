@@ -52,6 +52,10 @@ export class RunFeed {
     return () => this.#readers.delete(reader)
   }
 
+  get isRead(): boolean {
+    return this.#readers.size > 0
+  }
+
   accepted(): void {
     this.#post('accepted', encodeAccepted)
   }

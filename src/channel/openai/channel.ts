@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import type { Ids } from '../../base/ids.ts'
-import { jsonExcess, parseForeignJson } from '../../base/foreign-json.ts'
-import { isRecord, type JsonObject } from '../../base/json.ts'
+import { jsonExcess, parseForeignJson, isRecord, type JsonObject } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
 import { loopWork } from '../../base/loop-work.ts'
 import { GatewayError, toGatewayError } from '../../core/errors.ts'
@@ -149,6 +148,14 @@ export class OpenAiChannel implements Channel {
     const watch = this.#watches.get(run)
     if (event.type === 'text-delta') watch?.text(event.round, event.delta)
     else if (event.type === 'thinking-delta' || event.type === 'round-end') watch?.stir()
+  }
+
+  get awaited(): ReadonlyMap<RunId, unknown> {
+    return this.#watches
+  }
+
+  follows(run: RunId): boolean {
+    return this.#watches.has(run)
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { loopWork } from '../../base/loop-work.ts'
-import { deferred } from '../../base/deferred.ts'
+import { deferred } from '../../base/async.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
@@ -158,7 +158,11 @@ export class WebhookChannel implements Channel {
     }
     if (!isShown(event)) return
     connection.flushProgress(message.run)
-    void connection.post(async () => encodeEvent(event, { ...about, seq: await nextSeq() }))
+    // Events come in groups; a person waits for words, not for them.
+    void connection.post(
+      async () => encodeEvent(event, { ...about, seq: await nextSeq() }),
+      isQuestion ? 'now' : 'soon',
+    )
   }
 
   reaches(account: string): boolean {

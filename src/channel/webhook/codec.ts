@@ -1,5 +1,13 @@
-import { type JsonBounds, jsonExcess, parseForeignJson } from '../../base/foreign-json.ts'
-import { isOneOf, isRecord, parseJson, type JsonObject, type JsonValue } from '../../base/json.ts'
+import {
+  type JsonBounds,
+  jsonExcess,
+  parseForeignJson,
+  isOneOf,
+  isRecord,
+  parseJson,
+  type JsonObject,
+  type JsonValue,
+} from '../../base/json.ts'
 import { GatewayError, type ErrorCode } from '../../core/errors.ts'
 import type { SessionEvent, TurnEvent } from '../../core/event.ts'
 import type { SessionKey } from '../../core/ids.ts'

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../base/clock.ts'
-import { deferred } from '../../base/deferred.ts'
+import { deferred } from '../../base/async.ts'
 import type { Socket } from '../../base/sockets.ts'
 import type { Caller, DeliveryFate } from '../../core/inbound.ts'
 import { Heartbeat, type HeartbeatOptions } from '../heartbeat.ts'
@@ -47,6 +47,8 @@ interface Progress {
   /** A place in the outgoing order is taken; whatever is newest when it comes up is sent. */
   posted: boolean
 }
+
+type When = 'now' | 'soon'
 
 /** Makes a frame when its turn has come; undefined when there is nothing to send any more. */
 export type MakeFrame = () => Promise<string | undefined>
@@ -114,11 +116,12 @@ export class Connection {
 
   /**
    * Frames leave in the order of these calls, whatever their making has to wait for. Resolves when the frame is written:
-   * false when it was not, because the socket is gone, or its reader so slow that we let it go.
+   * false when it was not, because the socket is gone, or its reader so slow that we let it go. One that is written `soon`
+   * shares a system call with the others of this turn of the event loop.
    */
-  post(make: MakeFrame): Promise<boolean> {
+  post(make: MakeFrame, when: When = 'now'): Promise<boolean> {
     const made = this.#order.then(make).catch(() => undefined)
-    const written = made.then((frame) => (frame === undefined ? false : this.#write(frame)))
+    const written = made.then((frame) => (frame === undefined ? false : this.#write(frame, when)))
     this.#order = made.then(() => undefined)
     return written
   }
@@ -158,13 +161,13 @@ export class Connection {
     const progress = this.#progress.get(messageId) ?? { latest: undefined, timer: undefined, posted: false }
     this.#progress.set(messageId, progress)
     progress.latest = make
-    if (progress.timer === undefined) this.#postProgress(progress)
+    if (progress.timer === undefined) this.#postProgress(progress, 'now')
   }
 
   /** Puts out what is not shown yet, because something is about to follow it. */
   flushProgress(messageId: string): void {
     const progress = this.#progress.get(messageId)
-    if (progress !== undefined) this.#postProgress(progress)
+    if (progress !== undefined) this.#postProgress(progress, 'soon')
   }
 
   close(code: number, reason: string): void {
@@ -175,13 +178,13 @@ export class Connection {
     this.#socket.terminate()
   }
 
-  #postProgress(progress: Progress): void {
+  #postProgress(progress: Progress, when: When): void {
     if (progress.posted || progress.latest === undefined) return
     progress.posted = true
     progress.timer?.cancel()
     progress.timer = this.#options.clock.after(this.#options.limits.progressEveryMs, () => {
       progress.timer = undefined
-      this.#postProgress(progress)
+      this.#postProgress(progress, 'now')
     })
     void this.post(async () => {
       const { latest } = progress
@@ -189,7 +192,7 @@ export class Connection {
       progress.latest = undefined
       const hasRoom = this.#socket.bufferedBytes <= this.#options.limits.replyBufferBytes / 2
       return hasRoom ? latest?.() : undefined
-    })
+    }, when)
   }
 
   /** The answer is there, here or elsewhere: nothing of it is shown any more. */
@@ -208,14 +211,14 @@ export class Connection {
     if (oldest !== undefined) this.#unconfirmed.delete(oldest)
   }
 
-  async #write(frame: string): Promise<boolean> {
+  async #write(frame: string, when: When): Promise<boolean> {
     if (!this.isOpen) return false
     if (this.#socket.bufferedBytes > this.#options.limits.replyBufferBytes) {
       this.close(BUSY_TRY_LATER, 'the client reads too slowly')
       return false
     }
     try {
-      await this.#socket.send(frame)
+      await this.#socket.send(frame, when)
       return true
     } catch {
       return false

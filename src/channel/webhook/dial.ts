@@ -1,5 +1,4 @@
-import { backoffDelay, type BackoffOptions } from '../../base/backoff.ts'
-import { sleep, type Clock } from '../../base/clock.ts'
+import { backoffDelay, type BackoffOptions, sleep, type Clock } from '../../base/clock.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'

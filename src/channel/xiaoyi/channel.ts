@@ -22,6 +22,7 @@ import { phoneText, reasonFor, toWireError } from './errors.ts'
 import { createMediaFetch } from './fetch-media.ts'
 import type { ReplyAddress, WireError } from './frames.ts'
 import { encodeArtifact, encodeError, encodeStatus } from './frames.ts'
+import { Holding } from './holding.ts'
 import type { Link } from './link.ts'
 import { LateAnswers } from './late-answers.ts'
 import { Links } from './links.ts'
@@ -88,6 +89,7 @@ export class XiaoyiChannel implements Channel {
   readonly #controls: Controls
   readonly #names: SessionNames
   readonly #late: LateAnswers
+  readonly #holding: Holding
   readonly #closing = new AbortController()
   #intake: Intake | undefined
   #draining = false
@@ -107,6 +109,12 @@ export class XiaoyiChannel implements Channel {
     this.#settings = settings
     this.#pins = new Pins({ state, log, clock })
     this.#late = new LateAnswers(deps)
+    this.#holding = new Holding({
+      clock,
+      hold: () => this.#startedIntake().hold(XIAOYI, settings.agentId),
+      connect: () => this.#connect(),
+      disconnect: () => this.#disconnect(),
+    })
     this.#names = new SessionNames({
       state,
       maxRemembered: settings.limits.maxRemembered,
@@ -155,17 +163,36 @@ export class XiaoyiChannel implements Channel {
 
   async start(intake: Intake): Promise<void> {
     this.#intake = intake
+    await this.#holding.start()
+  }
+
+  async #connect(): Promise<void> {
+    await this.#deps.state.reload()
     // The phone may cancel what only waits, by its task id, and is kept from giving up on it.
-    for (const message of await intake.unanswered(XIAOYI)) if (this.#isOurs(message)) this.#openTask(message)
+    for (const message of await this.#startedIntake().unanswered(XIAOYI))
+      if (this.#isOurs(message)) this.#openTask(message)
     this.#links.start()
   }
 
+  /** The node that has the links now finishes the tasks. */
+  async #disconnect(): Promise<void> {
+    this.#deps.log.warn('the XiaoYi links went to another node')
+    await this.#arrivals.abort(() => true)
+    for (const task of this.#tasks.all()) this.#tasks.forget(task)
+    await this.#links.stop()
+  }
+
   observe(event: SessionEvent, message: AcceptedMessage): void {
-    if (this.#isOurs(message)) this.#openTask(message)?.observe(event.event)
+    if (this.reaches(message.account)) this.#openTask(message)?.observe(event.event)
+  }
+
+  /** Only where the links are. */
+  reaches(account: string): boolean {
+    return this.#isOurs({ account }) && this.#holding.isHolder
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {
-    if (!this.#isOurs(reply)) return 'waiting'
+    if (!this.reaches(reply.account)) return 'waiting'
     if (this.#late.isLate(reply.run)) return this.#late.deliver(reply, this.#closing.signal)
     const task = this.#tasks.open(reply.run, reply.replyTo)
     // Nothing can follow a terminal frame; without an address it cannot be sent.
@@ -193,6 +220,7 @@ export class XiaoyiChannel implements Channel {
       foreignFrames: this.#foreign,
       lastPeerError: this.#peerError ?? null,
       draining: this.#draining,
+      isHolder: this.#holding.isHolder,
     }
   }
 
@@ -204,12 +232,15 @@ export class XiaoyiChannel implements Channel {
     if (this.#closing.signal.aborted) return
     this.#draining = true
     this.#closing.abort(new GatewayError('SHUTTING_DOWN', 'the channel is closing'))
+    await this.#holding.close()
     await this.#arrivals.abort(() => true)
-    // A task that only waits in the queue stays open on the phone: its answer comes after the restart.
-    const begun = this.#tasks.all().filter((task) => task.isOpen && task.hasStarted)
+    // A task that only waits in the queue stays open on the phone: its answer comes after the restart. So does one that
+    // another node goes on with.
+    const begun = this.#holding.hasSuccessor ? [] : this.#tasks.all().filter((task) => task.isOpen && task.hasStarted)
     await Promise.all(begun.map((task) => this.#late.closeEarly(task, 'restarting', this.#tasks)))
     for (const task of this.#tasks.all()) task.abandon()
     await this.#links.stop()
+    await this.#holding.release()
     await Promise.all(this.#telling)
   }
 

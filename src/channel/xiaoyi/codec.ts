@@ -1,5 +1,4 @@
-import { type JsonBounds, parseForeignJson } from '../../base/foreign-json.ts'
-import { isRecord } from '../../base/json.ts'
+import { type JsonBounds, parseForeignJson, isRecord } from '../../base/json.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { hasControlCharacters } from '../id-field.ts'
 

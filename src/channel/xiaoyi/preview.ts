@@ -1,4 +1,4 @@
-import { GrowingText } from '../../base/growing-text.ts'
+import { GrowingText } from '../../base/text.ts'
 import type { ArtifactUpdate } from './frames.ts'
 import type { XiaoyiSettings } from './settings.ts'
 

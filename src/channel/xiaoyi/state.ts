@@ -48,10 +48,17 @@ export class XiaoyiState {
 
   /** Reads what is stored; call before anything else. From then on changes are written there. */
   async load(storage: ChannelStorage): Promise<void> {
-    for (const section of STATE_SECTIONS)
-      for (const [key, value] of await storage.state.entries(`${CHANNEL}.${section}`))
-        if (typeof value === 'string') this.#put({ section, key, value })
     this.#storage = storage
+    await this.reload()
+  }
+
+  /** Another node may have changed it while it had the links. */
+  async reload(): Promise<void> {
+    for (const section of STATE_SECTIONS) {
+      const stored = await this.#loaded().state.entries(`${CHANNEL}.${section}`)
+      for (const [key] of this.entries(section)) this.#put({ section, key, value: null })
+      for (const [key, value] of stored) if (typeof value === 'string') this.#put({ section, key, value })
+    }
   }
 
   get heldBytes(): number {
@@ -79,10 +86,15 @@ export class XiaoyiState {
   }
 
   async #change(record: StateRecord): Promise<void> {
-    if (this.#storage === undefined) throw new Error('the state of the channel was not loaded')
+    const storage = this.#loaded()
     this.#put(record)
     const { section, key, value } = record
-    await this.#storage.transact([{ kind: 'set-state', section: `${CHANNEL}.${section}`, key, value }])
+    await storage.transact([{ kind: 'set-state', section: `${CHANNEL}.${section}`, key, value }])
+  }
+
+  #loaded(): ChannelStorage {
+    if (this.#storage === undefined) throw new Error('the state of the channel was not loaded')
+    return this.#storage
   }
 
   #put({ section, key, value }: StateRecord): void {

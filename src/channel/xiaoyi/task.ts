@@ -4,14 +4,13 @@ import type { Ids } from '../../base/ids.ts'
 import type { TurnEvent } from '../../core/event.ts'
 import type { RunId } from '../../core/ids.ts'
 import type { DeliveryFate, ReplyContent } from '../../core/inbound.ts'
-import { phoneText, reasonFor, toWireError } from './errors.ts'
-import type { ReplyAddress } from './frames.ts'
-import { encodeArtifact, encodeStatus } from './frames.ts'
+import { phoneText, reasonFor, toWireError, type Language } from './errors.ts'
+import { type ReplyAddress, encodeArtifact, encodeStatus } from './frames.ts'
 import type { Link } from './link.ts'
 import { Preview } from './preview.ts'
-import { questionText } from './question.ts'
 import type { XiaoyiSettings } from './settings.ts'
 import { TimerSlot } from './timer-slot.ts'
+import { cutMiddle } from '../../core/cut-text.ts'
 
 export interface TaskDeps {
   readonly clock: Clock
@@ -234,4 +233,16 @@ export class Task {
 
 function joined(before: string, after: string): string {
   return before.trim() === '' ? after : `${before}\n\n${after}`
+}
+
+type Asked = Extract<TurnEvent, { readonly type: 'approval-requested' }>
+
+const MAX_ARGUMENT_CHARS = 500
+
+/** What the phone shows while a tool call waits for its user. */
+export function questionText({ id, tool, arguments: given }: Asked, language: Language): string {
+  const call = `${tool} ${cutMiddle(JSON.stringify(given), MAX_ARGUMENT_CHARS, () => '…')}`
+  return language === 'zh'
+    ? `需要你的同意才能运行：${call}\n回复 /approve ${id} 同意，或 /deny ${id} 拒绝。`
+    : `May this run? ${call}\nAnswer /approve ${id} or /deny ${id}.`
 }

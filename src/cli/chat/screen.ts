@@ -1,4 +1,4 @@
-import { visibleText } from '../../base/visible-text.ts'
+import { visibleText } from '../../base/text.ts'
 import type { AnswerEvent } from '../../client/answer.ts'
 import type { Language } from '../../core/language.ts'
 import { MarkdownStream } from './markdown.ts'

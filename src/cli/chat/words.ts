@@ -1,4 +1,4 @@
-import { counted } from '../../base/counted.ts'
+import { counted } from '../../base/text.ts'
 import type { FrameUsage } from '../../client/frames.ts'
 import type { Language } from '../../core/language.ts'
 

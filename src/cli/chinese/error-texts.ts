@@ -19,6 +19,7 @@ export const ERROR_TEXTS: Readonly<Record<ErrorCode, string>> = {
   IDEMPOTENCY_CONFLICT: '这个幂等键已用于另一个请求',
   FILE_NOT_FOUND: '没有这个文件',
   RUN_NOT_FOUND: '没有这次运行',
+  CHANNEL_NOT_FOUND: '没有正在运行的这个渠道',
   BUDGET_REACHED: '已达到费用上限',
   STORAGE_FAILED: '无法写入磁盘',
   STORAGE_FULL: '磁盘已满',

@@ -1,5 +1,5 @@
 import { homePaths } from '../../app/home.ts'
-import { probeXiaoyi } from '../../app/probe-xiaoyi.ts'
+import { probeXiaoyi } from '../../app/xiaoyi-channel.ts'
 import { isRecord, type JsonObject } from '../../base/json.ts'
 import { loadConfig } from '../../config/load.ts'
 import { GatewayError } from '../../core/errors.ts'

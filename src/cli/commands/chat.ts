@@ -2,10 +2,10 @@ import { contactUrl } from '../../app/contact.ts'
 import { ClewClient, ClewError, type Answer } from '../../client/index.ts'
 import { chooseLanguage, type LanguageChoice } from '../../core/language.ts'
 import { isRecord, type JsonObject } from '../../base/json.ts'
-import { visibleLine } from '../../base/visible-text.ts'
+import { visibleLine } from '../../base/text.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { nodeFiles } from '../../platform/node-files.ts'
-import { systemClock } from '../../platform/system-clock.ts'
+import { systemClock } from '../../platform/system.ts'
 import { WebSocket } from '../../platform/web.ts'
 import { pathsIn, sendFile, type SentFile } from '../chat/attachments.ts'
 import { SWITCH_COMMAND } from '../chat/complete.ts'
@@ -32,7 +32,7 @@ export async function chat(options: ChatOptions): Promise<void> {
   const language = await languageOf(running)
   const gateway = {
     now: () => running,
-    lookAgain: async () => {
+    refresh: async () => {
       running = (await findGateway(options)) ?? running
     },
   }
@@ -59,7 +59,7 @@ export async function chat(options: ChatOptions): Promise<void> {
 /** The gateway as its home describes it; a restart gives it another token and perhaps another port. */
 interface FoundGateway {
   now(): RunningGateway
-  lookAgain(): Promise<void>
+  refresh(): Promise<void>
 }
 
 /**
@@ -79,7 +79,7 @@ function connect(gateway: FoundGateway, screen: Screen, language: LanguageChoice
     WebSocket,
     reconnect: RECONNECT,
     onStateChange: (state) => {
-      if (state === 'waiting') void gateway.lookAgain()
+      if (state === 'waiting') void gateway.refresh()
       if (state === 'waiting' && !isLost) screen.line(words.disconnected)
       if (state === 'open' && isLost) screen.line(words.connected)
       isLost = state === 'waiting' || (isLost && state === 'connecting')

@@ -1,6 +1,5 @@
-import { homeAccessProblems } from '../../app/home-access.ts'
-import { homePaths } from '../../app/home.ts'
-import { createNodePlatform } from '../../app/node-platform.ts'
+import { homeAccessProblems, homePaths } from '../../app/home.ts'
+import { createNodePlatform } from '../../app/platform.ts'
 import { startBreaches } from '../../app/start-check.ts'
 import { silentLog } from '../../base/log.ts'
 import { configSchema } from '../../config/explain.ts'

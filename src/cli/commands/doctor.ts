@@ -1,16 +1,15 @@
 import { silentLog } from '../../base/log.ts'
-import { visibleLine } from '../../base/visible-text.ts'
+import { visibleLine } from '../../base/text.ts'
 import { examine } from '../../app/doctor/doctor.ts'
 import type { DoctorCheck } from '../../app/doctor/check.ts'
 import { doctorWords, type DoctorWords } from '../../app/doctor/words.ts'
 import { homePaths } from '../../app/home.ts'
-import { createNodePlatform } from '../../app/node-platform.ts'
+import { createNodePlatform } from '../../app/platform.ts'
 import { chooseLanguage } from '../../core/language.ts'
 import { apiOf, findGateway, type CommonOptions } from '../connect.ts'
 import { EXIT_FAILURE } from '../exit-codes.ts'
 import { languageOf } from '../language.ts'
-import { printJson } from '../output.ts'
-import { stdoutStyle } from '../style.ts'
+import { printJson, stdoutStyle } from '../output.ts'
 
 export interface DoctorCommandOptions extends CommonOptions {
   /** Seconds for each question to a model. */

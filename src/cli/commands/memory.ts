@@ -1,10 +1,13 @@
 import { GatewayError } from '../../core/errors.ts'
 import { homePaths } from '../../app/home.ts'
-import { nodeFiles } from '../../platform/node-files.ts'
-import { systemClock } from '../../platform/system-clock.ts'
-import { systemIds } from '../../platform/system-ids.ts'
+import { createNodePlatform } from '../../app/platform.ts'
+import { withHomeFiles } from '../../app/storage.ts'
+import type { Files } from '../../base/files.ts'
+import { silentLog } from '../../base/log.ts'
+import { systemClock, systemIds } from '../../platform/system.ts'
 import { Memory, type Note } from '../../tool/memory/memory-store.ts'
 import type { CommonOptions } from '../connect.ts'
+import { configWithoutSecrets } from '../offline.ts'
 import { ago, printJson, printLines, table } from '../output.ts'
 
 export interface MemoryOptions extends CommonOptions {
@@ -29,24 +32,33 @@ export async function showNote(id: string, options: MemoryOptions): Promise<void
 
 export async function deleteNote(id: string, options: MemoryOptions): Promise<void> {
   const note = await findNote(id, options)
-  await memoryOf(options).delete(note.account, id)
+  await withMemory(options, (memory) => memory.delete(note.account, id))
   if (options.json === true) printJson({ success: true, account: note.account, id })
   else printLines([`note ${id} of ${note.account} is deleted`])
 }
 
 type OwnedNote = Note & { readonly account: string; readonly [field: string]: string | number }
 
-function memoryOf({ home }: MemoryOptions): Memory {
-  const { memory: directory } = homePaths(home, process.env)
-  return new Memory({ files: nodeFiles, clock: systemClock, ids: systemIds, directory })
+async function withMemory<T>({ home }: MemoryOptions, action: (memory: Memory) => Promise<T>): Promise<T> {
+  const paths = homePaths(home, process.env)
+  const config = await configWithoutSecrets(paths.config)
+  const platform = createNodePlatform(silentLog)
+  const notes = (files: Files): Promise<T> =>
+    action(new Memory({ files, clock: systemClock, ids: systemIds, directory: paths.memory }))
+  try {
+    return await withHomeFiles(platform, config, paths, notes)
+  } finally {
+    await platform.close()
+  }
 }
 
-async function notesOf(options: MemoryOptions): Promise<readonly OwnedNote[]> {
-  const memory = memoryOf(options)
-  const accounts = options.account === undefined ? await memory.accounts() : [options.account]
-  const notes: OwnedNote[] = []
-  for (const account of accounts) for (const note of await memory.list(account)) notes.push({ account, ...note })
-  return notes
+function notesOf(options: MemoryOptions): Promise<readonly OwnedNote[]> {
+  return withMemory(options, async (memory) => {
+    const accounts = options.account === undefined ? await memory.accounts() : [options.account]
+    const notes: OwnedNote[] = []
+    for (const account of accounts) for (const note of await memory.list(account)) notes.push({ account, ...note })
+    return notes
+  })
 }
 
 async function findNote(id: string, options: MemoryOptions): Promise<OwnedNote> {

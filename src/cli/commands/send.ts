@@ -1,5 +1,5 @@
 import { contactUrl } from '../../app/contact.ts'
-import { visibleText } from '../../base/visible-text.ts'
+import { visibleText } from '../../base/text.ts'
 import { ClewClient, ClewError } from '../../client/index.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { nodeFiles } from '../../platform/node-files.ts'

@@ -11,17 +11,17 @@ import { nodeHttpServers } from '../../platform/node-http-server.ts'
 import { VERSION } from '../../platform/own-folder.ts'
 import { openPinoLog } from '../../platform/pino-log.ts'
 import { observeRuntime } from '../../platform/runtime-stats.ts'
-import { systemClock } from '../../platform/system-clock.ts'
-import { systemIds } from '../../platform/system-ids.ts'
+import { systemClock, systemIds } from '../../platform/system.ts'
 import { toGatewayError } from '../../core/errors.ts'
 import { deadline } from '../../platform/web.ts'
 import { commandLine, type CommonOptions } from '../connect.ts'
 import { EXIT_FAILURE } from '../exit-codes.ts'
 import { reportFailure } from '../exit.ts'
 import { homePaths } from '../../app/home.ts'
-import { openGatewayApp, type GatewayApp } from '../../app/gateway-app.ts'
-import { createNodePlatform } from '../../app/node-platform.ts'
-import { serve, type Serving } from '../../app/serve.ts'
+import type { GatewayApp } from '../../app/gateway-app.ts'
+import { createNodePlatform } from '../../app/platform.ts'
+import { openGateway } from '../../app/open-gateway.ts'
+import type { Serving } from '../../app/serve.ts'
 import type { SimulatedPhone } from '../../app/simulated-phone.ts'
 
 export interface StartOptions extends CommonOptions {
@@ -69,7 +69,8 @@ async function run(options: StartOptions, phone: SimulatedPhone | undefined): Pr
   })
   for (const warning of warnings) log.warn(formatProblem(warning))
   const platform = createNodePlatform(log)
-  const app = await openGatewayApp(platform, {
+  const starting = untilStopped()
+  const { app, serving } = await openGateway(platform, {
     config,
     paths,
     env: process.env,
@@ -79,19 +80,17 @@ async function run(options: StartOptions, phone: SimulatedPhone | undefined): Pr
       return loaded
     },
     ...(phone === undefined ? {} : { phone: phone.screen }),
+    signal: starting.signal,
+  }).catch((error: unknown) => {
+    flush()
+    if (starting.signal.aborted) process.exit(0)
+    throw error
   })
   const stopRuntime = observeRuntime(app.metrics)
   const stopWatch = watchLoop(app.metrics, log)
-  let serving: Serving
-  try {
-    serving = await serve(app, platform)
-  } catch (error) {
-    await app.close()
-    flush()
-    throw error
-  }
   // Signals are heard before the gateway is called ready: a terminal that closes at once must end it.
   const ended = stopped(app, serving, log)
+  starting.end()
   announce(app, serving, phone !== undefined)
   log.info('the gateway has started', { version: VERSION, url: serving.url, model: app.config.model.join(', ') })
   await ended
@@ -100,6 +99,25 @@ async function run(options: StartOptions, phone: SimulatedPhone | undefined): Pr
   stopWatch()
   await platform.close()
   flush()
+}
+
+/** A gateway that starts may wait for its storage: SIGTERM and SIGINT end that, and the process in any case. */
+function untilStopped(): { readonly signal: AbortSignal; end(): void } {
+  const controller = new AbortController()
+  const stop = (): void => {
+    if (controller.signal.aborted) process.exit(0)
+    controller.abort(new Error('stopped'))
+    deadline(CLOSE_GRACE_MS).addEventListener('abort', () => process.exit(0))
+  }
+  for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, stop)
+  return {
+    signal: controller.signal,
+    end() {
+      for (const name of ['SIGTERM', 'SIGINT'] as const) process.off(name, stop)
+      // It came while the rest of the start was under way.
+      if (controller.signal.aborted) process.kill(process.pid, 'SIGTERM')
+    },
+  }
 }
 
 function overridesOf({ host, port, model }: StartOptions): readonly ConfigOverride[] {

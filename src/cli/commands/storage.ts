@@ -1,6 +1,6 @@
 import { silentLog } from '../../base/log.ts'
 import { copyStorage, type CopyPlace, type CopyReport } from '../../app/copy-storage.ts'
-import { createNodePlatform } from '../../app/node-platform.ts'
+import { createNodePlatform } from '../../app/platform.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { CommonOptions } from '../connect.ts'
 import { printJson, printLines, table } from '../output.ts'

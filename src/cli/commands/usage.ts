@@ -1,6 +1,6 @@
 import { isRecord, type JsonObject } from '../../base/json.ts'
 import type { GatewayApi } from '../../gateway/http.ts'
-import { systemClock } from '../../platform/system-clock.ts'
+import { systemClock } from '../../platform/system.ts'
 import { apiOf, findGateway, type CommonOptions } from '../connect.ts'
 import { withGatewayApp } from '../offline.ts'
 import { printJson, printLines, table } from '../output.ts'

@@ -1,4 +1,4 @@
-import { counted } from '../../base/counted.ts'
+import { counted } from '../../base/text.ts'
 import type { Phrases } from './phrases.ts'
 
 export const english: Phrases = {

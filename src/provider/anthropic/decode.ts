@@ -1,4 +1,4 @@
-import { GrowingText } from '../../base/growing-text.ts'
+import { GrowingText } from '../../base/text.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { StopReason } from '../../core/message.ts'
 import { AnswerDraft, type BlockDraft } from '../answer-draft.ts'

@@ -1,4 +1,4 @@
-import { GrowingText } from '../../base/growing-text.ts'
+import { GrowingText } from '../../base/text.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { AnswerDraft, type BlockDraft, type CallDraft, type TextDraft, type ThinkingDraft } from '../answer-draft.ts'
 import { callIdOf, eventObject, otherFields, type DecodeContext, type StreamDecoder } from '../decoding.ts'

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { HttpServers } from '../../base/http.ts'
 import type { Ids } from '../../base/ids.ts'
-import { visibleLine } from '../../base/visible-text.ts'
+import { visibleLine } from '../../base/text.ts'
 import { openHub, type HubNews } from './hub.ts'
 
 /** Where the hub listens. */

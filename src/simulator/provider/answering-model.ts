@@ -1,6 +1,5 @@
-import type { JsonObject, JsonValue } from '../../base/json.ts'
-import { isRecord, parseJson } from '../../base/json.ts'
-import { isJson, isJsonObject } from './parsed.ts'
+import { type JsonObject, type JsonValue, isRecord, parseJson } from '../../base/json.ts'
+import { isJson, isJsonObject } from './wire.ts'
 import type { Conversation, OfferedTool, Turn } from './conversation.ts'
 import type { AnswerBlock, ScriptedAnswer } from './script.ts'
 

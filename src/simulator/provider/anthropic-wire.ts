@@ -1,10 +1,9 @@
 import { isRecord, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { checkAnthropicRequest } from '../rules/anthropic.ts'
 import { anthropicRefusal, ANTHROPIC_ERRORS } from './anthropic-errors.ts'
-import { toJsonObject } from './parsed.ts'
-import { type AnswerBlock, type ScriptedAnswer, stopOf } from './script.ts'
-import { namedEvent } from './sse.ts'
 import {
+  toJsonObject,
+  namedEvent,
   alphanumeric,
   argumentText,
   type ApiWire,
@@ -15,6 +14,7 @@ import {
   type Tokens,
   tokensOf,
 } from './wire.ts'
+import { type AnswerBlock, type ScriptedAnswer, stopOf } from './script.ts'
 
 const STOP_REASONS = {
   stop: 'end_turn',

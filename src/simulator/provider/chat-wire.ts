@@ -1,9 +1,9 @@
 import { isRecord, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { openAiErrorObject, openAiRefusal } from './openai-errors.ts'
-import { bearerKey, checkOpenAi, openAiHeaders, openAiModels, openAiRoute } from './openai-host.ts'
+import { bearerKey, FINISH_REASONS, checkOpenAi, openAiHeaders, openAiModels, openAiRoute } from './openai-host.ts'
 import { type AnswerBlock, type ScriptedAnswer, stopOf } from './script.ts'
-import { dataEvent } from './sse.ts'
 import {
+  dataEvent,
   alphanumeric,
   argumentText,
   type ApiWire,
@@ -14,14 +14,6 @@ import {
   type Route,
   tokensOf,
 } from './wire.ts'
-
-const FINISH_REASONS = {
-  stop: 'stop',
-  length: 'length',
-  'tool-calls': 'tool_calls',
-  refusal: 'stop',
-  'stop-sequence': 'stop',
-} as const
 
 export const chatWire: ApiWire = {
   api: 'openai-completions',

@@ -1,6 +1,6 @@
 import { assertNever } from '../../base/assert-never.ts'
 import { isRecord, type JsonObject } from '../../base/json.ts'
-import { toJsonObject } from './parsed.ts'
+import { toJsonObject } from './wire.ts'
 import type { SimulatedApi } from './script.ts'
 
 /** A request's history in one shape for all APIs: what a script or the answering model needs to know. */

@@ -1,10 +1,9 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts'
 import { checkGoogleRequest } from '../rules/google.ts'
 import { GOOGLE_ERRORS, googleRefusal } from './google-errors.ts'
-import { toJsonObject } from './parsed.ts'
-import { type AnswerBlock, type ScriptedAnswer, stopOf } from './script.ts'
-import { crlfDataEvent } from './sse.ts'
 import {
+  toJsonObject,
+  crlfDataEvent,
   alphanumeric,
   type ApiWire,
   deltaChars,
@@ -14,6 +13,7 @@ import {
   type Route,
   tokensOf,
 } from './wire.ts'
+import { type AnswerBlock, type ScriptedAnswer, stopOf } from './script.ts'
 
 const FINISH_REASONS = {
   stop: 'STOP',

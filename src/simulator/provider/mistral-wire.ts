@@ -1,10 +1,10 @@
 import { isRecord, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { checkMistralRequest } from '../rules/mistral.ts'
 import { MISTRAL_ERRORS, mistralRefusal } from './mistral-errors.ts'
-import { bearerKey, openAiModels } from './openai-host.ts'
+import { bearerKey, FINISH_REASONS, openAiModels } from './openai-host.ts'
 import { type AnswerBlock, type ScriptedAnswer, stopOf } from './script.ts'
-import { dataEvent } from './sse.ts'
 import {
+  dataEvent,
   alphanumeric,
   argumentText,
   type ApiWire,
@@ -16,13 +16,6 @@ import {
   tokensOf,
 } from './wire.ts'
 
-const FINISH_REASONS = {
-  stop: 'stop',
-  length: 'length',
-  'tool-calls': 'tool_calls',
-  refusal: 'stop',
-  'stop-sequence': 'stop',
-} as const
 const CALL_ID_CHARS = 9
 
 export const mistralWire: ApiWire = {

@@ -4,6 +4,15 @@ import { checkOpenAIResponsesRequest } from '../rules/openai-responses.ts'
 import type { RuleViolation } from '../rules/rule.ts'
 import type { Exchange, Route } from './wire.ts'
 
+/** Of the chat API, which Mistral took over. */
+export const FINISH_REASONS = {
+  stop: 'stop',
+  length: 'length',
+  'tool-calls': 'tool_calls',
+  refusal: 'stop',
+  'stop-sequence': 'stop',
+} as const
+
 /** Both OpenAI APIs live on one host; a simulator of either answers the other's path too. */
 export function openAiRoute(method: string, url: URL, body: unknown): Route | undefined {
   const path = url.pathname.replace(/\/$/, '')

@@ -1,10 +1,9 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts'
 import { OPENAI_ERRORS, openAiRefusal } from './openai-errors.ts'
 import { bearerKey, checkOpenAi, openAiHeaders, openAiModels, openAiRoute } from './openai-host.ts'
-import { toJsonObject } from './parsed.ts'
-import { type AnswerBlock, type ScriptedAnswer, stopOf } from './script.ts'
-import { namedEvent } from './sse.ts'
 import {
+  toJsonObject,
+  namedEvent,
   alphanumeric,
   argumentText,
   type ApiWire,
@@ -15,6 +14,7 @@ import {
   type Route,
   tokensOf,
 } from './wire.ts'
+import { type AnswerBlock, type ScriptedAnswer, stopOf } from './script.ts'
 
 export const responsesWire: ApiWire = {
   api: 'openai-responses',

@@ -11,7 +11,7 @@ import { EMPTY_CONVERSATION, readConversation } from './conversation.ts'
 import { deliver } from './delivery.ts'
 import { googleWire } from './google-wire.ts'
 import { mistralWire } from './mistral-wire.ts'
-import { isJsonObject } from './parsed.ts'
+import { isJsonObject, type ApiWire, type Exchange, type Refusal, type Route } from './wire.ts'
 import { estimateTokens, PromptCache } from './prompt-cache.ts'
 import { responsesWire } from './responses-wire.ts'
 import {
@@ -25,7 +25,6 @@ import {
 import { Seals } from './seals.ts'
 import { redactedHeaders, redactedPath, type RequestOutcome, type SeenRequest } from './seen-request.ts'
 import { isTooLong, type LengthRefusalStyle } from './length-refusal.ts'
-import type { ApiWire, Exchange, Refusal, Route } from './wire.ts'
 
 const DEFAULT_KEPT = 200
 const DEFAULT_KEPT_BODY_CHARS = 256 * 1024

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Ids } from '../../base/ids.ts'
-import type { JsonValue } from '../../base/json.ts'
+import { type JsonValue, isRecord, type JsonObject, parseJson } from '../../base/json.ts'
 import type { CheckOptions, RuleViolation } from '../rules/rule.ts'
 import type { CachedTokens } from './prompt-cache.ts'
 import type { RefusalKind, ScriptedAnswer, SimulatedApi } from './script.ts'
@@ -115,4 +115,34 @@ export function tokensOf(answer: ScriptedAnswer, exchange: Exchange): Tokens {
     cacheWrite: usage === undefined ? exchange.cached.write : (usage.cacheWrite ?? 0),
     reasoning: usage?.reasoning ?? Math.ceil(thought / 4),
   }
+}
+
+/** A server-sent event with a name, as Anthropic and OpenAI's Responses write it. */
+export function namedEvent(name: string, data: string): string {
+  return `event: ${name}\ndata: ${data}\n\n`
+}
+
+/** A server-sent event without a name, as the chat APIs write it. */
+export function dataEvent(data: string): string {
+  return `data: ${data}\n\n`
+}
+
+/** Google ends its lines the other way. */
+export function crlfDataEvent(data: string): string {
+  return `data: ${data}\r\n\r\n`
+}
+
+/** For values that came out of a JSON parser: there every object is a JSON object. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return isRecord(value)
+}
+
+export function isJson(value: unknown): value is JsonValue {
+  return value === null || ['boolean', 'number', 'string', 'object'].includes(typeof value)
+}
+
+/** An object given as such or as JSON text; empty for everything else. */
+export function toJsonObject(value: unknown): JsonObject {
+  const parsed = typeof value === 'string' ? parseJson(value) : value
+  return isJsonObject(parsed) ? parsed : {}
 }

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import type { Files } from '../../base/files.ts'
 import type { Ids } from '../../base/ids.ts'
-import { openJournal, type Journal } from '../../base/journal.ts'
+import { openJournal, type Journal } from './journal.ts'
 import { isRecord } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
-import { NEVER } from '../../base/never.ts'
+import { NEVER } from '../../base/async.ts'
 import { overlayFiles } from '../../base/overlay-files.ts'
 import type { Processes } from '../../base/processes.ts'
 import { GatewayError } from '../../core/errors.ts'
@@ -86,8 +86,9 @@ export class HomeReader implements ImageReader {
     await hideLocks(files, paths.transcripts)
     const clock = await clockOf(given, files)
     const options = { ...given, files, clock, ids: derivedIds(paths.home) }
-    const tables = new HomeTables(options)
-    const journal = await openJournal({ files, ids: given.ids, log, directory: paths.journal, topics: tables.topics })
+    const tables = await HomeTables.open(options)
+    const { topics } = tables
+    const journal = await openJournal({ files, ids: given.ids, log, directory: paths.journal, topics })
     const store = await openFileStore({
       ...options,
       directory: paths.transcripts,
@@ -140,6 +141,7 @@ export class HomeReader implements ImageReader {
   async close(): Promise<void> {
     await this.#store.close()
     await this.#journal.close()
+    await this.#tables.kept.close()
   }
 
   async *#filesBelow(folder: string): AsyncIterable<BytesItem> {
@@ -229,13 +231,10 @@ export class HomeReader implements ImageReader {
     }
   }
 
-  *#sessions(): Iterable<RowItem> {
+  async *#sessions(): AsyncIterable<RowItem> {
     const { rows } = this.#tables
-    for (const entry of rows.snapshot()) {
-      const [key] = entry as readonly [Parameters<typeof rows.get>[0]]
-      const record = rows.get(key)
-      if (record === undefined) continue
-      const named = rows.byId(record.sessionId)?.key
+    for await (const { key, record } of rows.rows()) {
+      const named = (await rows.byId(record.sessionId))?.key
       if (named !== key && named !== undefined)
         throw new GatewayError(
           'FIELD_INVALID',
@@ -285,8 +284,8 @@ export class HomeReader implements ImageReader {
     }
   }
 
-  *#usage(): Iterable<RowItem> {
-    for (const { spent, ...place } of this.#tables.usage.rows()) yield usageItem(place, spent)
+  async *#usage(): AsyncIterable<RowItem> {
+    for await (const { spent, ...place } of this.#tables.usage.rows()) yield usageItem(place, spent)
   }
 
   *#savings(): Iterable<RowItem> {

@@ -1,8 +1,8 @@
 import { writeAtomically } from '../../base/atomic-write.ts'
 import { directoryOf, makeDurableDirectory, type FileHandle } from '../../base/files.ts'
-import { openJournal, type Journal, type JournalRecord } from '../../base/journal.ts'
-import type { JsonObject, JsonValue } from '../../base/json.ts'
-import { parseJson, isRecord } from '../../base/json.ts'
+import type { JournalRecord } from '../../base/journal.ts'
+import { openJournal, type Journal } from './journal.ts'
+import { type JsonObject, type JsonValue, parseJson, isRecord } from '../../base/json.ts'
 import type { CleanupTotals } from '../../core/change.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { SessionId, SessionKey } from '../../core/ids.ts'
@@ -21,14 +21,14 @@ import {
   type TranscriptItem,
 } from '../copy/image.ts'
 import { splitName, usagePlaceOf, withMediaIn, type CopiedMessage } from '../copy/items.ts'
-import type { SessionRow } from '../storage.ts'
 import { FileArchivedRows } from './archived-rows.ts'
+import { soundSessionRecord } from '../local/directory.ts'
 import { HomeTables } from './home-tables.ts'
 import type { HomeImageOptions } from './home-reader.ts'
 import { SessionsFile } from './sessions-file.ts'
 
 /** What a gateway keeps in its home; the configuration may be there before a copy. */
-const HELD = ['journal', 'sessions', 'sessions.json', 'archive', 'media', 'memory']
+const HELD = ['journal', 'rows', 'sessions', 'sessions.json', 'archive', 'media', 'memory']
 const SESSION_ID = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?$/u
 const FILE_PATH = /^(?:media|memory)(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/u
 
@@ -50,8 +50,10 @@ export class HomeWriter implements ImageWriter {
   static async open(options: HomeImageOptions): Promise<HomeWriter> {
     const { files, ids, log, paths } = options
     const held = await Promise.all(HELD.map((name) => files.stat(`${paths.home}/${name}`)))
-    const tables = new HomeTables(options)
-    const journal = await openJournal({ files, ids, log, directory: paths.journal, topics: tables.topics })
+    const tables = await HomeTables.open(options)
+    const topics = [...tables.topics, tables.kept]
+    const journal = await openJournal({ files, ids, log, directory: paths.journal, topics })
+    await tables.kept.start()
     return new HomeWriter(
       options,
       tables,
@@ -74,7 +76,7 @@ export class HomeWriter implements ImageWriter {
     for (const item of items) records.push(...(await this.#put(item)))
     const value = { ...progress } satisfies JsonObject
     await this.#journal.commit([
-      ...records,
+      ...records.map((record) => this.#checked(record)),
       this.#tables.state.recordOf({ section: COPY_SECTION, key: COPY_KEY, value }),
     ])
   }
@@ -88,6 +90,14 @@ export class HomeWriter implements ImageWriter {
 
   async close(): Promise<void> {
     await this.#journal.close()
+    await this.#tables.kept.close()
+  }
+
+  /** As a record of a disk is: rows of the source are as foreign as those. */
+  #checked({ topic: name, data }: JournalRecord): JournalRecord {
+    const record = this.#tables.topics.find((topic) => topic.name === name)?.read(data)
+    if (record === undefined) throw unusableRow(name)
+    return { topic: name, data: record }
   }
 
   async #put(item: Item): Promise<readonly JournalRecord[]> {
@@ -120,14 +130,16 @@ export class HomeWriter implements ImageWriter {
       case 'message':
         return this.#messageRecords(value as unknown as CopiedMessage)
       case 'archived-session':
-        await this.#putArchived({ key: name as SessionKey, record: value as unknown as SessionRecord })
+        await this.#putArchived(name as SessionKey, value)
         return []
     }
   }
 
-  async #putArchived(row: SessionRow): Promise<void> {
+  async #putArchived(key: SessionKey, value: JsonObject): Promise<void> {
+    const record = soundSessionRecord(value)
+    if (record === undefined) throw unusableRow('archived-session')
     const { files, ids, paths } = this.#options
-    await (await FileArchivedRows.open({ files, ids, directory: paths.archive })).put(row)
+    await (await FileArchivedRows.open({ files, ids, directory: paths.archive })).put({ key, record })
   }
 
   #messageRecords({ message, idle, ...copied }: CopiedMessage): readonly JournalRecord[] {
@@ -195,6 +207,10 @@ function fileOf(name: string, header: string): { readonly id: string; readonly f
 
 function unsafeName(): GatewayError {
   return new GatewayError('FIELD_INVALID', 'the source has a name that cannot be a file of a home', { field: 'name' })
+}
+
+function unusableRow(topic: string): GatewayError {
+  return new GatewayError('FIELD_INVALID', 'the source has a row that a home cannot keep', { topic })
 }
 
 function deliveryRecord(data: object): JournalRecord {

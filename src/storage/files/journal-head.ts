@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../../base/clock.ts'
 import { writeAtomically } from '../../base/atomic-write.ts'
 import { readWhole, type Files } from '../../base/files.ts'
 import type { Ids } from '../../base/ids.ts'
-import type { Journal } from '../../base/journal.ts'
+import type { Journal } from './journal.ts'
 import { isRecord, parseJson } from '../../base/json.ts'
 
 interface JournalHeadDeps {

@@ -3,10 +3,13 @@ import type { Clock, Timer } from '../../base/clock.ts'
 import { writeAtomically } from '../../base/atomic-write.ts'
 import { errnoOf, type FileHandle, type Files, type FileStat } from '../../base/files.ts'
 import type { Ids } from '../../base/ids.ts'
-import type { Journal, JournalTopic } from '../../base/journal.ts'
+import type { JournalTopic } from '../../base/journal.ts'
+import type { Journal } from './journal.ts'
 import type { Log } from '../../base/log.ts'
 import type { SessionRecord } from '../../core/inbound.ts'
+import type { SessionKey } from '../../core/ids.ts'
 import type { SessionDirectory } from '../local/directory.ts'
+import type { SessionRow } from '../storage.ts'
 import { readIfThere, readRows } from './sessions-json.ts'
 
 const TOPIC = 'index-export'
@@ -19,28 +22,58 @@ const ADOPT_BATCH = 1_000
 /** More than what a disk writes without a wait, so that there is one behind each slice; little enough to be quick. */
 const SLICE_CHARS = 96 * 1024
 /** The export before the newest one may still be on disk when the program died between the commit and the rename. */
-const KEPT_HASHES = 2
+const KEPT_EXPORTS = 2
 
 /** Files kept aside in one run: a program that writes old rows again and again must not fill the disk. */
 const MAX_ASIDES = 20
 const NO_FILE = ''
+const NO_REVISION = -1
+
+/** An export of ours: what it holds, and how the disk knows the file. */
+interface Export {
+  readonly hash: string
+  readonly stamp: string
+}
+
+type ExportRecord = readonly [hash: string, stamp: string, isExact: boolean]
 
 /** Remembers which `sessions.json` we wrote ourselves, so that a file of another program is recognised at start. */
-export class ExportHistory implements JournalTopic {
+export class ExportHistory implements JournalTopic<ExportRecord> {
   readonly name = TOPIC
-  #hashes: string[] = []
+  readonly #rows: Pick<SessionDirectory, 'revision'>
+  #exports: readonly Export[] = []
+  /** The revision of the rows that the latest export holds; while they have it, the file is exact. */
+  revision = NO_REVISION
 
-  apply(data: unknown): void {
-    if (typeof data !== 'string' || this.#hashes.includes(data)) return
-    this.#hashes = [...this.#hashes, data].slice(-KEPT_HASHES)
+  constructor(rows: Pick<SessionDirectory, 'revision'>) {
+    this.#rows = rows
   }
 
-  snapshot(): Iterable<string> {
-    return this.#hashes
+  /** Earlier versions noted the hash alone. */
+  read(data: unknown): ExportRecord | undefined {
+    const [hash, stamp, isExact] = Array.isArray(data) ? (data as readonly unknown[]) : [data, NO_FILE]
+    return typeof hash === 'string' && typeof stamp === 'string' ? [hash, stamp, isExact === true] : undefined
   }
 
-  isOurs(hash: string): boolean {
-    return this.#hashes.includes(hash)
+  apply([hash, stamp, isExact]: ExportRecord): void {
+    const others = this.#exports.filter((known) => known.hash !== hash)
+    this.#exports = [...others, { hash, stamp }].slice(-KEPT_EXPORTS)
+    if (isExact) this.revision = this.#rows.revision
+  }
+
+  *snapshot(): Iterable<ExportRecord> {
+    const isExact = this.revision === this.#rows.revision
+    for (const [at, { hash, stamp }] of this.#exports.entries())
+      yield [hash, stamp, isExact && at === this.#exports.length - 1]
+  }
+
+  hasHash(hash: string): boolean {
+    return this.#exports.some((known) => known.hash === hash)
+  }
+
+  /** A long file is recognised without being read. */
+  hasStamp(stamp: string): boolean {
+    return stamp !== NO_FILE && this.#exports.some((known) => known.stamp === stamp)
   }
 }
 
@@ -63,9 +96,6 @@ export interface SessionsFileDeps {
  */
 export class SessionsFile {
   readonly #deps: SessionsFileDeps
-  /** Text of a row by the row itself: rows are replaced, never changed, so only new ones are serialised again. */
-  readonly #texts = new WeakMap<SessionRecord, string>()
-  #exportedRevision = -1
   /** The time of the newest row when we last wrote the file; an unknown row that is older was deleted since. */
   #exportedAt = -1
   /** The file as we left it. */
@@ -85,16 +115,23 @@ export class SessionsFile {
    * Adopts rows of a foreign file: unknown keys, and known ones that are newer there. Nothing is ever removed by it; a
    * file with rows that were not adopted is kept aside before ours takes its place.
    */
-  async adopt(): Promise<{ readonly adopted: number; readonly quarantined?: string }> {
+  async adopt({ isLost = false } = {}): Promise<{ readonly adopted: number; readonly quarantined?: string }> {
     const { files, path, directory, history, journal } = this.#deps
-    const bytes = await readIfThere(files, path)
     this.#seen = stampOf(await files.stat(path))
-    if (bytes === undefined || history.isOurs(sha256(bytes))) return { adopted: 0 }
-    const { rows, damaged } = readRows(bytes)
+    // Our own copy is all there is when the rows themselves are lost.
+    if (!isLost && history.hasStamp(this.#seen)) return { adopted: 0 }
+    history.revision = NO_REVISION
+    const bytes = await readIfThere(files, path)
+    if (bytes === undefined || (!isLost && history.hasHash(sha256(bytes)))) return { adopted: 0 }
+    const { rows, damaged } = await readRows(bytes, () => files.stat(path))
     const quarantined = damaged ? await this.#quarantine(bytes) : undefined
-    const newer = rows.filter(([key, record]) => record.updatedAt > (directory.get(key)?.updatedAt ?? this.#exportedAt))
-    const adopted = new Set(newer.map(([key]) => key))
-    const lost = rows.filter(([key, record]) => !adopted.has(key) && !isSame(directory.get(key), record))
+    const newer: [SessionKey, SessionRecord][] = []
+    let lost = 0
+    for (const [key, record] of rows) {
+      const ours = await directory.get(key)
+      if (record.updatedAt > (ours?.updatedAt ?? this.#exportedAt)) newer.push([key, record])
+      else if (!isSame(ours, record)) lost++
+    }
     newer.sort(([, a], [, b]) => a.updatedAt - b.updatedAt)
     for (let start = 0; start < newer.length; start += ADOPT_BATCH) {
       await journal.commit(
@@ -103,7 +140,7 @@ export class SessionsFile {
           .map(([key, record]) => directory.recordOf({ kind: 'put-session', key, record })),
       )
     }
-    if (lost.length > 0 && !damaged) await this.#keepAside(bytes, lost.length)
+    if (lost > 0 && !damaged) await this.#keepAside(bytes, lost)
     return { adopted: newer.length, ...(quarantined === undefined ? {} : { quarantined }) }
   }
 
@@ -135,23 +172,29 @@ export class SessionsFile {
     this.#exporting ??= this.#write().finally(() => {
       this.#exportMs = clock.monotonic() - startedAt
       this.#exporting = undefined
-      if (this.#exportedRevision !== this.#deps.directory.revision && this.#timer === undefined) this.changed()
+      if (this.#deps.history.revision !== this.#deps.directory.revision && this.#timer === undefined) this.changed()
     })
     return this.#exporting
   }
 
   async #write(): Promise<void> {
-    const { files, path, directory, journal } = this.#deps
-    if (this.#exportedRevision === directory.revision) return
+    const { files, path, directory, journal, history } = this.#deps
+    if (history.revision === directory.revision) return
     await this.#adoptChanges()
     const revision = directory.revision
     const exportedAt = directory.newestTime
-    let hash = ''
-    await writeAtomically(this.#deps, path, async (file) => void (hash = await this.#writeSlices(file)), {
+    let written: ExportRecord = ['', NO_FILE, false]
+    await writeAtomically(
+      this.#deps,
+      path,
+      async (file) => {
+        const hash = await this.#writeRows(file)
+        written = [hash, stampOf(file.stat()), false]
+      },
       // Durable before the file has its name, so that a crash in between cannot make our own copy look foreign.
-      beforeRename: () => journal.commit([{ topic: TOPIC, data: hash }]),
-    })
-    this.#exportedRevision = revision
+      { beforeRename: () => journal.commit([{ topic: TOPIC, data: written }]) },
+    )
+    history.revision = revision
     this.#exportedAt = exportedAt
     this.#seen = stampOf(await files.stat(path))
   }
@@ -179,37 +222,32 @@ export class SessionsFile {
     })
   }
 
-  /** In slices, between which everybody else gets a turn: with 100 000 sessions the file has tens of megabytes. */
-  async #writeSlices(file: FileHandle): Promise<string> {
+  /** A row a line, in slices, between which everybody else gets a turn: a million rows are hundreds of megabytes. */
+  async #writeRows(file: FileHandle): Promise<string> {
     const hash = createHash('sha256')
-    for (const slice of this.#slices()) {
+    let slice = '{'
+    let rows = 0
+    const write = async (): Promise<void> => {
       const bytes = Buffer.from(slice)
+      slice = ''
       hash.update(bytes)
       await file.write(bytes)
     }
+    const add = ([key, record]: readonly [key: string, record: string]): void => {
+      slice += `${rows++ === 0 ? '\n' : ',\n'}  ${key}: ${record}`
+    }
+    const held: SessionRow[] = []
+    await this.#deps.directory.scan((row) => {
+      if (typeof row === 'string') add(partsOf(row))
+      else held.push(row)
+    }, write)
+    for (const { key, record } of held) {
+      add([JSON.stringify(key), JSON.stringify(record)])
+      if (slice.length >= SLICE_CHARS) await write()
+    }
+    slice += rows === 0 ? '}\n' : '\n}\n'
+    await write()
     return hash.digest('hex')
-  }
-
-  /** All rows as they are at the call, whatever changes while they are written. */
-  *#slices(): Iterable<string> {
-    const rows = [...this.#deps.directory.rows()]
-    let slice = rows.length === 0 ? '{' : '{\n'
-    for (const [index, [key, record]] of rows.entries()) {
-      slice += `  ${JSON.stringify(key)}: ${this.#textOf(record)}${index === rows.length - 1 ? '\n' : ',\n'}`
-      if (slice.length < SLICE_CHARS) continue
-      yield slice
-      slice = ''
-    }
-    yield `${slice}}\n`
-  }
-
-  #textOf(record: SessionRecord): string {
-    let text = this.#texts.get(record)
-    if (text === undefined) {
-      text = JSON.stringify(record, null, 2).replaceAll('\n', '\n  ')
-      this.#texts.set(record, text)
-    }
-    return text
   }
 
   async #quarantine(bytes: Uint8Array): Promise<string> {
@@ -227,6 +265,19 @@ export class SessionsFile {
       errno: errnoOf(cause),
     })
   }
+}
+
+/** The two texts in `["key",{…}]`. */
+function partsOf(text: string): readonly [key: string, record: string] {
+  let end = text.indexOf('"', 2)
+  while (isEscaped(text, end)) end = text.indexOf('"', end + 1)
+  return [text.slice(1, end + 1), text.slice(end + 2, -1)]
+}
+
+function isEscaped(text: string, quote: number): boolean {
+  let backslashes = 0
+  while (text[quote - 1 - backslashes] === '\\') backslashes++
+  return backslashes % 2 === 1
 }
 
 function sha256(content: string | Uint8Array): string {

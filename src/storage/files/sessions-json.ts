@@ -1,10 +1,12 @@
 import { parseTree, getNodeValue, type Node } from 'jsonc-parser'
 import type { Files } from '../../base/files.ts'
-import { isRecord, parseJson } from '../../base/json.ts'
+import { isRecord } from '../../base/json.ts'
+import { parseJsonInSlices } from '../../base/sliced-json.ts'
 import type { SessionKey } from '../../core/ids.ts'
 import type { SessionRecord } from '../../core/inbound.ts'
 import { soundSessionRecord } from '../local/directory.ts'
 
+const BYTE_ORDER_MARK = Buffer.from('\uFEFF')
 const MAX_IMPORT_BYTES = 1024 * 1024 * 1024
 
 export async function readIfThere(files: Files, path: string): Promise<Uint8Array | undefined> {
@@ -19,11 +21,14 @@ export async function readIfThere(files: Files, path: string): Promise<Uint8Arra
 }
 
 /** Every row that can be read, and whether something could not. */
-export function readRows(bytes: Uint8Array): { rows: [SessionKey, SessionRecord][]; damaged: boolean } {
-  const text = new TextDecoder().decode(bytes)
-  if (text.trim() === '') return { rows: [], damaged: bytes.length > 0 }
-  const parsed = parseJson(text)
-  const pairs = isRecord(parsed) ? Object.entries(parsed) : salvage(text)
+export async function readRows(
+  bytes: Uint8Array,
+  pause: () => Promise<unknown>,
+): Promise<{ rows: [SessionKey, SessionRecord][]; damaged: boolean }> {
+  if (bytes.length === 0) return { rows: [], damaged: false }
+  const json = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  const parsed = await parseJsonInSlices(json.subarray(json.indexOf(BYTE_ORDER_MARK) === 0 ? 3 : 0), pause)
+  const pairs = isRecord(parsed) ? Object.entries(parsed) : salvage(new TextDecoder().decode(bytes))
   const rows = pairs.flatMap(([key, value]): [SessionKey, SessionRecord][] => {
     const record = soundSessionRecord(value)
     return record === undefined ? [] : [[key as SessionKey, record]]

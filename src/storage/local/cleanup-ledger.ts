@@ -8,11 +8,17 @@ const TOPIC = 'cleanups'
 const BYTES_PER_ROW = 256
 const NOTHING: CleanupTotals = { steps: 0, messages: 0, tokensSaved: 0, netTokensSaved: 0, netBasis: 'measured' }
 
+interface CleanupRecord {
+  readonly session: SessionId
+  /** Null when they are forgotten. */
+  readonly totals: CleanupTotals | null
+}
+
 /**
  * What cleanups saved, per session. An entry is committed together with the cleanup or the answer it belongs to. Records
  * carry totals, not differences: applying one twice changes nothing.
  */
-export class CleanupLedger implements JournalTopic {
+export class CleanupLedger implements JournalTopic<CleanupRecord> {
   readonly name = TOPIC
   readonly #sessions = new Map<SessionId, CleanupTotals>()
   readonly #maxSessions: number
@@ -27,11 +33,13 @@ export class CleanupLedger implements JournalTopic {
   /** Totals of records under way: what is added meanwhile is added to them. */
   readonly #counted = new Map<SessionId, CleanupTotals>()
 
-  apply(data: unknown): void {
-    if (!isRecord(data) || typeof data['session'] !== 'string') return
-    const session = data['session'] as SessionId
+  read(data: unknown): CleanupRecord | undefined {
+    if (!isRecord(data) || typeof data['session'] !== 'string') return undefined
     const { totals } = data
-    if (totals !== null && !isTotals(totals)) return
+    return totals === null || isTotals(totals) ? { session: data['session'] as SessionId, totals } : undefined
+  }
+
+  apply({ session, totals }: CleanupRecord): void {
     // The ones not used for longest come first and are forgotten first.
     this.#sessions.delete(session)
     if (this.#counted.get(session) === totals) this.#counted.delete(session)
@@ -40,7 +48,7 @@ export class CleanupLedger implements JournalTopic {
     if (oldest !== undefined) this.#sessions.delete(oldest)
   }
 
-  *snapshot(): Iterable<unknown> {
+  *snapshot(): Iterable<CleanupRecord> {
     for (const [session, totals] of this.#sessions) yield { session, totals }
   }
 

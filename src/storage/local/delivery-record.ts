@@ -1,7 +1,7 @@
 import { isRecord } from '../../base/json.ts'
 import type { RunId } from '../../core/ids.ts'
 import type { AcceptedMessage, Attachment, ReplyContent } from '../../core/inbound.ts'
-import { nameOf, numberOf, optionalText, withRules, type Fields, type Rule } from '../../core/sound-fields.ts'
+import { nameOf, numberOf, optionalText, withRules, type Fields, type Rule } from '../../core/sound-message.ts'
 import type { DeliveryState, Run } from './run-table.ts'
 
 /** What the journal holds of messages and their answers. */

@@ -4,35 +4,65 @@ import { isRecord } from '../../base/json.ts'
 import type { Change, RowChange } from '../../core/change.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { SessionId, SessionKey } from '../../core/ids.ts'
-import type { Caller, SessionRecord } from '../../core/inbound.ts'
-import { mayUse, ownerOf } from '../../core/session-owner.ts'
-import { optionalText, withRules, type Rule } from '../../core/sound-fields.ts'
+import { type Caller, type SessionRecord, holdsWords, mayUse, ownerOf } from '../../core/inbound.ts'
+import { nameOf, optionalText, withRules, type Fields, type Rule } from '../../core/sound-message.ts'
 import type { ChatMark, SessionPage, SessionQuery, SessionRow } from '../storage.ts'
-import { ChatMarks } from './chat-marks.ts'
-import { Recency } from './recency.ts'
+import { SlotSet, type Walk } from '../tables/slots.ts'
+import { Table, TABLE, type Row, type TableForm, type Tables } from '../tables/table.ts'
 
 /** A change of a row. */
 export type SessionChange = Extract<Change, { kind: `${string}-session` }>
 
+/** Fields of a row as they stand in a journal; what a row must have is looked at when they are merged. */
+type RowFields = Fields
+type BegunRow = readonly [key: SessionKey, fields: RowFields, sessionId: SessionId, owner: string | undefined]
+type ChangedRow = readonly [key: SessionKey, fields: RowFields, sessionId: null, removed: readonly string[]]
+type IndexRecord =
+  | BegunRow
+  | ChangedRow
+  | readonly [key: SessionKey, row: SessionRecord]
+  /** With a time only when the row has not changed since. */
+  | readonly [key: SessionKey, row: null, unlessChangedFrom?: number]
+
 const TOPIC = 'index'
 
+const [BY_KEY, BY_ID, BY_ROOT, BY_LAST] = [0, 1, 2, 3] as const
+const [OWNER, CHANNEL, ARCHIVED, SCOPE] = [0, 1, 2, 3] as const
+const HAS_ARCHIVED = 'archived'
+
+const FORM: TableForm<SessionRecord> = {
+  shape: { names: 4, tags: 4 },
+  nameOf: folded,
+  namesOf: (record) => [record.sessionId, markOf(record, 'root'), markOf(record, 'last')],
+  tagsOf: (key, record) => [
+    ownerOf(record),
+    record.lastChannel,
+    (record.archived ?? []).length > 0 ? HAS_ARCHIVED : undefined,
+    scopeOf(key),
+  ],
+  timeOf: ({ updatedAt }) => updatedAt,
+  decode: (value) => {
+    const sound = soundSessionRecord(value)
+    return sound && Object.freeze(sound)
+  },
+}
+
+/** Of a row as an object with its texts, roughly. */
+const HELD_ROW_BYTES = 1_536
+
 /**
- * All sessions of this home, in memory, changed only through the journal. The cost of a change or of a look-up does not
- * depend on how many sessions there are.
+ * All sessions of this home, changed only through the journal. The cost of a change or of a look-up, and the memory of a
+ * session that is not in use, do not depend on how many sessions there are; only a search for words reads them all.
  */
-export class SessionDirectory implements JournalTopic {
+export class SessionDirectory implements JournalTopic<IndexRecord> {
   readonly name = TOPIC
-  readonly #rows = new Map<SessionKey, SessionRecord>()
-  readonly #keysById = new Map<SessionId, SessionKey>()
-  readonly #foldedKeys = new Map<string, SessionKey>()
-  readonly #recency = new Recency()
-  readonly #marks = new ChatMarks()
+  readonly #rows: Table<SessionRecord>
   readonly #clock: Clock
   #revision = 0
-  #bytes = 0
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, tables?: Tables) {
     this.#clock = clock
+    this.#rows = tables?.table(TABLE.sessions, FORM) ?? new Table(FORM)
   }
 
   get size(): number {
@@ -41,7 +71,7 @@ export class SessionDirectory implements JournalTopic {
 
   /** Of rows and their places in the indexes, roughly. */
   get heldBytes(): number {
-    return this.#bytes
+    return this.#rows.indexBytes + this.#rows.heldRows * HELD_ROW_BYTES
   }
 
   /** Rises with every change; tells the exporter whether there is anything new. */
@@ -51,89 +81,103 @@ export class SessionDirectory implements JournalTopic {
 
   /** The time of the latest change; 0 without any. */
   get newestTime(): number {
-    return this.#recency.newestTime
+    return this.#rows.slots.newestTime
   }
 
-  apply(data: unknown): void {
-    if (!Array.isArray(data) || typeof data[0] !== 'string') return
-    const key = data[0] as SessionKey
-    if (data[1] === null && typeof data[2] === 'number' && this.#rows.get(key)?.updatedAt !== data[2]) return
-    const record: unknown =
-      data[2] === undefined || data[1] === null ? data[1] : this.#merged(key, data[1], data[2], data[3])
-    this.#forget(key)
-    const sound = soundSessionRecord(record)
-    if (sound !== undefined) this.#remember(key, Object.freeze(sound))
+  readonly read = readIndexRecord
+
+  apply(record: IndexRecord): void {
+    const [key, row, unlessChangedFrom] = record
+    if (row === null && unlessChangedFrom !== undefined && this.#rows.get(key)?.updatedAt !== unlessChangedFrom) return
+    const sound = FORM.decode(record.length === 4 ? this.#merged(key, record) : row)
+    if (sound === undefined) this.#rows.delete(key)
+    else this.#rows.put(key, sound)
     this.#revision++
   }
 
-  *snapshot(): Iterable<unknown> {
-    // Oldest first, so that replaying rebuilds the order of the list.
-    for (const key of [...this.#recency.newestFirst()].toReversed()) {
-      const record = this.#rows.get(key as SessionKey)
-      if (record !== undefined) yield [key, record]
-    }
+  /** Oldest first, so that replaying rebuilds the order of the list; nothing where a file has the rows. */
+  *snapshot(): Iterable<IndexRecord> {
+    for (const { key, value } of this.#rows.held()) yield [key as SessionKey, value]
   }
 
-  get(key: SessionKey): SessionRecord | undefined {
-    return this.#rows.get(key)
+  get(key: SessionKey): Promise<SessionRecord | undefined> {
+    return this.#rows.find(key)
   }
 
   /** The key as stored: exactly as given, else the one that differs by case only. */
-  resolve(key: string): SessionRow | undefined {
+  async resolve(key: string): Promise<SessionRow | undefined> {
     const trimmed = key.trim()
-    const exact = this.#row(trimmed as SessionKey)
-    if (exact !== undefined) return exact
-    const folded = this.#foldedKeys.get(trimmed.toLowerCase())
-    return folded === undefined ? undefined : this.#row(folded)
+    const rows = await this.#named(BY_KEY, folded(trimmed))
+    return rows.find((row) => row.key === trimmed) ?? rows.find((row) => folded(row.key) === folded(trimmed))
   }
 
-  byId(id: string): SessionRow | undefined {
-    const key = this.#keysById.get(id as SessionId)
-    return key === undefined ? undefined : this.#row(key)
+  async byId(id: string): Promise<SessionRow | undefined> {
+    return (await this.#named(BY_ID, id)).find(({ record }) => record.sessionId === id)
+  }
+
+  /** The row at this moment; it was most likely looked up before, so that the disk need not be asked. */
+  held(key: SessionKey): SessionRecord | undefined {
+    return this.#rows.get(key)
   }
 
   /** Ordered by the last change, newest first. */
-  list(query: SessionQuery): SessionPage {
-    const sessions: SessionRow[] = []
-    const total = this.#count(query)
-    for (const key of this.#recency.newestFirst(decodeCursor(query.cursor))) {
-      const row = this.#row(key as SessionKey)
-      if (row === undefined || !isWanted(row.key, row.record, query)) continue
-      if (sessions.length === query.limit) return { sessions, total, nextCursor: encodeCursor(sessions.at(-1)) }
-      sessions.push(row)
+  async list(query: SessionQuery): Promise<SessionPage> {
+    const walk = await this.#walkBehind(decodeCursor(query.cursor))
+    try {
+      const wanted = await this.#wanted(query)
+      const sessions: SessionRow[] = []
+      for (;;) {
+        const part = nextSlots(walk, wanted, query.limit + 1 - sessions.length)
+        if (part.length === 0) return { sessions, total: wanted.total }
+        for (const row of await this.#load(part)) {
+          if (!isWanted(row, query)) continue
+          if (sessions.length === query.limit)
+            return { sessions, total: wanted.total, nextCursor: encodeCursor(sessions.at(-1)) }
+          sessions.push(row)
+        }
+      }
+    } finally {
+      walk.end()
     }
-    return { sessions, total }
   }
 
-  marked(mark: ChatMark, caller: Caller, limit: number): readonly SessionRow[] {
+  async marked({ kind, value }: ChatMark, caller: Caller, limit: number): Promise<readonly SessionRow[]> {
+    const isTheirs = this.#hasTag(OWNER, caller.sees === 'own' ? caller.owner : undefined)
+    const slots = this.#rows.named(kind === 'root' ? BY_ROOT : BY_LAST, value).filter(isTheirs)
     const found: SessionRow[] = []
-    for (const key of this.#marks.of(mark)) {
-      if (found.length === limit) break
-      const row = this.#row(key)
-      if (row !== undefined && mayUse(caller, row.record)) found.push(row)
-    }
-    return found
+    for (let at = 0; at < slots.length && found.length < limit; at += limit)
+      for (const row of await this.#load(slots.slice(at, at + limit)))
+        if (markOf(row.record, kind) === value && mayUse(caller, row.record)) found.push(row)
+    return found.slice(0, limit)
   }
 
   /** Those not changed since, oldest first, of which `keep` is true. */
-  untouchedSince(before: number, limit: number, keep: (key: SessionKey) => boolean): readonly SessionRow[] {
+  async untouchedSince(
+    before: number,
+    limit: number,
+    keep: (key: SessionKey) => boolean,
+  ): Promise<readonly SessionRow[]> {
     const found: SessionRow[] = []
-    for (const key of this.#recency.oldestFirst()) {
-      const row = this.#row(key as SessionKey)
-      if (row === undefined) continue
+    for await (const row of this.rows()) {
       if (row.record.updatedAt >= before || found.length === limit) break
       if (keep(row.key)) found.push(row)
     }
     return found
   }
 
-  rows(): Iterable<[SessionKey, SessionRecord]> {
-    return this.#rows.entries()
+  /** Oldest first; what is changed meanwhile may come or not. */
+  async *rows(): AsyncIterable<SessionRow> {
+    for await (const row of this.#rows.rows()) yield toSessionRow(row)
+  }
+
+  /** Every row once, as an object or as `["key",{…}]`; `pause` comes after each megabyte. */
+  scan(visit: (row: SessionRow | string) => void, pause?: () => Promise<void>): Promise<void> {
+    return this.#rows.scan((_, row) => visit(typeof row === 'string' ? row : toSessionRow(row)), pause)
   }
 
   /** A time for the next change: never before the latest one, so that the order of the list is the order of changes. */
   now(): number {
-    return Math.max(this.#clock.now(), this.#recency.newestTime)
+    return Math.max(this.#clock.now(), this.newestTime)
   }
 
   /**
@@ -144,7 +188,7 @@ export class SessionDirectory implements JournalTopic {
     return { topic: TOPIC, data: this.#dataOf(change) }
   }
 
-  #dataOf(change: SessionChange): readonly unknown[] {
+  #dataOf(change: SessionChange): IndexRecord {
     const { key } = change
     switch (change.kind) {
       case 'begin-session':
@@ -163,7 +207,7 @@ export class SessionDirectory implements JournalTopic {
     return { topic: TOPIC, data: [key, null, updatedAt] }
   }
 
-  #fieldsOf({ key, fields, defaults, added, touched }: RowChange & { readonly key: SessionKey }): object {
+  #fieldsOf({ key, fields, defaults, added, touched }: RowChange & { readonly key: SessionKey }): RowFields {
     const known = this.#rows.get(key)
     const missing = Object.entries(defaults ?? {}).filter(([name]) => known?.[name] === undefined)
     const messages = typeof known?.messages === 'number' ? known.messages : 0
@@ -175,57 +219,163 @@ export class SessionDirectory implements JournalTopic {
     }
   }
 
-  #merged(key: SessionKey, fields: unknown, newSessionId: unknown, more: unknown): unknown {
+  #merged(key: SessionKey, [, fields, newSessionId, more]: BegunRow | ChangedRow): Fields | undefined {
     const known = this.#rows.get(key)
-    if (!isRecord(fields)) return known
-    if (typeof newSessionId === 'string') {
+    if (newSessionId !== null) {
       const owner = (known === undefined ? undefined : ownerOf(known)) ?? more
-      const owned = typeof owner === 'string' ? { owner } : {}
-      return { ...known, ...fields, ...owned, sessionId: known?.sessionId ?? newSessionId }
+      return { ...known, ...fields, owner, sessionId: known?.sessionId ?? newSessionId }
     }
     if (known === undefined) return undefined
-    const gone = Array.isArray(more) ? new Set<unknown>(more) : new Set()
+    const gone = new Set(more)
     return Object.fromEntries(Object.entries({ ...known, ...fields }).filter(([field]) => !gone.has(field)))
   }
 
-  #count(query: SessionQuery): number {
-    if (!isNarrow(query)) return this.#rows.size
-    let count = 0
-    for (const [key, record] of this.#rows) if (isWanted(key, record, query)) count++
-    return count
+  async #named(name: number, text: string): Promise<readonly SessionRow[]> {
+    return this.#load(this.#rows.named(name, text))
   }
 
-  #row(key: SessionKey): SessionRow | undefined {
-    const record = this.#rows.get(key)
-    return record === undefined ? undefined : { key, record }
+  async #load(slots: readonly number[]): Promise<readonly SessionRow[]> {
+    await this.#rows.load(slots)
+    return slots.flatMap((slot) => {
+      const row = this.#rows.at(slot)
+      return row === undefined ? [] : [toSessionRow(row)]
+    })
   }
 
-  #remember(key: SessionKey, record: SessionRecord): void {
-    this.#rows.set(key, record)
-    this.#bytes += sizeOf(key, record)
-    this.#keysById.set(record.sessionId, key)
-    this.#foldedKeys.set(key.toLowerCase(), key)
-    this.#recency.touch(key, record.updatedAt)
-    this.#marks.add(key, record)
+  /** Older rows than this one, or than the time it had if it has changed since. */
+  async #walkBehind(cursor: { readonly key: string; readonly at: number } | undefined): Promise<Walk> {
+    const { slots } = this.#rows
+    if (cursor === undefined) return slots.walk('older')
+    const candidates = this.#rows.named(BY_KEY, folded(cursor.key))
+    await this.#rows.load(candidates)
+    const slot = candidates.find((one) => this.#rows.at(one)?.key === cursor.key && slots.timeOf(one) === cursor.at)
+    const walk = slots.walk('older', slot)
+    if (slot === undefined) walk.skipWhile((one) => slots.timeOf(one) > cursor.at)
+    return walk
   }
 
-  #forget(key: SessionKey): void {
-    const record = this.#rows.get(key)
-    if (record === undefined) return
-    this.#rows.delete(key)
-    this.#bytes -= sizeOf(key, record)
-    this.#recency.delete(key)
-    this.#marks.remove(key, record)
-    if (this.#keysById.get(record.sessionId) === key) this.#keysById.delete(record.sessionId)
-    if (this.#foldedKeys.get(key.toLowerCase()) === key) this.#foldedKeys.delete(key.toLowerCase())
+  /** Without a reading of rows where their tags say enough. */
+  async #wanted(query: SessionQuery): Promise<Wanted> {
+    const { caller, channel, archived, prefix, search, only, without } = query
+    const tags = [
+      this.#hasTag(OWNER, caller?.sees === 'own' ? caller.owner : undefined),
+      this.#hasTag(CHANNEL, channel),
+      this.#hasTag(ARCHIVED, archived === true ? HAS_ARCHIVED : undefined),
+      this.#hasTag(SCOPE, prefix === undefined ? undefined : scopeOf(prefix)),
+    ]
+    const fits = (slot: number): boolean => tags.every((hasTag) => hasTag(slot))
+    if (only !== undefined || without !== undefined || prefix !== undefined || search !== undefined)
+      return this.#searched(query, fits)
+    if (caller?.sees !== 'own' && channel === undefined && archived !== true)
+      return { total: this.#rows.size, has: () => true }
+    return { total: this.#firstThat(fits, this.#rows.size).length, has: fits }
+  }
+
+  #firstThat(fits: (slot: number) => boolean, count: number): readonly number[] {
+    const walk = this.#rows.slots.walk('older')
+    walk.end()
+    return nextSlots(walk, { has: fits }, count)
+  }
+
+  async #searched(query: SessionQuery, fits: (slot: number) => boolean): Promise<Wanted> {
+    const found = new SlotSet()
+    let total = 0
+    const visit = (slot: number, row: SessionRow | undefined): void => {
+      if (row === undefined || !isWanted(row, query) || found.has(slot)) return
+      found.add(slot)
+      total++
+    }
+    const few =
+      query.only === undefined
+        ? this.#firstThat(fits, READ_ONE_BY_ONE + 1)
+        : [...query.only].flatMap((key) => this.#rows.named(BY_KEY, folded(key)))
+    if (query.only !== undefined || few.length <= READ_ONE_BY_ONE) {
+      for (const slot of few) visit(slot, (await this.#load([slot]))[0])
+    } else {
+      const mayFit = textFilter(query)
+      await this.#rows.scan((slot, row) => {
+        if (!fits(slot)) return
+        if (typeof row !== 'string') visit(slot, toSessionRow(row))
+        else if (mayFit(row)) visit(slot, readRow(row))
+      })
+    }
+    return { total, has: (slot) => found.has(slot) }
+  }
+
+  /** A row of another owner may have the same tag, once in four thousand million. */
+  #hasTag(tag: number, text: string | undefined): (slot: number) => boolean {
+    if (text === undefined) return () => true
+    const hash = this.#rows.hashOf(text)
+    return (slot) => this.#rows.slots.tagOf(slot, tag) === hash
   }
 }
 
-/** Rough, but the same when a row is stored and when it is dropped; most of a row is ids, keys and two short texts. */
-function sizeOf(key: SessionKey, record: SessionRecord): number {
-  let chars = 2 * key.length
-  for (const value of Object.values(record)) if (typeof value === 'string') chars += value.length
-  return 1_024 + 2 * chars + 128 * (record.archived?.length ?? 0)
+/** Of more, all are read one behind the other as they stand in their file. */
+const READ_ONE_BY_ONE = 1_024
+
+interface Wanted {
+  readonly total: number
+  has(slot: number): boolean
+}
+
+function nextSlots(walk: Walk, wanted: Pick<Wanted, 'has'>, count: number): readonly number[] {
+  const slots: number[] = []
+  while (slots.length < count) {
+    const slot = walk.step()
+    if (slot === undefined) break
+    if (wanted.has(slot)) slots.push(slot)
+  }
+  return slots
+}
+
+function toSessionRow({ key, value }: Row<SessionRecord>): SessionRow {
+  return { key: key as SessionKey, record: value }
+}
+
+/** `["key",{…}]` of a line that is whole. */
+function readRow(text: string): SessionRow | undefined {
+  const [key, value] = JSON.parse(text) as readonly [SessionKey, unknown]
+  const record = FORM.decode(value)
+  return record && { key, record }
+}
+
+/** Most rows need not be parsed: a text that does not hold the words is of a row that does not. */
+function textFilter({ prefix = '', search = '' }: SessionQuery): (text: string) => boolean {
+  const start = `[${JSON.stringify(prefix).slice(0, -1)}`
+  const words = JSON.stringify(search.toLowerCase()).slice(1, -1)
+  return (text) => text.startsWith(start) && (words === '' || text.toLowerCase().includes(words))
+}
+
+/** What a key begins with: its channel, or who made it. */
+function scopeOf(key: string): string | undefined {
+  const end = key.indexOf(':')
+  return end < 0 ? undefined : key.slice(0, end)
+}
+
+function folded(key: string): string {
+  return key.toLowerCase()
+}
+
+function markOf({ chat }: SessionRecord, kind: ChatMark['kind']): string | undefined {
+  const mark = isRecord(chat) ? chat[kind] : undefined
+  return typeof mark === 'string' ? mark : undefined
+}
+
+/** A record of the journal; fields of the types we read, whichever version wrote it. */
+function readIndexRecord(data: unknown): IndexRecord | undefined {
+  if (!Array.isArray(data) || typeof data[0] !== 'string') return undefined
+  const [, row, third, more] = data as readonly unknown[]
+  const key = data[0] as SessionKey
+  if (row === null) return typeof third === 'number' ? [key, null, third] : [key, null]
+  if (!isRecord(row)) return undefined
+  if (third === undefined) {
+    const sound = soundSessionRecord(row)
+    return sound === undefined ? undefined : [key, sound]
+  }
+  const fields = withRules(row, ROW_RULES)
+  if (third === null) return [key, fields, null, Array.isArray(more) ? more.map(nameOf) : []]
+  if (typeof third !== 'string') return undefined
+  return [key, fields, third as SessionId, optionalText(more)]
 }
 
 /**
@@ -248,7 +398,8 @@ const ROW_RULES: Readonly<Record<string, Rule>> = {
       : undefined,
   archived: (value) => {
     if (!Array.isArray(value)) return undefined
-    return value.every(isArchived) ? value : value.filter(isArchived)
+    const sound = value.filter(isArchived).map((one) => withRules(one, { title: optionalText, preview: optionalText }))
+    return sound.length === value.length && sound.every((one, at) => one === value[at]) ? value : sound
   },
   lastChannel: nameGiven,
   lastTo: nameGiven,
@@ -261,25 +412,20 @@ const ROW_RULES: Readonly<Record<string, Rule>> = {
   modelOverride: nameGiven,
 }
 
-function isArchived(value: unknown): boolean {
+function isArchived(value: unknown): value is Readonly<Record<string, unknown>> {
   return isRecord(value) && typeof value['sessionId'] === 'string' && typeof value['at'] === 'number'
 }
 
-function isNarrow({ limit: _l, cursor: _c, caller, ...conditions }: SessionQuery): boolean {
-  return Object.keys(conditions).length > 0 || caller?.sees === 'own'
-}
-
-function isWanted(key: SessionKey, record: SessionRecord, query: SessionQuery): boolean {
+function isWanted({ key, record }: SessionRow, query: SessionQuery): boolean {
   const { prefix, caller, search, channel, archived, only, without } = query
   if (prefix !== undefined && !key.startsWith(prefix)) return false
   if (only?.has(key) === false || without?.has(key) === true) return false
   if (archived === true && (record.archived ?? []).length === 0) return false
   if (channel !== undefined && record.lastChannel !== channel) return false
-  return mayUse(caller, record) && (search === undefined || holdsWords(key, record, search.toLowerCase()))
-}
-
-function holdsWords(key: SessionKey, { title, preview }: SessionRecord, words: string): boolean {
-  return [key, title, preview].some((text) => text?.toLowerCase().includes(words) === true)
+  if (!mayUse(caller, record)) return false
+  const words = search?.toLowerCase()
+  const shown = archived === true ? (record.archived ?? []) : [record]
+  return words === undefined || shown.some((one) => holdsWords(key, one, words))
 }
 
 function encodeCursor(row: SessionRow | undefined): string {

@@ -1,4 +1,4 @@
-import { JournalFailed, JournalRefused } from '../../base/journal.ts'
+import { JournalFailed, JournalRefused } from '../files/journal.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { shortageOf } from '../../core/storage-full.ts'
 

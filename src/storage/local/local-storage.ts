@@ -1,14 +1,16 @@
-import type { Clock } from '../../base/clock.ts'
-import type { JournalRecord, JournalTopic } from '../../base/journal.ts'
+import { NEVER } from '../../base/async.ts'
+import type { Clock, Timer } from '../../base/clock.ts'
+import type { JournalRecord, JournalTopic, RecordLog } from '../../base/journal.ts'
 import type { Log } from '../../base/log.ts'
 import type { Change, Owner } from '../../core/change.ts'
 import { assertNever } from '../../base/assert-never.ts'
-import type { RunId } from '../../core/ids.ts'
-import type { AcceptedMessage } from '../../core/inbound.ts'
-import { ownerOf } from '../../core/session-owner.ts'
+import type { RunId, SessionKey } from '../../core/ids.ts'
+import { type AcceptedMessage, ownerOf } from '../../core/inbound.ts'
 import type { TranscriptStore } from '../../transcript/store.ts'
+import { LATER_MS, mayBeLater } from '../later-commit.ts'
 import type { Acceptance, Accepted, Claim, Committed, Notice, Recalled, Storage } from '../storage.ts'
 import { CleanupLedger } from './cleanup-ledger.ts'
+import type { Tables } from '../tables/table.ts'
 import { SessionDirectory } from './directory.ts'
 import { Epochs } from './epochs.ts'
 import { journalError } from './journal-error.ts'
@@ -18,11 +20,6 @@ import { MemoryArchivedRows, SessionArchive, type ArchivedRows } from './session
 import { StateTable } from './state-table.ts'
 import { DEFAULT_LEDGER, UsageLedger, type LedgerLimits } from './usage-ledger.ts'
 
-/** Where records are made durable: a journal, or nothing but memory. It applies them to the tables, in their order. */
-export interface RecordLog {
-  commit(records: readonly JournalRecord[]): Promise<void>
-}
-
 export interface LocalStorageDeps {
   readonly clock: Clock
   readonly log: Log
@@ -30,6 +27,8 @@ export interface LocalStorageDeps {
   readonly usage?: LedgerLimits
   /** Entries of a section of the state, by section; 2 000 for others. */
   readonly state?: Readonly<Record<string, number>>
+  /** Where rows are that are not in use; without it all are in memory. */
+  readonly tables?: Tables
 }
 
 /**
@@ -50,13 +49,18 @@ export class LocalStorage implements Storage {
   readonly #beginning = new Map<string, { readonly owner: string; messages: number }>()
   #suspects: ReadonlyMap<RunId, number> = new Map()
   #records: RecordLog | undefined
+  /** Records that wait for the next commit. */
+  #later: Later | undefined
+  readonly #clock: Clock
   #transcripts: TranscriptStore | undefined
   #archived: SessionArchive | undefined
 
-  constructor({ clock, log, limits = DEFAULT_MESSAGE_LIMITS, usage = DEFAULT_LEDGER, state = {} }: LocalStorageDeps) {
-    this.rows = new SessionDirectory(clock)
+  constructor(deps: LocalStorageDeps) {
+    const { clock, log, limits = DEFAULT_MESSAGE_LIMITS, usage = DEFAULT_LEDGER, state = {}, tables } = deps
+    this.#clock = clock
+    this.rows = new SessionDirectory(clock, tables)
     this.messages = new MessageTable({ clock, log, limits })
-    this.#usage = new UsageLedger(clock, usage)
+    this.#usage = new UsageLedger(clock, usage, tables)
     this.#cleanups = new CleanupLedger(usage.sessions)
     this.#state = new StateTable(state)
   }
@@ -114,7 +118,7 @@ export class LocalStorage implements Storage {
   async close(): Promise<void> {
     // Without it the next start takes this one for one that ended unforeseen: a message may be tried once less.
     const records = this.messages.endLife()
-    if (records.length > 0) await this.#commit(records).catch(() => undefined)
+    if (records.length > 0 || this.#later !== undefined) await this.#commit(records).catch(() => undefined)
   }
 
   transact(changes: readonly Change[], owner?: Owner): Promise<Committed> {
@@ -133,13 +137,15 @@ export class LocalStorage implements Storage {
       ...this.messages.recordsOf(ofMessages),
       ...changes.flatMap((change) => this.#recordsOf(change)),
     ]
+    const isLater = own.length === 0 && mayBeLater(changes, owner)
     try {
-      if (records.length > 0 || changes.length === 0) await this.#commit(records)
+      if (isLater) await this.#commitLater(records)
+      else if (records.length > 0 || changes.length === 0) await this.#commit(records)
     } finally {
       for (const run of answers) this.messages.answerSettled(run)
     }
     const answered = answers.flatMap((run) => this.messages.runs.get(run) ?? [])
-    for (const change of changes) this.#tellOf(change)
+    for (const change of changes) this.#announce(change)
     for (const { message } of answered) this.#notify({ kind: 'reply', ...message })
     return { answered }
   }
@@ -166,16 +172,15 @@ export class LocalStorage implements Storage {
   }
 
   readonly sessions: Storage['sessions'] = {
-    get: async (key) => this.rows.get(key),
-    resolve: async (key) => this.rows.resolve(key),
-    byId: async (sessionId) => this.rows.byId(sessionId),
-    list: async (query) => this.rows.list(query),
-    marked: async (mark, caller, limit) => this.rows.marked(mark, caller, limit),
+    get: (key) => this.rows.get(key),
+    resolve: (key) => this.rows.resolve(key),
+    byId: (sessionId) => this.rows.byId(sessionId),
+    list: (query) => this.rows.list(query),
+    marked: (mark, caller, limit) => this.rows.marked(mark, caller, limit),
     count: async () => this.rows.size,
-    untouchedSince: async (before, limit, without) =>
-      this.rows.untouchedSince(before, limit, (key) => !without.has(key)),
+    untouchedSince: (before, limit, without) => this.rows.untouchedSince(before, limit, (key) => !without.has(key)),
     archive: (rows) => this.#archive.archive(rows),
-    bringBack: async (key) => this.#archive.isWanted(key) && this.#archive.bringBack(key),
+    bringBack: async (key) => (await this.#archive.isWanted(key)) && this.#archive.bringBack(key),
     hasArchived: async (key) => (key === undefined ? !this.#archive.isEmpty : this.#archive.isWanted(key)),
     archived: (page) => this.#archive.list(page),
   }
@@ -198,6 +203,7 @@ export class LocalStorage implements Storage {
       if (account !== undefined) return runs.undelivered(accountOf({ channel, account }))
       return runs.allUndelivered().filter(({ message }) => isOf(message, channel))
     },
+    undeliveredOf: async (key) => this.messages.runs.undeliveredOf(key),
     remembered: async (channel) => [...this.messages.runs.values()].filter(({ message }) => isOf(message, channel)),
     answeredAfter: async (channel, account, seq) =>
       this.messages.runs
@@ -230,7 +236,7 @@ export class LocalStorage implements Storage {
   readonly #taken = new Set<RunId>()
 
   readonly usage: Storage['usage'] = {
-    ofSession: async (sessionId) => this.#usage.ofSession(sessionId),
+    ofSession: (sessionId) => this.#usage.ofSession(sessionId),
     today: async () => this.#usage.ofDay(),
     report: async (query) => this.#usage.report(query),
     savedBy: async (sessionId) => this.#cleanups.ofSession(sessionId),
@@ -244,6 +250,9 @@ export class LocalStorage implements Storage {
 
   readonly ownership: Storage['ownership'] = {
     claim: async (key): Promise<Claim> => {
+      // What the turn will add to is in memory when it ends.
+      const row = await this.rows.get(key)
+      if (row !== undefined) await this.#usage.ofSession(row.sessionId)
       const open = this.messages.runs.ofSession(key).filter(({ state }) => state === 'open')
       const suspects = open.flatMap(({ message: { run } }) => {
         const deaths = this.#suspects.get(run)
@@ -251,7 +260,10 @@ export class LocalStorage implements Storage {
       })
       return { owner: this.#epochs.take(key), suspects }
     },
+    takeOver: async (key) => this.#epochs.take(key),
     release: async (owner) => this.#epochs.release(owner),
+    leave: async () => false,
+    hold: async () => ({ lost: NEVER, hasSuccessor: false, release: async () => undefined }),
     isCurrent: (owner) => this.#epochs.isCurrent(owner),
     unclaimed: async (limit) => {
       const open = [...this.messages.runs.values()].filter(({ state }) => state === 'open')
@@ -281,7 +293,8 @@ export class LocalStorage implements Storage {
       settle()
     }
     this.#notify({ kind: 'message', key: message.key })
-    return { kind: 'fresh', mine: true }
+    const held = this.#epochs.of(message.key)
+    return { kind: 'fresh', mine: true, ...(held === undefined ? {} : { epoch: held.epoch }) }
   }
 
   /** Undefined at once for a message that is new; of copies that come at once the first one decides. */
@@ -293,10 +306,10 @@ export class LocalStorage implements Storage {
     return accepting.length === 0 ? undefined : Promise.allSettled(accepting).then(() => this.#recallNow(acceptance))
   }
 
-  #mayJoin(key: string, { joins = { rows: 'any' } }: Acceptance): boolean {
+  #mayJoin(key: SessionKey, { joins = { rows: 'any' } }: Acceptance): boolean {
     if (joins.rows === 'any') return true
-    const row = this.rows.resolve(key)
-    const holder = row?.key === key ? ownerOf(row.record) : this.#beginning.get(key)?.owner
+    const row = this.rows.held(key)
+    const holder = row === undefined ? this.#beginning.get(key)?.owner : ownerOf(row)
     return holder === undefined || (joins.rows === 'own' && holder === joins.owner)
   }
 
@@ -351,15 +364,38 @@ export class LocalStorage implements Storage {
 
   async #commit(records: readonly JournalRecord[]): Promise<void> {
     if (this.#records === undefined) throw new Error('the storage is not open')
+    const later = this.#later
+    this.#later = undefined
+    later?.timer.cancel()
     try {
-      await this.#records.commit(records)
+      const committing = this.#records.commit(later === undefined ? records : [...later.records, ...records])
+      later?.committing(committing)
+      await committing
     } catch (error) {
       for (const record of records) this.#cleanups.dropped(record)
       throw journalError(error)
     }
   }
 
-  #tellOf(change: Change): void {
+  /** With the next commit, or with one of their own when none comes for a while. */
+  async #commitLater(records: readonly JournalRecord[]): Promise<void> {
+    if (records.length === 0) return
+    this.#later ??= this.#beginLater()
+    this.#later.records.push(...records)
+    await this.#later.committed.catch((error: unknown) => {
+      throw journalError(error)
+    })
+  }
+
+  #beginLater(): Later {
+    let committing: Later['committing'] = () => undefined
+    const committed = new Promise<void>((resolve) => (committing = resolve))
+    // Its failure is heard by those who wait for `committed`.
+    const timer = this.#clock.after(LATER_MS, () => void this.#commit([]).catch(() => undefined))
+    return { records: [], committed, committing, timer }
+  }
+
+  #announce(change: Change): void {
     if (change.kind === 'set-state') {
       const { section, key, value } = change
       this.#notify({ kind: 'state', section, key, value })
@@ -371,6 +407,14 @@ export class LocalStorage implements Storage {
   #notify(notice: Notice): void {
     for (const listener of this.#listeners) listener(notice)
   }
+}
+
+interface Later {
+  readonly records: JournalRecord[]
+  readonly committed: Promise<void>
+  /** The commit that they go with. */
+  committing(commit: Promise<void>): void
+  readonly timer: Timer
 }
 
 type RecallKeys = Pick<Acceptance, 'fingerprint' | 'request'>

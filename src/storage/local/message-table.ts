@@ -29,7 +29,7 @@ const TOPIC = 'delivery'
  * Inbox and outbox: every message from its acceptance to its delivered answer. Memory is bounded by forgetting the oldest
  * delivered answers first.
  */
-export class MessageTable implements JournalTopic {
+export class MessageTable implements JournalTopic<DeliveryRecord> {
   readonly name = TOPIC
   readonly runs = new RunTable()
   readonly #deps: MessageTableDeps
@@ -57,9 +57,9 @@ export class MessageTable implements JournalTopic {
     return this.#isLiving
   }
 
-  apply(data: unknown): void {
-    const record = decodeDeliveryRecord(data)
-    if (record === undefined) return
+  readonly read = decodeDeliveryRecord
+
+  apply(record: DeliveryRecord): void {
     switch (record.do) {
       case 'accept': {
         const { message, fingerprint } = record

@@ -111,6 +111,10 @@ export class RunTable {
     return [...this.#undelivered.values()].flatMap((ids) => this.#all(ids))
   }
 
+  undeliveredOf(key: SessionKey): readonly Run[] {
+    return this.ofSession(key).filter(({ message }) => this.#undelivered.get(accountOf(message))?.has(message.run))
+  }
+
   undeliveredCount(account: string): number {
     return this.#undelivered.get(account)?.size ?? 0
   }

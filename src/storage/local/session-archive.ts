@@ -1,5 +1,5 @@
-import type { Journal } from '../../base/journal.ts'
-import { Mailbox } from '../../base/mailbox.ts'
+import type { RecordLog } from '../../base/journal.ts'
+import { Mailbox } from '../../base/async.ts'
 import type { ArchivedPage, SessionRow } from '../storage.ts'
 import type { SessionKey } from '../../core/ids.ts'
 import type { SessionDirectory } from './directory.ts'
@@ -19,7 +19,7 @@ export interface ArchivedRows {
 }
 
 export interface SessionArchiveDeps {
-  readonly journal: Pick<Journal, 'commit'>
+  readonly journal: RecordLog
   readonly directory: SessionDirectory
   readonly rows: ArchivedRows
   /** After every durable change of the row of a key. */
@@ -48,16 +48,16 @@ export class SessionArchive {
   }
 
   /** Whether `bringBack` has to come first. Without it the index says all there is to say about this key. */
-  isWanted(key: string): boolean {
+  async isWanted(key: string): Promise<boolean> {
     if (this.#moving.has(fold(key))) return true
-    return this.#deps.rows.mayHold(key) && this.#deps.directory.resolve(key) === undefined
+    return this.#deps.rows.mayHold(key) && (await this.#deps.directory.resolve(key)) === undefined
   }
 
   /** Puts the row of this key into the index again; resolves with whether there was one. */
   bringBack(key: string): Promise<boolean> {
     return this.#move([key], async () => {
       const { journal, directory, rows, onChanged } = this.#deps
-      if (directory.resolve(key) !== undefined) return false
+      if ((await directory.resolve(key)) !== undefined) return false
       const found = await rows.find(key)
       const exact = found.filter((row) => row.key === key.trim())
       const [row] = exact.length > 0 ? exact : found
@@ -78,9 +78,13 @@ export class SessionArchive {
         for (const row of going) await rows.put(row)
         await journal.commit(going.map(({ key, record }) => directory.removeUnchanged(key, record)))
         for (const { key } of going) onChanged(key)
-        const stayed = going.filter(({ key }) => directory.get(key) !== undefined)
-        for (const { key } of stayed) await rows.remove(key)
-        return going.length - stayed.length
+        let stayed = 0
+        for (const { key } of going) {
+          if ((await directory.get(key)) === undefined) continue
+          stayed++
+          await rows.remove(key)
+        }
+        return going.length - stayed
       },
     )
   }

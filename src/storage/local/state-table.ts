@@ -66,6 +66,7 @@ export class StateTable {
   /** One for each form of record. */
   readonly topics: readonly JournalTopic[] = FORMS.map((form) => ({
     name: form.topic,
+    read: (data) => (form.decode(data) === undefined ? undefined : data),
     apply: (data) => {
       const entry = form.decode(data)
       if (entry !== undefined) this.#put(entry)

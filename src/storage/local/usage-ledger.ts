@@ -3,8 +3,19 @@ import type { JournalRecord, JournalTopic } from '../../base/journal.ts'
 import { isRecord } from '../../base/json.ts'
 import type { Change } from '../../core/change.ts'
 import type { SessionId } from '../../core/ids.ts'
-import { addSpent, laterSpent, NOTHING_SPENT, SPENT_FIELDS, type Spent } from '../../core/spent.ts'
-import { summarizeUsage, type UsageHour, type UsageQuery, type UsageRow } from '../../core/usage-report.ts'
+import { numberOf } from '../../core/sound-message.ts'
+import {
+  addSpent,
+  laterSpent,
+  NOTHING_SPENT,
+  SPENT_FIELDS,
+  type Spent,
+  summarizeUsage,
+  type UsageHour,
+  type UsageQuery,
+  type UsageRow,
+} from '../../core/spent.ts'
+import { plainForm, Table, TABLE, type Tables } from '../tables/table.ts'
 
 export interface LedgerLimits {
   readonly days: number
@@ -27,6 +38,19 @@ export interface LedgerRow {
   readonly spent: Spent
 }
 
+/** Of a model and a channel, or of a session. */
+type HourOf = Omit<UsageHour, 'spent'>
+
+/** In the order of `SPENT_FIELDS`: a list, because these stand in the journal four times per answer. */
+type Packed = readonly number[]
+
+type UsageRecord =
+  /** What the session spent is forgotten. */
+  | { readonly session: SessionId; readonly spent: null }
+  | { readonly session: SessionId; readonly spent: Packed }
+  | { readonly day: string; readonly spent: Packed }
+  | (HourOf & { readonly spent: Packed })
+
 const TOPIC = 'usage'
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
@@ -37,51 +61,65 @@ const BYTES_PER_ROW = 320
  * The cost ledger: per session, per day (UTC), and per hour by model and channel or by session. An entry is committed
  * together with the answer it belongs to. Records carry totals, not differences: applying one twice changes nothing.
  */
-export class UsageLedger implements JournalTopic {
+export class UsageLedger implements JournalTopic<UsageRecord> {
   readonly name = TOPIC
   readonly #clock: Clock
   readonly #limits: LedgerLimits
-  readonly #sessions = new Map<SessionId, Spent>()
+  readonly #sessions: Table<Packed>
   readonly #days = new Map<string, Spent>()
   readonly #hours = new Map<string, UsageHour>()
   readonly #sessionHours = new Map<string, UsageHour>()
 
-  constructor(clock: Clock, limits: LedgerLimits = DEFAULT_LEDGER) {
+  constructor(clock: Clock, limits: LedgerLimits = DEFAULT_LEDGER, tables?: Tables) {
+    this.#sessions = tables?.table(TABLE.spending, SESSION_FORM) ?? new Table(SESSION_FORM)
     this.#clock = clock
     this.#limits = limits
   }
 
-  apply(data: unknown): void {
-    if (!isRecord(data)) return
+  read(data: unknown): UsageRecord | undefined {
+    if (!isRecord(data)) return undefined
     const { session, day, hour, model, channel } = data
     if (typeof session === 'string' && hour === undefined && data['spent'] === null)
-      this.#sessions.delete(session as SessionId)
-    const spent = readSpent(data['spent'])
-    if (spent === undefined) return
+      return { session: session as SessionId, spent: null }
+    const spent = readPacked(data['spent'])
+    if (spent === undefined) return undefined
     if (typeof hour === 'number') {
-      if (typeof session === 'string') this.#keepHour(this.#sessionHours, { hour, session }, spent)
-      else if (typeof model === 'string' && typeof channel === 'string')
-        this.#keepHour(this.#hours, { hour, model, channel }, spent)
-    } else if (typeof session === 'string') this.#keepSession(session as SessionId, spent)
-    else if (typeof day === 'string') this.#keepDay(day, spent)
+      if (typeof session === 'string') return { hour, session, spent }
+      return typeof model === 'string' && typeof channel === 'string' ? { hour, model, channel, spent } : undefined
+    }
+    if (typeof session === 'string') return { session: session as SessionId, spent }
+    return typeof day === 'string' ? { day, spent } : undefined
+  }
+
+  apply(record: UsageRecord): void {
+    if (record.spent === null) {
+      this.#sessions.delete(record.session)
+      return
+    }
+    const { spent: packed, ...about } = record
+    const spent = unpack(packed)
+    if ('day' in about) this.#keepDay(about.day, spent)
+    else if (!('hour' in about)) this.#keepSession(about.session, spent)
+    else this.#keepHour(about.session === undefined ? this.#hours : this.#sessionHours, about, spent)
   }
 
   get heldBytes(): number {
-    const rows = this.#sessions.size + this.#days.size + this.#hours.size + this.#sessionHours.size
-    return rows * BYTES_PER_ROW
+    const rows = this.#sessions.heldRows + this.#days.size + this.#hours.size + this.#sessionHours.size
+    return this.#sessions.indexBytes + rows * BYTES_PER_ROW
   }
 
-  *snapshot(): Iterable<unknown> {
-    for (const [session, spent] of this.#sessions) yield { session, spent: pack(spent) }
+  *snapshot(): Iterable<UsageRecord> {
+    for (const { key, value } of this.#sessions.held()) yield { session: key as SessionId, spent: value }
     for (const [day, spent] of this.#days) yield { day, spent: pack(spent) }
     for (const rows of [this.#hours, this.#sessionHours])
       for (const { spent, ...about } of rows.values()) yield { ...about, spent: pack(spent) }
   }
 
   /** Every total, as `totalRecord` takes it. */
-  *rows(): Iterable<LedgerRow> {
+  async *rows(): AsyncIterable<LedgerRow> {
     const none = { at: 0, session: '', model: '', channel: '' }
-    for (const [session, spent] of this.#sessions) yield { ...none, scope: 'session', session, spent }
+    for await (const { key, value } of this.#sessions.rows())
+      yield { ...none, scope: 'session', session: key, spent: unpack(value) }
     for (const [day, spent] of this.#days) yield { ...none, scope: 'day', at: Date.parse(day) / DAY_MS, spent }
     for (const { hour, ...row } of this.#hours.values()) yield { ...none, ...row, scope: 'hour', at: hour }
     for (const { hour, ...row } of this.#sessionHours.values())
@@ -99,8 +137,13 @@ export class UsageLedger implements JournalTopic {
     return { topic: TOPIC, data: { ...about[scope], spent: pack(spent) } }
   }
 
-  ofSession(key: SessionId): Spent {
-    return this.#sessions.get(key) ?? NOTHING_SPENT
+  async ofSession(key: SessionId): Promise<Spent> {
+    return unpack((await this.#sessions.find(key)) ?? [])
+  }
+
+  /** The same at this moment; it was most likely looked up before, so that the disk need not be asked. */
+  #ofSessionNow(key: string): Spent {
+    return unpack(this.#sessions.get(key) ?? [])
   }
 
   ofDay(day = this.#today()): Spent {
@@ -120,12 +163,13 @@ export class UsageLedger implements JournalTopic {
     const day = this.#today()
     const hour = Math.floor(this.#clock.now() / HOUR_MS)
     // Counted here, before the commit: two costs under way at once, or in one commit, must not forget each other.
-    const rows = [
-      { session, spent: addSpent(this.ofSession(session), spent) },
+    const totals = [
+      { session, spent: addSpent(this.#ofSessionNow(session), spent) },
       { day, spent: addSpent(this.ofDay(day), spent) },
       this.#addedTo(this.#hours, { hour, model, channel }, spent),
       this.#addedTo(this.#sessionHours, { hour, session }, spent),
-    ].map((row) => ({ ...row, spent: pack(row.spent) }))
+    ]
+    const rows: readonly UsageRecord[] = totals.map((row) => ({ ...row, spent: pack(row.spent) }))
     for (const row of rows) this.apply(row)
     return rows.map((data) => ({ topic: TOPIC, data }))
   }
@@ -134,16 +178,15 @@ export class UsageLedger implements JournalTopic {
     return { topic: TOPIC, data: { session: key, spent: null } }
   }
 
-  #addedTo(rows: ReadonlyMap<string, UsageHour>, about: Omit<UsageHour, 'spent'>, spent: Spent): UsageHour {
+  #addedTo(rows: ReadonlyMap<string, UsageHour>, about: HourOf, spent: Spent): UsageHour {
     return { ...about, spent: addSpent(rows.get(nameOf(about))?.spent ?? NOTHING_SPENT, spent) }
   }
 
   /** Those not used for longest are forgotten first. Totals only grow: a commit that ends late takes nothing back. */
   #keepSession(session: SessionId, spent: Spent): void {
-    const known = this.ofSession(session)
-    this.#sessions.delete(session)
-    this.#sessions.set(session, laterSpent(known, spent))
-    dropOldest(this.#sessions, this.#limits.sessions)
+    this.#sessions.put(session, pack(laterSpent(this.#ofSessionNow(session), spent)))
+    const oldest = this.#sessions.size > this.#limits.sessions ? this.#sessions.oldest() : undefined
+    if (oldest !== undefined) this.#sessions.delete(oldest.key)
   }
 
   #keepDay(day: string, spent: Spent): void {
@@ -152,7 +195,7 @@ export class UsageLedger implements JournalTopic {
   }
 
   /** Hours come in their order, apart from a clock that was set back: the first of a map are the oldest. */
-  #keepHour(rows: Map<string, UsageHour>, about: Omit<UsageHour, 'spent'>, spent: Spent): void {
+  #keepHour(rows: Map<string, UsageHour>, about: HourOf, spent: Spent): void {
     const name = nameOf(about)
     rows.set(name, { ...about, spent: laterSpent(rows.get(name)?.spent ?? NOTHING_SPENT, spent) })
     dropOldest(rows, rows === this.#hours ? this.#limits.hours : this.#limits.sessionHours)
@@ -163,7 +206,7 @@ export class UsageLedger implements JournalTopic {
   }
 }
 
-function nameOf({ hour, model = '', channel = '', session = '' }: Omit<UsageHour, 'spent'>): string {
+function nameOf({ hour, model = '', channel = '', session = '' }: HourOf): string {
   return [hour, session, channel, model].join('\n')
 }
 
@@ -172,20 +215,24 @@ function dropOldest(map: Map<string, unknown>, most: number): void {
   if (oldest !== undefined) map.delete(oldest)
 }
 
-/** A list in the order of `SPENT_FIELDS`: these stand in the journal four times per answer. */
-function pack(spent: Spent): readonly number[] {
+const SESSION_FORM = plainForm(readPacked)
+
+function pack(spent: Spent): Packed {
   return SPENT_FIELDS.map((field) => spent[field])
 }
 
+function unpack(packed: Packed): Spent {
+  const spent: Record<keyof Spent, number> = { ...NOTHING_SPENT }
+  for (const [at, field] of SPENT_FIELDS.entries()) spent[field] = packed[at] ?? 0
+  return spent
+}
+
 /** Also the form of earlier versions, an object with tokens, dollars and requests. */
-function readSpent(value: unknown): Spent | undefined {
-  const given = Array.isArray(value)
-    ? Object.fromEntries(SPENT_FIELDS.map((field, at): [string, unknown] => [field, value[at]]))
-    : value
-  if (!isRecord(given) || typeof given['tokens'] !== 'number') return undefined
-  const fields = SPENT_FIELDS.map((field): [string, number] => {
-    const count = given[field]
-    return [field, typeof count === 'number' && Number.isFinite(count) ? count : 0]
-  })
-  return { ...NOTHING_SPENT, ...Object.fromEntries(fields) }
+function readPacked(value: unknown): Packed | undefined {
+  const given: readonly unknown[] = Array.isArray(value)
+    ? value
+    : isRecord(value)
+      ? SPENT_FIELDS.map((field) => value[field])
+      : []
+  return typeof given[SPENT_FIELDS.indexOf('tokens')] === 'number' ? given.map(numberOf) : undefined
 }

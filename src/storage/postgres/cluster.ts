@@ -4,11 +4,9 @@ import type { ClusterNode, ClusterStatus } from '../storage.ts'
 
 const NODES = {
   name: 'cluster_nodes',
-  text: `select id, address, version, state, ms(started_at) as "startedAt",
+  text: `select id, address, version, state, turns, ms(started_at) as "startedAt",
       greatest(0, ms(clock_timestamp()) - ms(heartbeat_at)) as "heartbeatAgeMs", lease_until > clock_timestamp() as "isAlive",
-      (select count(*) from sessions s where s.node = nodes.id) as sessions,
-      (select count(distinct m.key) from messages m join sessions s on s.key = m.key
-        where m.state = 'open' and s.node = nodes.id) as turns
+      (select count(*) from sessions s where s.node = nodes.id) as sessions
     from nodes where lease_until > clock_timestamp() - interval '1 hour' order by started_at, id`,
 }
 const DATABASE = {

@@ -76,14 +76,20 @@ export class PostgresLog implements EntryLog {
       after: this.#count,
       lines: batch.map(({ entry, line }) => [toColumn(entry.id), entry.parentId, line] as const),
     }
-    if (!(await this.#commit(append, changes, owner))) {
-      this.#isStale = true
+    let isDone = false
+    try {
+      isDone = await this.#commit(append, changes, owner)
+    } finally {
+      // One that failed may have been done after all.
+      this.#isStale = !isDone
+    }
+    if (!isDone)
       throw new GatewayError(
-        'SESSION_LOCK_LOST',
-        'another node wrote to this transcript at the same moment; try again',
+        // Only the owner writes: what it does not know of is an append of its own whose result was lost.
+        owner === undefined ? 'SESSION_LOCK_LOST' : 'STORAGE_UNAVAILABLE',
+        'the transcript has other lines than were known here; try again',
         {},
       )
-    }
     for (const { entry, line } of batch) this.#keep(entry, line)
   }
 
@@ -91,6 +97,7 @@ export class PostgresLog implements EntryLog {
 
   /** Whether the database has as many lines as we know of; `entries` is how many it has, when that is known. */
   async isCurrent(entries: number | undefined): Promise<boolean> {
+    if (this.#isStale) return false
     if (entries === this.#count) return true
     const [head] = await this.#database.query<{ entries: number }>(HEAD, [this.#sessionId])
     return (head?.entries ?? 0) === this.#count

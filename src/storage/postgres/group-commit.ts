@@ -1,9 +1,9 @@
-import { backoffDelay } from '../../base/backoff.ts'
-import { sleep, type Clock, type Timer } from '../../base/clock.ts'
+import { backoffDelay, sleep, type Clock, type Timer } from '../../base/clock.ts'
 import { DatabaseError, type Database, type Statement } from '../../base/database.ts'
-import { deferred, type Deferred } from '../../base/deferred.ts'
+import { deferred, type Deferred } from '../../base/async.ts'
 import type { Ids } from '../../base/ids.ts'
 import { GatewayError } from '../../core/errors.ts'
+import { LATER_MS } from '../later-commit.ts'
 
 /** One transaction as `commit_all` reads it. */
 export interface Unit {
@@ -33,7 +33,14 @@ export interface GroupCommitOptions {
   onReachable?(isReachable: boolean): void
 }
 
-interface Waiting {
+export interface SubmitOptions {
+  /** It may share the next round trip of others. */
+  readonly mayWait?: boolean
+  /** The result of a unit whose caller was told `STORAGE_UNAVAILABLE`, and that was done after all. */
+  late?(result: string): void
+}
+
+interface Waiting extends SubmitOptions {
   readonly unit: Unit
   readonly done: Deferred<string>
   isGivenUp: boolean
@@ -61,18 +68,19 @@ export class GroupCommit {
   groups = 0
 
   constructor(options: GroupCommitOptions) {
-    this.#options = { maxUnits: 500, maxBytes: 4 * 1024 * 1024, maxWaiting: 100_000, gatherMs: 100, ...options }
+    this.#options = { maxUnits: 500, maxBytes: 4 * 1024 * 1024, maxWaiting: 100_000, gatherMs: LATER_MS, ...options }
   }
 
   /**
    * Resolves with the unit's result once it is durable. Rejects with `STORAGE_UNAVAILABLE` when the database is away for
    * longer than `waitMs`: a unit that was sent by then may still be done, one that was not never is. One that `mayWait`
-   * shares the next round trip of others, or makes one after `gatherMs`.
+   * makes a round trip of its own after `gatherMs`.
    */
-  async submit(unit: Unit, waitMs: number, mayWait = false): Promise<string> {
+  async submit(unit: Unit, waitMs: number, options: SubmitOptions = {}): Promise<string> {
     const { clock, maxWaiting, gatherMs } = this.#options
+    const { mayWait = false } = options
     if (this.#closing.signal.aborted || this.#waiting.length >= maxWaiting) throw unavailable()
-    const waiting: Waiting = { unit, done: deferred<string>(), isGivenUp: false }
+    const waiting: Waiting = { ...options, unit, done: deferred<string>(), isGivenUp: false }
     const timer = clock.after(waitMs, () => {
       waiting.isGivenUp = true
       waiting.done.reject(unavailable())
@@ -130,7 +138,11 @@ export class GroupCommit {
       ++this.#batch,
       group.map(({ unit }) => unit),
     )
-    group.forEach(({ done }, index) => done.resolve(results[index] ?? '{}'))
+    for (const [index, { done, isGivenUp, late }] of group.entries()) {
+      const result = results[index] ?? '{}'
+      if (isGivenUp) late?.(result)
+      else done.resolve(result)
+    }
   }
 
   /** One of them cannot be done; the others must not suffer for it. */

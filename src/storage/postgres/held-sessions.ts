@@ -68,7 +68,9 @@ export class HeldSessions {
   }
 
   hold(key: SessionKey, epoch: number): void {
-    if (this.#held.get(key)?.epoch !== epoch) this.#held.set(key, { epoch })
+    if (this.#held.get(key)?.epoch === epoch) return
+    this.drop(key)
+    this.#held.set(key, { epoch })
   }
 
   drop(key: SessionKey): void {

@@ -1,7 +1,7 @@
 import type { Database, SqlValue, Statement } from '../../base/database.ts'
 import { isEphemeralAccount } from '../../core/inbound.ts'
 import type { Inbox, Outbox, Recalled, StoredMessage } from '../storage.ts'
-import { fromColumn, toColumn } from './column-text.ts'
+import { toColumn } from './column-text.ts'
 import { readMessage, type MessageColumns } from './rows.ts'
 
 const STORED = 'stored(m)::text as stored'
@@ -19,6 +19,10 @@ const MISSED = {
   text: `select ${STORED} from messages m where channel = $1 and ($2::text is null or account = $2) and ${UNDELIVERED}
     order by answer_position`,
 }
+const MISSED_OF_SESSION = {
+  name: 'message_missed_of_session',
+  text: `select ${STORED} from messages m where key = $1 and ${UNDELIVERED}`,
+}
 const REMEMBERED = {
   name: 'message_remembered',
   text: `select ${STORED} from messages m where channel = $1 order by position`,
@@ -32,10 +36,6 @@ const BY_SEQ = {
   text: `select ${STORED} from messages m where channel = $1 and account = $2 and seq = $3 and ${UNDELIVERED}`,
 }
 const DRAW = { name: 'draw_seq', text: 'select draw_seq($1, $2, $3) as seq' }
-const TAKE = {
-  name: 'message_take',
-  text: `update messages set state = 'unknown' where run = $1 and state = 'waiting' returning channel, account`,
-}
 const REDIRECT = {
   name: 'message_redirect',
   text: 'update messages set account = $2, reply_to = $3::json where run = $1',
@@ -121,21 +121,21 @@ export class FrameNumbers {
   }
 }
 
-export function createOutbox(database: Pick<Database, 'query'>, node: string, numbers: FrameNumbers): Outbox {
+/** Everything but `take`, which is a transaction. */
+export function createOutbox(
+  database: Pick<Database, 'query'>,
+  node: string,
+  numbers: FrameNumbers,
+): Omit<Outbox, 'take'> {
   const read = messageReader(database, node)
   const place = (channel: string, account: string): [string, string] => [toColumn(channel), toColumn(account)]
   return {
     undelivered: ({ channel, account }) => read(MISSED, [toColumn(channel), optional(account)]),
+    undeliveredOf: (key) => read(MISSED_OF_SESSION, [toColumn(key)]),
     remembered: (channel) => read(REMEMBERED, [toColumn(channel)]),
     answeredAfter: (channel, account, seq) => read(AFTER, [...place(channel, account), seq]),
     bySeq: async (channel, account, seq) => (await read(BY_SEQ, [...place(channel, account), seq]))[0],
     nextSeq: (channel, account) => numbers.next(channel, account),
-    async take(run) {
-      const [taken] = await database.query<{ channel: string; account: string }>(TAKE, [toColumn(run)])
-      if (taken === undefined) return false
-      numbers.forget(fromColumn(taken.channel), fromColumn(taken.account))
-      return true
-    },
     async redirect(run, { account, replyTo }) {
       await database.query(REDIRECT, [toColumn(run), toColumn(account), JSON.stringify(replyTo)])
     },

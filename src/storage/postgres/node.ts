@@ -1,9 +1,10 @@
 import { sleep, type Clock } from '../../base/clock.ts'
 import type { Database } from '../../base/database.ts'
 import type { RunId, SessionKey } from '../../core/ids.ts'
-import type { Notice } from '../storage.ts'
+import type { NodeLoad, Notice } from '../storage.ts'
 import { fromColumn, toColumn } from './column-text.ts'
 import type { HeldSessions } from './held-sessions.ts'
+import type { Holds } from './holds.ts'
 
 export interface NodeOptions {
   readonly database: Pick<Database, 'query'>
@@ -15,6 +16,7 @@ export interface NodeOptions {
   readonly pollMs: number
   readonly rememberMs: number
   readonly held: HeldSessions
+  readonly holds: Holds
   heard(notice: Notice): void
   /** Whether the database answered just now. */
   onReachable(isReachable: boolean): void
@@ -22,16 +24,23 @@ export interface NodeOptions {
 
 const BEAT = {
   name: 'node_beat',
-  text: `insert into nodes as n (id, address, version, lease_until)
-    values ($1, $2, $3, clock_timestamp() + $4 * interval '1 millisecond')
+  text: `insert into nodes as n (id, address, version, lease_until, turns, max_turns)
+    values ($1, $2, $3, clock_timestamp() + $4 * interval '1 millisecond', $5, $6)
     on conflict (id) do update set heartbeat_at = clock_timestamp(), lease_until = excluded.lease_until,
-      address = excluded.address, version = excluded.version
-    returning (select count(*) from nodes o where o.id <> $1 and o.lease_until > clock_timestamp()) as others`,
+      address = excluded.address, version = excluded.version, turns = excluded.turns, max_turns = excluded.max_turns
+    returning (select count(*) from nodes o where o.id <> $1 and o.lease_until > clock_timestamp()) as others,
+      take_blame_back($1)`,
 }
-const STOPPING = { name: 'node_stopping', text: `update nodes set state = 'stopping' where id = $1` }
+const STOPPING = {
+  name: 'node_stopping',
+  text: `with stopping as (update nodes set state = 'stopping' where id = $1),
+      gone as (delete from sessions where node = $1 and not begun and key <> all ($2))
+    update sessions set node = null where node = $1 and begun and key <> all ($2)`,
+}
 const RELEASE_ALL = {
   name: 'node_release',
   text: `with gone as (delete from sessions where node = $1 and not begun),
+      free as (update accounts set node = null where node = $1),
       foreseen as (update messages set idle = true where state = 'open'
         and (node = $1 or key in (select key from sessions where node = $1)))
     update sessions set node = null where node = $1 and begun`,
@@ -53,6 +62,15 @@ const WAITING_ANYWHERE = {
     where m.state = 'open' and (s.node is null or not is_alive(s.node))
       and (m.stored_at < clock_timestamp() - interval '1 second' or not is_alive(m.node))
     group by m.key order by min(m.position) limit 100`,
+}
+const OTHERS = {
+  name: 'node_others',
+  text: 'select count(*) as others from nodes where id <> $1 and lease_until > clock_timestamp()',
+}
+const ROOM = {
+  name: 'room_elsewhere',
+  text: `select coalesce(sum(greatest(0, max_turns - turns)), 0) as turns from nodes
+    where id <> $1 and state = 'live' and lease_until > clock_timestamp()`,
 }
 const REPLIES = {
   name: 'replies_waiting',
@@ -81,6 +99,7 @@ interface Present {
 }
 
 const FORGET_MS = 600_000
+const NO_TURNS: NodeLoad = { turns: 0, maxTurns: 0, waiting: 0 }
 
 /**
  * This node's place among the others: a lease that is renewed by the database's clock, and a look now and then at what a
@@ -92,13 +111,17 @@ export class Node {
   readonly #loops: Promise<void>[] = []
   /** There may be other nodes that have to hear of what happens here. */
   hasOthers = true
+  #looking = Promise.resolve()
+  #load = (): NodeLoad => NO_TURNS
+  #reported = NO_TURNS.turns
 
   constructor(options: NodeOptions) {
     this.#options = options
   }
 
-  async start(): Promise<void> {
+  async start(load?: () => NodeLoad): Promise<void> {
     const { leaseMs, pollMs } = this.#options
+    if (load !== undefined) this.#load = load
     await this.#beat()
     this.#loops.push(
       this.#repeat(Math.max(1, Math.floor(leaseMs / 3)), () => this.#beat()),
@@ -107,27 +130,44 @@ export class Node {
     )
   }
 
-  /** Others see that it takes nothing new. */
-  async leaving(): Promise<void> {
-    const { database, node } = this.#options
-    await database.query(STOPPING, [node])
+  /** Others see that it takes nothing new, and may take what nothing runs in. */
+  async leaving(busy: readonly SessionKey[]): Promise<void> {
+    const { database, node, held } = this.#options
+    const kept = new Set(busy)
+    for (const [key] of [...held.all()]) if (!kept.has(key)) held.drop(key)
+    await database.query(STOPPING, [node, busy.map(toColumn)])
   }
 
   stop(): void {
     this.#stopping.abort()
+    this.#options.holds.close()
   }
 
   /** Gives everything back at once: others need not wait for the lease to end. */
   async close(): Promise<void> {
     const { database, node } = this.#options
     this.stop()
-    await Promise.all(this.#loops)
+    await Promise.all([...this.#loops, this.#looking])
     await database.query(RELEASE_ALL, [node])
     await database.query(LEAVE, [node])
   }
 
+  /** Others see how many turns run here, when that changed since the last time. */
+  async report(): Promise<void> {
+    if (this.#load().turns !== this.#reported && !this.#stopping.signal.aborted) await this.#beat()
+  }
+
+  /** From now on notifications arrive: what came before has to be looked for. */
+  listening(): void {
+    if (this.#stopping.signal.aborted) return
+    const looking = this.#countOthers().then(() => this.poll())
+    this.#looking = looking.catch(() => undefined)
+  }
+
   async poll(): Promise<void> {
-    const { database, node, heard, held, clock } = this.#options
+    const { database, node, heard, held, holds, clock } = this.#options
+    await this.report()
+    await holds.check()
     const startedAt = clock.monotonic()
     await this.checkHeld([...held.all()].map(([key]) => key))
     held.looked(startedAt)
@@ -136,6 +176,8 @@ export class Node {
       for (const { key } of await database.query<{ key: string }>(statement, values))
         heard({ kind: 'message', key: fromColumn(key) as SessionKey, elsewhere: true })
     }
+    await this.#lookForRoom()
+    if (this.hasOthers) heard({ kind: 'look', elsewhere: true })
     for (const { channel, account, run } of await database.query<Record<'channel' | 'account' | 'run', string>>(
       REPLIES,
       [],
@@ -147,6 +189,19 @@ export class Node {
         run: fromColumn(run) as RunId,
         elsewhere: true,
       })
+  }
+
+  async #countOthers(): Promise<void> {
+    const { database, node } = this.#options
+    const [row] = await database.query<{ others: number }>(OTHERS, [node])
+    this.hasOthers = row?.others !== 0
+  }
+
+  async #lookForRoom(): Promise<void> {
+    const { database, node, heard } = this.#options
+    if (!this.hasOthers || this.#load().waiting === 0) return
+    const [row] = await database.query<{ turns: number }>(ROOM, [node])
+    if (row !== undefined && row.turns > 0) heard({ kind: 'room', turns: row.turns, elsewhere: true })
   }
 
   /** Whether the epochs of these sessions are still ours. */
@@ -169,9 +224,14 @@ export class Node {
   }
 
   async #beat(): Promise<void> {
-    const { database, node, address, version, leaseMs } = this.#options
-    const [row] = await database.query<{ others: number }>(BEAT, [node, address, version, leaseMs])
+    const { database, node, address, version, leaseMs, clock, holds } = this.#options
+    const askedAt = clock.monotonic()
+    const { turns, maxTurns } = this.#load()
+    this.#reported = turns
+    const values = [node, address, version, leaseMs, turns, maxTurns]
+    const [row] = await database.query<{ others: number }>(BEAT, values)
     this.hasOthers = row?.others !== 0
+    holds.renewed(askedAt)
   }
 
   async #forget(): Promise<void> {

@@ -1,5 +1,4 @@
-import { backoffDelay } from '../../base/backoff.ts'
-import { sleep, type Clock } from '../../base/clock.ts'
+import { backoffDelay, sleep, type Clock } from '../../base/clock.ts'
 import type { Database, Listening } from '../../base/database.ts'
 import type { Ids } from '../../base/ids.ts'
 import { isRecord } from '../../base/json.ts'

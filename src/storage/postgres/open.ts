@@ -1,5 +1,4 @@
-import { backoffDelay } from '../../base/backoff.ts'
-import { sleep, type Clock } from '../../base/clock.ts'
+import { backoffDelay, sleep, type Clock } from '../../base/clock.ts'
 import { DatabaseError, type Database, type DatabaseOptions, type Databases } from '../../base/database.ts'
 import type { Files } from '../../base/files.ts'
 import type { Ids } from '../../base/ids.ts'
@@ -7,8 +6,9 @@ import type { Log } from '../../base/log.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { WriteHooks } from '../../transcript/guard.ts'
 import type { TranscriptLimits } from '../../transcript/limits.ts'
-import type { Storage } from '../storage.ts'
+import type { HomeFiles, Storage } from '../storage.ts'
 import { unavailable } from './group-commit.ts'
+import { createHomeFiles } from './home-files.ts'
 import { migrate, readMigrations } from './migrate.ts'
 import { PostgresStorage, type PostgresStorageOptions } from './postgres-storage.ts'
 import { createPostgresTranscripts } from './transcripts.ts'
@@ -34,7 +34,8 @@ export interface OpenPostgresOptions {
   /** What transcripts name as their working directory. */
   readonly cwd: string
   hooks(storage: Storage): WriteHooks
-  /** Ends the wait for a database that cannot be reached. */
+  /** A database that cannot be reached is waited for, until the signal; otherwise it is an error. */
+  readonly waits?: boolean
   readonly signal: AbortSignal
 }
 
@@ -63,6 +64,14 @@ export async function openMigrated({
     if (!(error instanceof DatabaseError)) throw error
     throw error.failure === 'unreachable' ? unavailable(error) : explain(error)
   }
+}
+
+/** What of a home is the same on all nodes, without a node. */
+export async function openHomeFiles(
+  options: Parameters<typeof openMigrated>[0],
+): Promise<{ readonly files: HomeFiles; close(): Promise<void> }> {
+  const database = await openMigrated(options)
+  return { files: createHomeFiles(database), close: () => database.close() }
 }
 
 /** Connects, waiting for a database that is away, and creates the schema or brings it up to date. */
@@ -108,7 +117,7 @@ export async function openPostgresStorage(options: OpenPostgresOptions): Promise
 
 async function migrateWhenReachable(
   database: Database,
-  { files, clock, ids, log, schema, signal, ...options }: OpenPostgresOptions,
+  { files, clock, ids, log, schema, waits, signal, ...options }: OpenPostgresOptions,
 ): Promise<void> {
   const migrations = await readMigrations(files, options.migrations)
   for (let attempt = 0; ; attempt++) {
@@ -117,6 +126,7 @@ async function migrateWhenReachable(
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error
       if (error.failure !== 'unreachable') throw explain(error)
+      if (waits !== true) throw unavailable(error)
       const pauseMs = backoffDelay(attempt, PAUSES, ids)
       log.warn('the database cannot be reached; waiting for it', { attempt: attempt + 1, pauseMs, reason: error.state })
       await sleep(clock, pauseMs, signal)

@@ -5,13 +5,28 @@ import type { Log } from '../../base/log.ts'
 import type { Change, Owner } from '../../core/change.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { RunId, SessionId, SessionKey } from '../../core/ids.ts'
+import type { AcceptedMessage } from '../../core/inbound.ts'
 import { NOTHING_SPENT, type Spent } from '../../core/spent.ts'
 import type { TranscriptStore } from '../../transcript/store.ts'
-import type { Accepted, ClusterStatus, Committed, Inbox, Notice, Ownership, Storage } from '../storage.ts'
+import { mayBeLater } from '../later-commit.ts'
+import type {
+  Accepted,
+  Claim,
+  ClusterStatus,
+  Committed,
+  HomeFiles,
+  Inbox,
+  NodeLoad,
+  Notice,
+  Ownership,
+  Storage,
+} from '../storage.ts'
 import { readCluster } from './cluster.ts'
-import { fromColumn } from './column-text.ts'
+import { fromColumn, toColumn } from './column-text.ts'
 import { GroupCommit, toStorageError, type Unit } from './group-commit.ts'
+import { Holds } from './holds.ts'
 import { HeldSessions, type HeldRow, type HeldTotals } from './held-sessions.ts'
+import { createHomeFiles } from './home-files.ts'
 import { createInboxReads, createOutbox, FrameNumbers } from './messages.ts'
 import { Node } from './node.ts'
 import { Notices } from './notices.ts'
@@ -76,6 +91,7 @@ interface UnitResult {
   readonly claim?: { readonly epoch: number; readonly suspects: readonly { run: string; deaths: number }[] } | null
   readonly answered?: readonly MessageColumns[]
   readonly raised?: readonly { readonly key: string; readonly node: string }[]
+  readonly taken?: { readonly channel: string; readonly account: string } | null
 }
 
 interface SubmitOptions {
@@ -84,6 +100,8 @@ interface SubmitOptions {
   readonly accepts?: SessionKey
   /** It may share the round trip of what comes next. */
   readonly mayWait?: boolean
+  /** It was done after its caller had been told that it could not be. */
+  late?(result: UnitResult): void
 }
 
 interface HeldRowColumns {
@@ -107,11 +125,6 @@ function toHeldTotals({ sessionId, spent, saved }: TotalsColumns): HeldTotals {
   return { sessionId: fromColumn(sessionId) as SessionId, spent: spent ?? NOTHING_SPENT, saved: readSavings(saved) }
 }
 
-/** Until it is stored the answer counts as one that may not have arrived: that it did can wait for company. */
-function isConfirmation(change: Change): boolean {
-  return change.kind === 'delivery' && change.state === 'delivered'
-}
-
 const WAIT_MS = 5_000
 const POLL_MS = 1_000
 const STATE_ENTRIES = 2_000
@@ -127,6 +140,7 @@ export class PostgresStorage implements Storage {
   readonly state: Storage['state']
   readonly ownership: Ownership
   readonly transcripts: TranscriptStore
+  readonly homeFiles: HomeFiles
   isReachable = true
   readonly #options: PostgresStorageOptions
   readonly #waitMs: number
@@ -135,6 +149,7 @@ export class PostgresStorage implements Storage {
   readonly #node: Node
   readonly #numbers: FrameNumbers
   readonly #held: HeldSessions
+  readonly #holds: Holds
   readonly #listeners = new Set<(notice: Notice) => void>()
 
   constructor(options: PostgresStorageOptions) {
@@ -157,6 +172,7 @@ export class PostgresStorage implements Storage {
     }
     this.#commits = new GroupCommit({ database: options.database, clock, ids, node, rules, onReachable })
     const heard = (notice: Notice): void => this.#tell(notice)
+    this.#holds = new Holds({ database, clock, node, leaseMs, hasOthers: () => this.#node.hasOthers })
     this.#node = new Node({
       database,
       clock,
@@ -167,6 +183,7 @@ export class PostgresStorage implements Storage {
       pollMs: options.pollMs ?? POLL_MS,
       rememberMs: limits.rememberMs,
       held: this.#held,
+      holds: this.#holds,
       heard,
       onReachable,
     })
@@ -177,7 +194,7 @@ export class PostgresStorage implements Storage {
       node,
       schema,
       heard: (notice) => this.#hear(notice),
-      onListening: () => void this.#node.poll().catch(() => undefined),
+      onListening: () => this.#node.listening(),
     })
     this.#numbers = new FrameNumbers(database)
     this.sessions = createSessions({
@@ -194,9 +211,10 @@ export class PostgresStorage implements Storage {
       accept: (message, acceptance) =>
         this.#accept(acceptUnit(message, acceptance, limits.mostEntries), message.run, message.key),
     }
-    this.outbox = createOutbox(database, node, this.#numbers)
+    this.outbox = { ...createOutbox(database, node, this.#numbers), take: (run) => this.#take(run) }
     this.usage = createUsage(database, this.#held)
     this.state = createState(database)
+    this.homeFiles = createHomeFiles(database)
     this.ownership = this.#createOwnership(database)
     this.transcripts = options.createTranscripts({
       database,
@@ -206,18 +224,18 @@ export class PostgresStorage implements Storage {
     })
   }
 
-  async start(): Promise<void> {
-    await this.#node.start()
+  async start(load?: () => NodeLoad): Promise<void> {
+    await this.#node.start(load)
     this.#notices.start()
     // Others that believed to be alone speak up from here on.
     if (this.#node.hasOthers) this.#notices.send({ kind: 'state', section: 'nodes', key: this.#options.node })
   }
 
   async transact(changes: readonly Change[], owner?: Owner): Promise<Committed> {
-    const mayWait = owner === undefined && changes.length > 0 && changes.every(isConfirmation)
     const result = await this.#submit(transactionUnit(changes, this.#options.limits.mostEntries, owner), {
       ...(owner && { owner }),
-      mayWait,
+      mayWait: mayBeLater(changes, owner),
+      late: (done) => this.#committedLate(done, changes),
     })
     return this.#committed(result, changes)
   }
@@ -228,11 +246,12 @@ export class PostgresStorage implements Storage {
   }
 
   async cluster(): Promise<ClusterStatus> {
+    await this.#node.report()
     return readCluster(guarded(this.#options.database), this.#options.clock)
   }
 
-  async leaving(): Promise<void> {
-    await this.#node.leaving().catch(() => undefined)
+  async leaving(busy: readonly SessionKey[]): Promise<void> {
+    await this.#node.leaving(busy).catch(() => undefined)
   }
 
   watch(listener: (notice: Notice) => void): () => void {
@@ -241,7 +260,7 @@ export class PostgresStorage implements Storage {
   }
 
   tell(notice: Notice): void {
-    this.#notices.send(notice)
+    if (this.#node.hasOthers) this.#notices.send(notice)
   }
 
   /** Ends without giving anything back, as a process that is killed does. */
@@ -260,34 +279,56 @@ export class PostgresStorage implements Storage {
   }
 
   async #append(append: Append, changes: readonly Change[], owner?: Owner): Promise<boolean> {
-    const result = await this.#submit(
-      transactionUnit(changes, this.#options.limits.mostEntries, owner, append),
-      owner && { owner },
-    )
+    const result = await this.#submit(transactionUnit(changes, this.#options.limits.mostEntries, owner, append), {
+      ...(owner && { owner }),
+      late: (done) => this.#committedLate(done, changes),
+    })
     if (result.behind === true) return false
     this.#committed(result, changes)
     return true
   }
 
-  async #submit(unit: Unit, { owner, accepts, mayWait = false }: SubmitOptions = {}): Promise<UnitResult> {
+  async #submit(unit: Unit, { owner, accepts, mayWait = false, late }: SubmitOptions = {}): Promise<UnitResult> {
     const waitMs = owner === undefined ? this.#waitMs : Math.max(this.#waitMs, this.#options.leaseMs)
     const askedAt = this.#options.clock.monotonic()
-    const result = JSON.parse(await this.#commits.submit(unit, waitMs, mayWait)) as UnitResult
+    const seen = (text: string): UnitResult => {
+      const result = JSON.parse(text) as UnitResult
+      this.#see(result, askedAt, accepts)
+      return result
+    }
+    const result = seen(await this.#commits.submit(unit, waitMs, { mayWait, late: (text) => late?.(seen(text)) }))
     if (result.lost === true && owner !== undefined) {
       if (this.#held.epochOf(owner.session) === owner.epoch) this.#held.drop(owner.session)
       throw new GatewayError('OWNERSHIP_LOST', 'the session belongs to another node or was reset', {})
     }
-    if (accepts !== undefined && result.accepted?.epoch !== undefined) this.#hold(accepts, result.accepted.epoch)
-    for (const row of result.rows ?? []) this.#held.see(toHeldRow(row), askedAt)
-    if (result.totals !== undefined) this.#held.seeTotals(toHeldTotals(result.totals))
     return result
   }
 
+  /** What a transaction says of sessions that this node holds. */
+  #see({ accepted, rows = [], totals }: UnitResult, askedAt: number, accepts: SessionKey | undefined): void {
+    if (accepts !== undefined && accepted?.epoch !== undefined) this.#hold(accepts, accepted.epoch)
+    for (const row of rows) this.#held.see(toHeldRow(row), askedAt)
+    if (totals !== undefined) this.#held.seeTotals(toHeldTotals(totals))
+  }
+
+  /** Its caller gave it up, and will not send the answers: they are offered as those of another node are. */
+  #committedLate(result: UnitResult, changes: readonly Change[]): void {
+    if (result.lost === true || result.behind === true) return
+    for (const { message } of this.#committed(result, changes).answered) this.#offerAgain(message)
+  }
+
+  /** An answer that this node took to send and that is not being sent. */
+  #offerAgain({ run, channel, account }: Pick<AcceptedMessage, 'run' | 'channel' | 'account'>): void {
+    const offered = this.transact([{ kind: 'delivery', run, state: 'waiting' }])
+    const told = offered.then(() => this.#tell({ kind: 'reply', channel, account, run, elsewhere: true }))
+    // When the database is away once more, the answer waits for its client to come back.
+    told.catch(() => undefined)
+  }
+
   #committed(result: UnitResult, changes: readonly Change[]): Committed {
-    for (const { key } of result.raised ?? [])
-      this.#notices.send({ kind: 'session', key: fromColumn(key) as SessionKey })
+    this.#announceRaised(result.raised)
     for (const change of changes) this.#follow(change)
-    for (const { run, channel, account } of result.delivered ?? []) this.#tellReply(run, channel, account)
+    for (const { run, channel, account } of result.delivered ?? []) this.#announceReply(run, channel, account)
     const answered = (result.answered ?? []).map((columns) => readMessage(columns, this.#options.node))
     for (const { message } of answered) this.#numbers.forget(message.channel, message.account)
     for (const { message } of answered)
@@ -323,21 +364,42 @@ export class PostgresStorage implements Storage {
   }
 
   /** Its client may be connected to another node, or wait for it there. */
-  #tellReply(run: string, channel: string, account: string): void {
+  #announceReply(run: string, channel: string, account: string): void {
     if (!this.#node.hasOthers) return
     const [about, whose] = [fromColumn(channel), fromColumn(account)]
     this.#notices.send({ kind: 'reply', channel: about, account: whose, run: fromColumn(run) as RunId })
   }
 
+  /** Done once like every transaction: an answer that counts as taken without its taker knowing would not be sent. */
+  async #take(run: RunId): Promise<boolean> {
+    const unit = { json: JSON.stringify({ take: toColumn(run) }), names: [], runs: [] }
+    const { taken } = await this.#submit(unit, {
+      late: (done) => {
+        if (done.taken === undefined || done.taken === null) return
+        this.#offerAgain({ run, channel: fromColumn(done.taken.channel), account: fromColumn(done.taken.account) })
+      },
+    })
+    if (taken === undefined || taken === null) return false
+    this.#numbers.forget(fromColumn(taken.channel), fromColumn(taken.account))
+    return true
+  }
+
   async #accept(unit: Unit, run: RunId, key: SessionKey): Promise<Accepted> {
-    const { accepted } = await this.#submit(unit, { accepts: key })
+    const { accepted } = await this.#submit(unit, {
+      accepts: key,
+      // Its sender was refused and may never come again: it is in no queue, so it is looked for as one of another node is.
+      late: (done) => {
+        if (done.accepted?.kind === 'fresh') this.#tell({ kind: 'message', key, elsewhere: true })
+      },
+    })
     if (accepted === undefined) throw new GatewayError('STORAGE_FAILED', 'the database gave no result', {})
     if (accepted.kind !== 'duplicate' || accepted.known === undefined) {
       if (accepted.kind !== 'fresh') return { kind: accepted.kind } as Accepted
       const { holder = null, others = false } = accepted
       if (holder !== null && holder !== this.#options.node) this.#notices.send({ kind: 'message', key })
       this.#tell({ kind: 'message', key })
-      return { kind: 'fresh', mine: holder === this.#options.node && !others }
+      const mine = holder === this.#options.node && !others
+      return { kind: 'fresh', mine, ...(accepted.epoch === undefined ? {} : { epoch: accepted.epoch }) }
     }
     const known = readMessage(accepted.known, this.#options.node)
     return known.message.run === run ? { kind: 'fresh', mine: false } : { kind: 'duplicate', known }
@@ -349,22 +411,51 @@ export class PostgresStorage implements Storage {
         // Whether it is still ours shows at the first write.
         const held = this.#held.epochOf(key)
         if (held !== undefined) return { owner: { session: key, epoch: held }, suspects: [] }
-        const { claim } = await this.#submit(claimUnit(key))
-        if (claim === undefined || claim === null) return undefined
-        this.#hold(key, claim.epoch)
-        const suspects = claim.suspects.map(({ run, deaths }) => ({ run: fromColumn(run) as RunId, deaths }))
-        return { owner: { session: key, epoch: claim.epoch }, suspects }
+        return this.#claim(key, false)
+      },
+      takeOver: async (key) => {
+        const held = this.#held.epochOf(key)
+        if (held !== undefined) return { session: key, epoch: held }
+        const claim = await this.#claim(key, true)
+        if (claim === undefined) throw new GatewayError('STORAGE_FAILED', 'the database gave no result', {})
+        return claim.owner
       },
       release: async (owner) => {
         if (this.#held.epochOf(owner.session) === owner.epoch) this.#held.drop(owner.session)
         await this.#submit(releaseUnit(owner))
       },
+      leave: async (key) => {
+        const epoch = this.#held.epochOf(key)
+        if (!this.#node.hasOthers) return false
+        if (epoch !== undefined) {
+          const left = await database.query(LEAVE, [toColumn(key), epoch, this.#options.node])
+          if (left.length === 0) return this.#held.epochOf(key) !== epoch
+          if (this.#held.epochOf(key) === epoch) this.#held.drop(key)
+        }
+        this.#notices.send({ kind: 'message', key })
+        return true
+      },
       isCurrent: ({ session, epoch }) => this.#held.epochOf(session) === epoch,
+      hold: (channel, account) => this.#holds.take(channel, account),
       unclaimed: async (limit) => {
         const rows = await database.query<{ key: string }>(UNCLAIMED, [limit])
         return rows.map(({ key }) => fromColumn(key) as SessionKey)
       },
     }
+  }
+
+  async #claim(key: SessionKey, isForced: boolean): Promise<Claim | undefined> {
+    const { claim, raised } = await this.#submit(claimUnit(key, isForced))
+    if (claim === undefined || claim === null) return undefined
+    this.#hold(key, claim.epoch)
+    this.#announceRaised(raised)
+    const suspects = claim.suspects.map(({ run, deaths }) => ({ run: fromColumn(run) as RunId, deaths }))
+    return { owner: { session: key, epoch: claim.epoch }, suspects }
+  }
+
+  /** The nodes that held these sessions. */
+  #announceRaised(raised: UnitResult['raised'] = []): void {
+    for (const { key } of raised) this.#notices.send({ kind: 'session', key: fromColumn(key) as SessionKey })
   }
 
   /** A session stays held while others are not asking for it; of too many the one taken longest ago goes back. */
@@ -380,7 +471,7 @@ export class PostgresStorage implements Storage {
     this.#node.hasOthers = true
     if (told.kind === 'session' || told.kind === 'message') this.#held.forget(told.key)
     const notice: Notice =
-      told.kind === 'message' || told.kind === 'session' || told.kind === 'reply' ? { ...told, elsewhere: true } : told
+      told.kind === 'state' || told.kind === 'room' || told.kind === 'look' ? told : { ...told, elsewhere: true }
     if (notice.kind !== 'session') return this.#tell(notice)
     // What we hold is looked at first, so that `isCurrent` is right when the listener asks.
     void this.#node
@@ -400,6 +491,15 @@ const MENTIONED_MEDIA = {
   text: `select folder from unnest($1::text[]) as folder
     where exists (select from messages where state = 'open' and position(folder in body::text) > 0)
       or exists (select from entries where names_media(line) and position(folder in line) > 0)`,
+}
+/** Foreseen: what is open is not to blame for it. */
+const LEAVE = {
+  name: 'session_leave',
+  text: `with gone as (update sessions set node = null where key = $1 and epoch = $2 and node = $3
+      and exists (select from nodes where id <> $3 and state = 'live' and turns < max_turns
+        and lease_until > clock_timestamp()) returning key),
+      foreseen as (update messages m set idle = true from gone where m.key = gone.key and m.state = 'open')
+    select key from gone`,
 }
 const UNCLAIMED = {
   name: 'unclaimed',

@@ -33,16 +33,7 @@ const UNTOUCHED = {
   text: `select key, ${RECORD} from sessions s where begun and updated_at < $1 and key <> all ($3)
     order by updated_at, changed limit $2`,
 }
-const ARCHIVE = {
-  name: 'session_archive',
-  text: `with gone as (
-      delete from sessions s using unnest($1::text[], $2::bigint[]) as wanted (key, updated_at)
-      where s.key = wanted.key and s.updated_at = wanted.updated_at and begun
-        and (s.node is null or s.node = $3 or not is_alive(s.node))
-      returning s.key as gone_key, row_record(s) as gone_record)
-    insert into archived_sessions (key, record) select gone_key, gone_record from gone
-    on conflict (key) do update set record = excluded.record returning key`,
-}
+const ARCHIVE = { name: 'session_archive', text: 'select archive_rows($1, $2, $3) as key' }
 const BRING_BACK = { name: 'session_bring_back', text: 'select bring_back($1) as was_there' }
 const HAS_ARCHIVED = { name: 'session_has_archived', text: 'select exists (select from archived_sessions) as has' }
 const ARCHIVED = {
@@ -52,11 +43,16 @@ const ARCHIVED = {
 
 const OWNER = `coalesce(owner, record->>'lastAccountId', record->'deliveryContext'->>'accountId')`
 const SHOWN = `lower(concat_ws(chr(10), key, record->>'title', record->>'preview'))`
+const SHOWN_OF_ARCHIVED = `lower(key || chr(10) || (select coalesce(string_agg(
+  concat_ws(chr(10), earlier->>'title', earlier->>'preview'), chr(10)), '')
+  from jsonb_array_elements(case jsonb_typeof(record->'archived') when 'array' then record->'archived' else '[]' end)
+    as earlier))`
 /** Every combination that is asked for is a prepared statement of its own. */
 const CONDITIONS = {
   prefix: (at: string) => `starts_with(key, ${at})`,
   owner: (at: string) => `${OWNER} = ${at}`,
   search: (at: string) => `position(lower(${at}) in ${SHOWN}) > 0`,
+  searchArchived: (at: string) => `position(lower(${at}) in ${SHOWN_OF_ARCHIVED}) > 0`,
   channel: (at: string) => `record->>'lastChannel' = ${at}`,
   archived: (at: string) => `jsonb_typeof(record->'archived') = 'array' and record->'archived' <> '[]' and ${at}`,
   only: (at: string) => `key = any (${at})`,
@@ -176,9 +172,10 @@ function conditionsOf({ prefix, caller, search, channel, archived, only, without
   const wanted: Readonly<Record<keyof typeof CONDITIONS, readonly [SqlValue | undefined, string]>> = {
     prefix: [text(prefix), 'text'],
     owner: [text(caller?.sees === 'own' ? caller.owner : undefined), 'text'],
-    search: [text(search), 'text'],
+    search: [text(archived === true ? undefined : search), 'text'],
     channel: [text(channel), 'text'],
     archived: [archived, 'boolean'],
+    searchArchived: [text(archived === true ? search : undefined), 'text'],
     only: [list(only), 'text[]'],
     without: [list(without), 'text[]'],
   }

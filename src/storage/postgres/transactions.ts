@@ -105,9 +105,10 @@ export function acceptUnit(message: AcceptedMessage, acceptance: Acceptance, mos
   }
 }
 
-export function claimUnit(key: string): Unit {
+/** `isForced`: also from a living node. */
+export function claimUnit(key: string, isForced: boolean): Unit {
   const name = toColumn(key)
-  return { json: JSON.stringify({ claim: name }), names: [`key ${name}`], runs: [] }
+  return { json: JSON.stringify({ claim: name, forced: isForced }), names: [`key ${name}`], runs: [] }
 }
 
 export function releaseUnit({ session, epoch }: Owner): Unit {

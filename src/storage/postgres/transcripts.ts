@@ -10,7 +10,6 @@ import { createHandle } from '../../transcript/handle.ts'
 import { DEFAULT_LIMITS, type TranscriptLimits } from '../../transcript/limits.ts'
 import { FORMAT_VERSION } from '../../transcript/line.ts'
 import { capOf } from '../../transcript/memory-store.ts'
-import { Stamps } from '../../transcript/stamps.ts'
 import type { TranscriptStore } from '../../transcript/store.ts'
 import { LogTranscript } from '../../transcript/transcript.ts'
 import { fromColumn, toColumn } from './column-text.ts'
@@ -55,11 +54,10 @@ interface Kept {
 export function createPostgresTranscripts(base: TranscriptBase, options: PostgresTranscriptsOptions): TranscriptStore {
   const { database } = base
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
-  const stamps = new Stamps(options.ids, options.clock)
   const kept = new Map<SessionId, Promise<Kept>>()
 
   const load = async (sessionId: SessionId, signal: AbortSignal): Promise<Kept> => {
-    const { clock, log, cwd, hooks } = options
+    const { clock, ids, log, cwd, hooks } = options
     const timestamp = new Date(clock.now()).toISOString()
     const header = { type: 'session', version: FORMAT_VERSION, id: sessionId, timestamp, cwd } as const
     const isNew = base.entriesOf(sessionId) === 0
@@ -67,17 +65,25 @@ export function createPostgresTranscripts(base: TranscriptBase, options: Postgre
     const blobs = createBlobs(database, sessionId, limits.maxBlobBytes)
     const guard = { sessionId, clock, log, blobs, hooks, hookTimeoutMs: limits.hookTimeoutMs, cap: capOf(limits) }
     const transcript = await LogTranscript.open(
-      { sessionId, log: lines, stamps, maxLineBytes: limits.maxLineBytes, guard },
+      { sessionId, log: lines, clock, ids, maxLineBytes: limits.maxLineBytes, guard },
       signal,
     )
     return { transcript, log: lines, users: 0 }
+  }
+
+  /** One that another node wrote to meanwhile is read anew, also while a turn that lost its session still has it. */
+  const isCurrent = async ({ transcript, log: lines }: Kept, sessionId: SessionId): Promise<boolean> => {
+    if (await lines.isCurrent(base.entriesOf(sessionId))) return true
+    // What this node is writing at this moment is in the database before it is known here.
+    await transcript.settled()
+    return lines.isCurrent(undefined)
   }
 
   const current = async (sessionId: SessionId, signal: AbortSignal): Promise<Kept> => {
     const known = kept.get(sessionId)
     if (known !== undefined) {
       const one = await known.catch(() => undefined)
-      if (one !== undefined && (one.users > 0 || (await one.log.isCurrent(base.entriesOf(sessionId))))) return one
+      if (one !== undefined && (await isCurrent(one, sessionId))) return one
     }
     if (kept.get(sessionId) !== known) return current(sessionId, signal)
     const loading = load(sessionId, signal)

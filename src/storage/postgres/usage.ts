@@ -1,8 +1,7 @@
 import type { Database } from '../../base/database.ts'
 import type { CleanupTotals } from '../../core/change.ts'
-import { NOTHING_SPENT, type Spent } from '../../core/spent.ts'
+import { NOTHING_SPENT, type Spent, summarizeUsage, type UsageHour } from '../../core/spent.ts'
 import type { Usage } from '../storage.ts'
-import { summarizeUsage, type UsageHour } from '../../core/usage-report.ts'
 import { fromColumn, toColumn } from './column-text.ts'
 import type { HeldSessions } from './held-sessions.ts'
 

@@ -1,4 +1,4 @@
-import { withoutTrailing } from '../../base/trailing.ts'
+import { withoutTrailing } from '../../base/text.ts'
 
 /** The beginning and the end of a stream of any length, in bounded memory. */
 export class BoundedOutput {

@@ -2,10 +2,9 @@ import { type Clock, sleep } from '../../base/clock.ts'
 import { FetchRefused } from '../../base/fetch-policy.ts'
 import { type FetchedResource, guardedFetch, type GuardedFetchOptions } from '../../base/guarded-fetch.ts'
 import type { HttpClient } from '../../base/http.ts'
-import { runSlices } from '../../base/slices.ts'
+import { runSlices } from '../../base/loop-work.ts'
 import { errorResult, textResult } from '../results.ts'
 import type { Tool, ToolResult } from '../tool.ts'
-import { decodeBody } from './decode-body.ts'
 import { type HtmlText, htmlToText } from './html-text.ts'
 
 export interface FetchToolOptions {
@@ -103,4 +102,39 @@ async function readable(found: FetchedResource, pause: () => Promise<unknown>): 
   if (!READABLE.test(found.mediaType)) return undefined
   const text = decodeBody(found.bytes, found.headers.get('content-type') ?? '')
   return found.mediaType.includes('html') ? runSlices(htmlToText(text, found.url), 'page', pause) : { title: '', text }
+}
+
+const META = /<meta[^>]{0,300}/gi
+const CHARSET = /charset\s{0,20}=\s{0,20}["']?([\w-]{1,40})/i
+const XML_ENCODING = /^<\?xml[^>]{0,100}encoding\s*=\s*["']([\w-]+)/i
+
+/** By byte order mark, header, or the page's own word, in this order; UTF-8 otherwise. Pages in GBK are still common. */
+export function decodeBody(bytes: Uint8Array, contentType: string): string {
+  const head = Buffer.from(bytes.subarray(0, 2048)).toString('latin1')
+  const declared = CHARSET.exec(contentType)?.[1]
+  const charset = declared ?? metaCharset(head) ?? XML_ENCODING.exec(head)?.[1] ?? 'utf-8'
+  return decoderFor(byteOrderMark(bytes) ?? charset).decode(bytes)
+}
+
+function metaCharset(head: string): string | undefined {
+  for (const [tag] of head.matchAll(META)) {
+    const charset = CHARSET.exec(tag)?.[1]
+    if (charset !== undefined) return charset
+  }
+  return undefined
+}
+
+function byteOrderMark([first, second, third]: Uint8Array): string | undefined {
+  if (first === 0xef && second === 0xbb && third === 0xbf) return 'utf-8'
+  if (first === 0xff && second === 0xfe) return 'utf-16le'
+  if (first === 0xfe && second === 0xff) return 'utf-16be'
+  return undefined
+}
+
+function decoderFor(charset: string): InstanceType<typeof TextDecoder> {
+  try {
+    return new TextDecoder(charset)
+  } catch {
+    return new TextDecoder('utf-8')
+  }
 }

@@ -1,4 +1,4 @@
-import type { Slices } from '../../base/slices.ts'
+import type { Slices } from '../../base/loop-work.ts'
 import { decodeEntities } from './entities.ts'
 
 export interface HtmlText {

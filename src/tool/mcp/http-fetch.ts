@@ -1,8 +1,8 @@
 import type { FetchLike } from '@modelcontextprotocol/client'
 import type { Clock } from '../../base/clock.ts'
 import type { HttpClient, HttpResponse } from '../../base/http.ts'
-import { JsonGauge } from '../../base/foreign-json.ts'
-import { NEVER } from '../../base/never.ts'
+import { JsonGauge } from '../../base/json.ts'
+import { NEVER } from '../../base/async.ts'
 import { FloodGuard, type FloodLimits } from './flood-guard.ts'
 
 export interface HttpFetchOptions {

@@ -1,9 +1,8 @@
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { type Clock, sleep } from '../../base/clock.ts'
 import type { CommandEnd, CommandLine, Commands, RunningCommand } from '../../base/commands.ts'
-import { jsonExcess } from '../../base/foreign-json.ts'
+import { jsonExcess, isRecord, parseJson } from '../../base/json.ts'
 import { loopWork } from '../../base/loop-work.ts'
-import { isRecord, parseJson } from '../../base/json.ts'
 import { FloodGuard, type FloodLimits } from './flood-guard.ts'
 
 export interface StdioTransportOptions {

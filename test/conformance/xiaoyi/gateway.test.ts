@@ -1,5 +1,5 @@
-import { beforeAll, expect, test } from 'vitest'
-import { openInside, openOutside, warmUp } from '../../support/xiaoyi-gateway.ts'
+import { expect, test } from 'vitest'
+import { openInside, openOutside } from '../../support/xiaoyi-gateway.ts'
 import { ALL_CASES } from './cases.ts'
 import type { OpenBench } from './kit.ts'
 import { runCase } from './kit.ts'
@@ -11,8 +11,6 @@ const open: OpenBench = async (switches) => {
   const time = { now: () => clock.now(), pass: (ms: number) => clock.advance(ms) }
   return { simulator, time, client: inside }
 }
-
-beforeAll(warmUp)
 
 for (const kase of ALL_CASES) {
   test(`the whole gateway passes ${kase.name}`, async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { RunId } from '../../../src/core/ids.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
-import { accept, answer, begin, KEY, over, overRestart, type StorageSuite } from './given.ts'
+import { accept, answer, begin, KEY, OTHER_KEY, over, overRestart, type StorageSuite } from './given.ts'
 
 const run = (name: string): RunId => name as RunId
 const answerOf = (name: string, text: string) =>
@@ -42,6 +42,9 @@ export const describeOutbox: StorageSuite = (name, { describe, it }, open) => {
         assert.equal((await storage.outbox.undelivered({ channel: 'webhook' })).length, 4)
         await storage.transact([{ kind: 'delivery', run: run('one'), state: 'delivered' }])
         assert.deepEqual(await undelivered(storage), ['two', 'three'])
+        const ofSession = (await storage.outbox.undeliveredOf(KEY)).map(({ message }) => message.run)
+        assert.deepEqual(ofSession.toSorted(), ['other', 'three', 'two'])
+        assert.deepEqual(await storage.outbox.undeliveredOf(OTHER_KEY), [])
         const counts = await storage.outbox.counts()
         assert.deepEqual(counts, { open: 0, waiting: 0, unknown: 3, delivered: 1 })
       }),
@@ -103,6 +106,8 @@ export const describeOutbox: StorageSuite = (name, { describe, it }, open) => {
         await answer(storage, 'two')
         await storage.outbox.abandon('webhook', 'anon-1')
         assert.deepEqual(await storage.outbox.undelivered({ channel: 'webhook', account: 'anon-1' }), [])
+        const ofSession = (await storage.outbox.undeliveredOf(KEY)).map(({ message }) => message.run)
+        assert.deepEqual(ofSession, ['one'])
       }),
     )
 

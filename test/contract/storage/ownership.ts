@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { Owner } from '../../../src/core/change.ts'
-import type { SessionId } from '../../../src/core/ids.ts'
+import type { RunId, SessionId } from '../../../src/core/ids.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
-import { NEVER } from '../../../src/base/never.ts'
+import { NEVER } from '../../../src/base/async.ts'
 import { accept, answer, begin, KEY, OTHER_KEY, over, type StorageSuite } from './given.ts'
 
 async function claim(storage: Storage, key = KEY): Promise<Owner> {
@@ -32,6 +32,24 @@ export const describeOwnership: StorageSuite = (name, { describe, it }, open) =>
         assert.ok(second.epoch > first.epoch)
         await storage.ownership.release(first)
         assert.equal(storage.ownership.isCurrent(second), true)
+      }),
+    )
+
+    it(
+      'is taken over at once, and what was held before then is void only when another held it',
+      over(open, async (storage) => {
+        const first = await storage.ownership.takeOver(KEY)
+        assert.deepEqual(await claim(storage), first)
+        assert.deepEqual(await storage.ownership.takeOver(KEY), first)
+        await accept(storage, 'one')
+        await storage.transact([begin(KEY, 'sess_1'), { kind: 'raise-epoch', key: KEY }], first)
+        await assert.rejects(storage.transact([{ kind: 'reset-done', run: 'one' as RunId }], first), {
+          code: 'OWNERSHIP_LOST',
+        })
+        const second = await storage.ownership.takeOver(KEY)
+        assert.ok(second.epoch > first.epoch)
+        await storage.transact([{ kind: 'reset-done', run: 'one' as RunId }], second)
+        assert.equal((await storage.inbox.find('one' as RunId))?.resetDone, true)
       }),
     )
 

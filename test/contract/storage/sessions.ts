@@ -108,7 +108,10 @@ export const describeSessions: StorageSuite = (name, { describe, it }, open) => 
       over(open, async (storage) => {
         await storage.transact([
           { ...begin(keyOf('a:1'), 'sess_1'), fields: { title: 'My Cat', lastChannel: 'http' } },
-          { ...begin(keyOf('a:2'), 'sess_2', 'bob'), fields: { archived: [{ sessionId: 'old' as SessionId, at: 1 }] } },
+          {
+            ...begin(keyOf('a:2'), 'sess_2', 'bob'),
+            fields: { archived: [{ sessionId: 'old' as SessionId, at: 1, title: 'Dogs', preview: 'one of TWO' }] },
+          },
           { ...begin(keyOf('b:1'), 'sess_3'), fields: { preview: 'a CAT too' } },
         ])
         const keys = async (query: object): Promise<readonly string[]> => {
@@ -122,6 +125,11 @@ export const describeSessions: StorageSuite = (name, { describe, it }, open) => 
         assert.deepEqual(await keys({ search: 'cat' }), ['a:1', 'b:1'])
         assert.deepEqual(await keys({ channel: 'http' }), ['a:1'])
         assert.deepEqual(await keys({ archived: true }), ['a:2'])
+        assert.deepEqual(await keys({ archived: true, search: 'dog' }), ['a:2'])
+        assert.deepEqual(await keys({ archived: true, search: 'of two' }), ['a:2'])
+        assert.deepEqual(await keys({ archived: true, search: 'A:2' }), ['a:2'])
+        assert.deepEqual(await keys({ archived: true, search: 'old' }), [])
+        assert.deepEqual(await keys({ search: 'dog' }), [])
         assert.deepEqual(await keys({ only: new Set(['a:1', 'b:9']) }), ['a:1'])
         assert.deepEqual(await keys({ without: new Set(['a:1']) }), ['a:2', 'b:1'])
         assert.equal(await storage.sessions.count(), 3)

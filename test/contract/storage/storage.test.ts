@@ -4,7 +4,7 @@ import { openFilesStorage } from '../../../src/storage/files/files-storage.ts'
 import { DEFAULT_MESSAGE_LIMITS } from '../../../src/storage/local/run-table.ts'
 import { DEFAULT_LEDGER } from '../../../src/storage/local/usage-ledger.ts'
 import { createMemoryStorage } from '../../../src/storage/memory/memory-storage.ts'
-import { ManualClock } from '../../../src/testing/manual-clock.ts'
+import { RunningClock } from '../../support/running-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { ScriptedProcesses } from '../../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
@@ -16,7 +16,7 @@ import type { StorageUnderTest } from './given.ts'
 const START = 1_000_000
 
 describeStorage('memory', vitest, async () => {
-  const storage = createMemoryStorage({ clock: new ManualClock(START), ids: new SeededIds() })
+  const storage = createMemoryStorage({ clock: new RunningClock(START), ids: new SeededIds() })
   await storage.start()
   return { storage, close: () => storage.close() }
 })
@@ -49,7 +49,7 @@ async function openNode(): Promise<StorageUnderTest> {
 async function openFiles(files: MemoryFiles): Promise<StorageUnderTest> {
   const opened = await openFilesStorage({
     files,
-    clock: new ManualClock(START),
+    clock: new RunningClock(START),
     ids: new SeededIds(),
     processes: new ScriptedProcesses(),
     log: silentLog,
@@ -58,6 +58,7 @@ async function openFiles(files: MemoryFiles): Promise<StorageUnderTest> {
       journalHead: '/home/journal-head.json',
       transcripts: '/home/sessions',
       sessionsFile: '/home/sessions.json',
+      rows: '/home/rows',
       archive: '/home/archive',
       workspace: '/home/workspace',
     },

@@ -15,8 +15,7 @@ import {
 } from './attack.ts'
 import { callTool, openObedientModel } from './model.ts'
 import { nodeHttpServers } from '../../../src/platform/node-http-server.ts'
-import { systemClock } from '../../../src/platform/system-clock.ts'
-import { systemIds } from '../../../src/platform/system-ids.ts'
+import { systemClock, systemIds } from '../../../src/platform/system.ts'
 import { createXiaoyiSimulator } from '../../../src/simulator/xiaoyi/simulator.ts'
 
 const MIB = 1024 * 1024

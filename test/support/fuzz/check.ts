@@ -3,16 +3,13 @@ import { createBudget, maxHistoryTokens } from '../../../src/history/budget.ts'
 import { loopWork } from '../../../src/base/loop-work.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from '../../../src/history/prepare.ts'
 import { createEncoder, type WireApi } from '../../../src/provider/encoders.ts'
-import {
-  checkAnthropicRequest,
-  checkGoogleRequest,
-  checkMistralRequest,
-  checkOpenAICompletionsRequest,
-  checkOpenAIResponsesRequest,
-  TEMPLATE_FAMILIES,
-  type RuleViolation,
-  type TemplateFamily,
-} from '../../../src/simulator/rules/index.ts'
+import { checkAnthropicRequest } from '../../../src/simulator/rules/anthropic.ts'
+import { checkGoogleRequest } from '../../../src/simulator/rules/google.ts'
+import { checkMistralRequest } from '../../../src/simulator/rules/mistral.ts'
+import { checkOpenAICompletionsRequest } from '../../../src/simulator/rules/openai-completions.ts'
+import { checkOpenAIResponsesRequest } from '../../../src/simulator/rules/openai-responses.ts'
+import { TEMPLATE_FAMILIES, type TemplateFamily } from '../../../src/simulator/rules/chat-templates.ts'
+import type { RuleViolation } from '../../../src/simulator/rules/rule.ts'
 import { asRead, deepFreeze } from '../history.ts'
 import type { Random } from './random.ts'
 import { generateEntries } from './generate.ts'

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
-import type { AnswerBlock, ScriptedReply, SeenRequest } from '../../../src/simulator/index.ts'
+import type { AnswerBlock, ScriptedReply } from '../../../src/simulator/provider/script.ts'
+import type { SeenRequest } from '../../../src/simulator/provider/seen-request.ts'
 import type { Fault } from '../../../src/testing/memory-files.ts'
 
 /** What one round of a scripted answer does. */

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { checkClock } from '../../../src/app/doctor/clock-check.ts'
-import { checkChannels, checkMcp, checkMessages, checkTranscripts } from '../../../src/app/doctor/gateway-checks.ts'
 import {
+  checkClock,
   checkDescriptors,
   checkDisk,
   checkHome,
   checkLocks,
   checkPort,
 } from '../../../src/app/doctor/machine-checks.ts'
+import { checkChannels, checkMcp, checkMessages, checkTranscripts } from '../../../src/app/doctor/gateway-checks.ts'
 import { checkModels } from '../../../src/app/doctor/model-check.ts'
 import type { DoctorCheck } from '../../../src/app/doctor/check.ts'
 import { doctorWords } from '../../../src/app/doctor/words.ts'
@@ -16,7 +16,7 @@ import type { Platform } from '../../../src/app/platform.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import type { Config } from '../../../src/config/config.ts'
 import { readConfigText } from '../../../src/config/load.ts'
-import { NEVER } from '../../../src/base/never.ts'
+import { NEVER } from '../../../src/base/async.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { MemoryNetwork } from '../../../src/testing/memory-network.ts'

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { loadPlugins } from '../../../src/app/load-plugins.ts'
-import { definePlugin, hooksOf, providersOf, toolsOf } from '../../../src/app/plugin.ts'
+import { loadPlugins, definePlugin, hooksOf, providersOf, toolsOf } from '../../../src/app/plugin.ts'
 import type { ModelProvider } from '../../../src/provider/provider.ts'
 import { textResult } from '../../../src/tool/results.ts'
 import type { Tool } from '../../../src/tool/tool.ts'

@@ -3,9 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { serviceName } from '../../../src/app/service/service-name.ts'
+import { serviceName, launchdAgent, systemdUnit, type ServiceSettings } from '../../../src/app/service.ts'
 import { run } from '../../support/built-gateway.ts'
-import { launchdAgent, systemdUnit, type ServiceSettings } from '../../../src/app/service/service-text.ts'
 
 const SETTINGS: ServiceSettings = {
   command: ['/usr/bin/node', '/opt/clew & co/main.js', 'start'],

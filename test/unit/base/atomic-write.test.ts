@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { removeUnfinished, removeUnfinishedBeside, writeAtomically } from '../../../src/base/atomic-write.ts'
 import type { Files } from '../../../src/base/files.ts'
 import { nodeFiles } from '../../../src/platform/node-files.ts'
-import { systemIds } from '../../../src/platform/system-ids.ts'
+import { systemIds } from '../../../src/platform/system.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { decodeUtf8 } from '../../../src/base/decode-utf8.ts'
+import { decodeUtf8 } from '../../../src/base/text.ts'
 
 describe('decodeUtf8', () => {
   it.each([

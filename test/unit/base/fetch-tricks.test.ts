@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FetchRefused } from '../../../src/base/fetch-policy.ts'
 import { guardedFetch } from '../../../src/base/guarded-fetch.ts'
 import { HttpFailure } from '../../../src/base/http.ts'
-import { systemClock } from '../../../src/platform/system-clock.ts'
+import { systemClock } from '../../../src/platform/system.ts'
 import { type ClosableHttpClient, createHttpClient } from '../../../src/platform/undici-http-client.ts'
 import { never } from '../../support/tool-call.ts'
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { FOREIGN_JSON, JsonGauge, jsonExcess, parseForeignJson } from '../../../src/base/foreign-json.ts'
+import { FOREIGN_JSON, JsonGauge, jsonExcess, parseForeignJson } from '../../../src/base/json.ts'
 
 const nested = (depth: number): string => '['.repeat(depth) + ']'.repeat(depth)
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { GrowingText } from '../../../src/base/growing-text.ts'
+import { GrowingText } from '../../../src/base/text.ts'
 
 describe('GrowingText', () => {
   it('says what was appended, in order, whenever it is asked', () => {

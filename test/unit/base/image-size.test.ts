@@ -1,6 +1,6 @@
 import sharp from 'sharp'
 import { describe, expect, it } from 'vitest'
-import { imageSizeOf } from '../../../src/base/image-size.ts'
+import { imageSizeOf } from '../../../src/base/images.ts'
 import { imageFactsOf } from '../../../src/history/image-facts.ts'
 
 const picture = (side: number, format: 'png' | 'jpeg' | 'webp' | 'gif' | 'tiff'): Promise<Buffer> =>

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ClewClient, type AnswerEvent, type ClientOptions, type ClientState } from '../../../src/client/index.ts'
+import { LATER_MS } from '../../../src/storage/later-commit.ts'
 import type { LinkedSocket } from '../../../src/testing/linked-sockets.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
@@ -114,7 +115,7 @@ describe('a lost connection', () => {
     dialled[0]?.socket?.cut()
     const unsent = me.ask('two', { id: '2', session: 's' })
     await pass(1_000)
-    await pass(50)
+    await pass(50 + LATER_MS)
     expect([await accepted.text(), await unsent.text()]).toEqual(['answer to one', 'answer to two'])
     expect(states).toEqual(['open', 'waiting', 'connecting', 'open'])
     expect(await core.storage.outbox.counts()).toEqual({ open: 0, waiting: 0, unknown: 0, delivered: 2 })
@@ -125,6 +126,8 @@ describe('a lost connection', () => {
     const first = me.ask('one')
     await pass(50)
     await first.text()
+    // A confirmation is stored with the next commit, or after this long.
+    await pass(LATER_MS)
     expect(await core.storage.outbox.counts()).toMatchObject({ delivered: 1, unknown: 0 })
     dialled[0]?.socket?.cut()
     await pass(1_000)

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/core/message.ts'
-import { withBoundedDepth } from '../../../src/core/sound-fields.ts'
-import { soundMessage } from '../../../src/core/sound-message.ts'
+import { withBoundedDepth, soundMessage } from '../../../src/core/sound-message.ts'
 
 const words = (text: string) => [{ type: 'text', text }]
 

@@ -16,7 +16,7 @@ const exact = (value: string): number => counter.count(value, GPT).count
 
 const CORPUS = {
   prose: readFileSync('LICENSE', 'utf8'),
-  code: readFileSync('src/base/journal.ts', 'utf8'),
+  code: readFileSync('src/storage/files/journal.ts', 'utf8'),
   json: readFileSync('package.json', 'utf8'),
   chinese: CHINESE.repeat(20),
 }

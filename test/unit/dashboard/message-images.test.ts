@@ -16,7 +16,7 @@ function branchWith(mimeType: string): readonly Entry[] {
 
 it('names the pictures of a message without their bytes, and gives one by its place', () => {
   const branch = branchWith('image/png')
-  const { messages } = messagePage(branch, { limit: 10 })
+  const { messages } = messagePage(branch, { limit: 10 }, [])
   expect(messages).toMatchObject([{ role: 'user', text: 'look', images: [{ mimeType: 'image/png' }] }])
   expect(JSON.stringify(messages)).not.toContain(PICTURE.toString('base64'))
   expect(entryImage(branch, 'a', 0)).toEqual({ mimeType: 'image/png', bytes: new Uint8Array(PICTURE) })

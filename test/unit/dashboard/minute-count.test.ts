@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { MinuteCount } from '../../../src/dashboard/minute-count.ts'
+import { MinuteCount } from '../../../src/dashboard/turn-watch.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 
 it('counts what happened within the last minute, however long nobody asked', async () => {

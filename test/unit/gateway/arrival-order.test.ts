@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { deferred } from '../../../src/base/deferred.ts'
+import { deferred } from '../../../src/base/async.ts'
 import { ArrivalOrder } from '../../../src/gateway/arrival-order.ts'
 import { settle } from '../../../src/testing/manual-clock.ts'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { openJournal } from '../../../src/base/journal.ts'
+import { openJournal } from '../../../src/storage/files/journal.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import type { RunId, SessionKey } from '../../../src/core/ids.ts'
 import type { AcceptedMessage, DeliveryFate } from '../../../src/core/inbound.ts'
@@ -45,7 +45,7 @@ async function openDelivery(
     drain: () => undefined,
     close: async () => undefined,
   })
-  const delivery = new Delivery({ log: silentLog, storage, channels })
+  const delivery = new Delivery({ clock: new ManualClock(1), log: silentLog, storage, channels })
   const journal = await openJournal({
     ids: new SeededIds(),
     files,
@@ -83,6 +83,8 @@ it('a redelivery that found no socket leaves the answer one that may have arrive
   const next = await openDelivery(files.kill(), ['delivered'])
   await next.delivery.available('webhook', 'u')
   expect(next.marks).toEqual([true])
+  // An empty transaction confirms everything that was called before it.
+  await next.storage.transact([])
   expect(await stateOf(next.storage)).toBe('delivered')
 })
 

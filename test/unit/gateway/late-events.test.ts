@@ -43,3 +43,29 @@ it('a turn that goes on after a reset answered its message shows nothing behind 
   expect(ofTheRun.slice(end)).toEqual(['error'])
   await core.close()
 })
+
+it('what a turn still says after its answer is not shown', async () => {
+  const clock = new ManualClock()
+  const files = new MemoryFiles({ now: () => clock.now() })
+  let said = 0
+  const core = await GatewayCore.open({
+    clock,
+    files,
+    seed: 1,
+    // As a tool that works on after its time was up.
+    async converse({ key, run }, { emit }) {
+      clock.after(100, () => {
+        const event = { type: 'text-delta', round: 0, delta: 'late' } as const
+        void emit({ session: key, sessionId: 'sess_1' as SessionId, run, at: clock.now(), event }).then(() => said++)
+      })
+      return { kind: 'complete', text: 'done' }
+    },
+  })
+  const client = new CoreClient(core, { account: 'u', stream: true })
+  await client.send({ id: '1', content: 'work', session: 's' })
+  await clock.advance(1_000)
+  expect(said).toBe(1)
+  const ofTheRun = client.frames.filter(({ messageId }) => messageId === '1').map(({ type }) => type)
+  expect(ofTheRun.at(-1)).toBe('complete')
+  await core.close()
+})

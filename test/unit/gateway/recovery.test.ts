@@ -25,14 +25,14 @@ it('a restart resets once for /new with text, and keeps the order of what follow
   await clock.advance(200)
   await client.send({ id: '1', content: '/new one', session: 's' }, { id: '2', content: 'two', session: 's' })
   await clock.advance(20)
-  const reset = before.storage.rows.resolve('s')?.record.sessionId
+  const reset = (await before.storage.rows.resolve('s'))?.record.sessionId
   expect(turns).toEqual(['zero', 'one'])
   const later: string[] = []
   const after = await life(clock, files.kill(), 2, later)
   const back = new CoreClient(after, { account: 'u' })
   await clock.advance(1_000)
   expect(later).toEqual(['one', 'two'])
-  expect(after.storage.rows.resolve('s')?.record.sessionId).toBe(reset)
+  expect((await after.storage.rows.resolve('s'))?.record.sessionId).toBe(reset)
   expect(back.terminal().map(({ messageId, type }) => [messageId, type])).toEqual([
     ['1', 'complete'],
     ['2', 'complete'],

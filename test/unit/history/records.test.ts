@@ -36,7 +36,7 @@ const prepared = prepareHistory(input)
 
 describe('the report', () => {
   it('survives its compact form', () => {
-    const stored: unknown = JSON.parse(JSON.stringify(compactReport(encodeReport(prepared.report))))
+    const stored: unknown = JSON.parse(JSON.stringify(compactReport(encodeReport(prepared.parts))))
     const read = decodeReport(stored)
     expect(read?.messages).toEqual(prepared.report.messages)
     const sorted = (changes: readonly object[] | undefined) =>
@@ -48,7 +48,7 @@ describe('the report', () => {
   it('takes about a dozen bytes per message', () => {
     const long = entriesOf(...Array.from({ length: 500 }, () => [user('q'), assistant('a')]).flat(), user('x'))
     const size = JSON.stringify(
-      compactReport(encodeReport(prepareHistory({ ...input, entries: long, historyLimit: 0 }).report)),
+      compactReport(encodeReport(prepareHistory({ ...input, entries: long, historyLimit: 0 }).parts)),
     ).length
     expect(size / 1_001).toBeLessThan(14)
   })

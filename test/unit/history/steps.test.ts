@@ -94,6 +94,15 @@ describe('sanitizeMode, which is `full` for every model', () => {
     expect(sent).toContain('"text":"found"')
     expect(sent).toContain('"text":"b \ufffd"')
   })
+
+  it.each(Object.keys(TARGETS))('takes a foreign signature away where there is no other for %s', (target) => {
+    const foreign = { api: 'other-api', provider: 'other', model: 'other' }
+    const signed = { ...call('c1'), thoughtSignature: '{"signed":"elsewhere"}' }
+    const ofCall = entriesOf(user('a'), assistant([signed], foreign), result('c1', [text('found')]))
+    const ofText = entriesOf(user('a'), assistant([{ ...text('b'), textSignature: 'c2lnbmVk' }], foreign), user('c'))
+    for (const entries of [ofCall, ofText])
+      expect(JSON.stringify(prepare(entries, { target: target as TargetName }).messages)).not.toContain('Signature')
+  })
 })
 
 describe('sanitizeSessionMessagesImages', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { deferred } from '../../../src/base/deferred.ts'
+import { deferred } from '../../../src/base/async.ts'
 import { MediaExpiry, type MediaLimits } from '../../../src/media/expiry.ts'
 import { foldersIn, Mentions } from '../../../src/media/mentions.ts'
 import { ManualClock, settle } from '../../../src/testing/manual-clock.ts'

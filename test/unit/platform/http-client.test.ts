@@ -2,10 +2,15 @@ import { EventEmitter, once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { deferred } from '../../../src/base/deferred.ts'
+import { deferred } from '../../../src/base/async.ts'
 import { HttpFailure, type HttpRequest } from '../../../src/base/http.ts'
-import { guardLookup, isPublicAddress, isRefusedLiteral } from '../../../src/platform/public-address.ts'
-import { createHttpClient, type HttpClientOptions } from '../../../src/platform/undici-http-client.ts'
+import {
+  guardLookup,
+  isPublicAddress,
+  isRefusedLiteral,
+  createHttpClient,
+  type HttpClientOptions,
+} from '../../../src/platform/undici-http-client.ts'
 
 const NEVER = new AbortController().signal
 const connections = new EventEmitter()

@@ -4,7 +4,7 @@ import { HttpFailure } from '../../../src/base/http.ts'
 import { ERRORS, GatewayError } from '../../../src/core/errors.ts'
 import { classify } from '../../../src/provider/classify.ts'
 import { readProviderError } from '../../../src/provider/provider-error.ts'
-import { redact } from '../../../src/provider/redact.ts'
+import { redact } from '../../../src/provider/errors.ts'
 import { collect, FAMILIES, KEY, setUp, type Family } from '../../support/provider-streams.ts'
 import { StreamHttp } from '../../support/stream-http.ts'
 

@@ -8,7 +8,10 @@ const session = 'sess_1' as SessionId
 const recordsOf = (ledger: CleanupLedger, changes: readonly Change[]) =>
   changes.map((change) => ledger.recordOf(change as Change & { kind: 'save' }))
 const commit = (ledger: CleanupLedger, records: readonly { readonly data: unknown }[]): void => {
-  for (const { data } of records) ledger.apply(JSON.parse(JSON.stringify(data)))
+  for (const { data } of records) {
+    const record = ledger.read(JSON.parse(JSON.stringify(data)))
+    if (record !== undefined) ledger.apply(record)
+  }
 }
 
 describe('the ledger of cleanups', () => {

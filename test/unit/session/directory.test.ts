@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { openJournal, type Journal } from '../../../src/base/journal.ts'
+import { openJournal, type Journal } from '../../../src/storage/files/journal.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import type { SessionId, SessionKey } from '../../../src/core/ids.ts'
 import type { SessionRecord } from '../../../src/core/inbound.ts'
 import type { Clock } from '../../../src/base/clock.ts'
 import { SessionDirectory } from '../../../src/storage/local/directory.ts'
 import { ExportHistory, SessionsFile } from '../../../src/storage/files/sessions-file.ts'
+import type { SessionPage, SessionQuery } from '../../../src/storage/storage.ts'
+import type { FileHandle, OpenMode } from '../../../src/base/files.ts'
+import { TableFile } from '../../../src/storage/tables/table-file.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
@@ -27,15 +30,18 @@ async function openDirectory(files: MemoryFiles, exportMs = 0): Promise<OpenDire
     monotonic: () => clock.monotonic() + exportMs * looks++,
     after: (ms, run) => clock.after(ms, run),
   }
-  const directory = new SessionDirectory(clock)
-  const history = new ExportHistory()
+  const kept = new TableFile({ files, ids: new SeededIds(), log: silentLog, directory: '/home/rows' })
+  const directory = new SessionDirectory(clock, kept)
+  await kept.open()
+  const history = new ExportHistory(directory)
   const journal = await openJournal({
     ids: new SeededIds(),
     files,
     directory: '/home/journal',
-    topics: [directory, history],
+    topics: [directory, history, kept],
     log: silentLog,
   })
+  await kept.start()
   const file = new SessionsFile({
     ids: new SeededIds(),
     files,
@@ -53,6 +59,10 @@ function row(id: string, updatedAt: number, extra: Record<string, unknown> = {})
   return { sessionId: `sess_${id}` as SessionId, updatedAt, ...extra }
 }
 
+async function keysOf(directory: SessionDirectory, query: SessionQuery): Promise<readonly SessionKey[]> {
+  return (await directory.list(query)).sessions.map(({ key }) => key)
+}
+
 async function put(open: OpenDirectory, key: string, record: SessionRecord): Promise<void> {
   await open.journal.commit([open.directory.recordOf({ kind: 'put-session', key: key as SessionKey, record })])
   open.file.changed()
@@ -66,7 +76,7 @@ describe('the session directory', () => {
     const seen: string[] = []
     let cursor: string | undefined
     do {
-      const page = open.directory.list({ limit: 3, ...(cursor === undefined ? {} : { cursor }) })
+      const page: SessionPage = await open.directory.list({ limit: 3, ...(cursor === undefined ? {} : { cursor }) })
       seen.push(...page.sessions.map(({ key }) => key))
       cursor = page.nextCursor
     } while (cursor !== undefined)
@@ -77,8 +87,8 @@ describe('the session directory', () => {
     const open = await openDirectory(new MemoryFiles())
     await put(open, 'a:1', row('1', 1))
     await put(open, 'b:1', row('2', 2))
-    expect(open.directory.list({ limit: 10, prefix: 'a:' }).sessions.map(({ key }) => key)).toEqual(['a:1'])
-    expect(() => open.directory.list({ limit: 10, cursor: 'nonsense' })).toThrow(
+    expect(await keysOf(open.directory, { limit: 10, prefix: 'a:' })).toEqual(['a:1'])
+    await expect(open.directory.list({ limit: 10, cursor: 'nonsense' })).rejects.toEqual(
       expect.objectContaining({ code: 'FIELD_INVALID' }),
     )
   })
@@ -86,11 +96,11 @@ describe('the session directory', () => {
   it('finds a key exactly first, then folded, and a session by its id', async () => {
     const open = await openDirectory(new MemoryFiles())
     await put(open, 'Alpha', row('1', 1))
-    expect(open.directory.resolve(' ALPHA ')?.key).toBe('Alpha')
+    expect((await open.directory.resolve(' ALPHA '))?.key).toBe('Alpha')
     await put(open, 'ALPHA', row('2', 2))
-    expect(open.directory.resolve('Alpha')?.record.sessionId).toBe('sess_1')
-    expect(open.directory.byId('sess_2')?.key).toBe('ALPHA')
-    expect(open.directory.byId('sess_9')).toBeUndefined()
+    expect((await open.directory.resolve('Alpha'))?.record.sessionId).toBe('sess_1')
+    expect((await open.directory.byId('sess_2'))?.key).toBe('ALPHA')
+    expect(await open.directory.byId('sess_9')).toBeUndefined()
   })
 
   it('has every row, in the same order, after a restart and after a checkpoint', async () => {
@@ -99,9 +109,9 @@ describe('the session directory', () => {
     await open.journal.checkpoint()
     await put(open, 'k0', row('0', 500))
     await open.journal.commit([open.directory.recordOf({ kind: 'delete-session', key: 'k1' as SessionKey })])
-    const before = open.directory.list({ limit: 100 })
+    const before = await open.directory.list({ limit: 100 })
     const again = await openDirectory(open.files.crash())
-    expect(again.directory.list({ limit: 100 })).toEqual(before)
+    expect(await again.directory.list({ limit: 100 })).toEqual(before)
     expect(again.directory.size).toBe(39)
   })
 })
@@ -112,7 +122,7 @@ describe('the time of a change', () => {
     await put(open, 'a', row('1', open.directory.now()))
     open.clock.stepWallTime(-3_600_000)
     await put(open, 'b', row('2', open.directory.now()))
-    expect(open.directory.list({ limit: 2 }).sessions.map(({ key }) => key)).toEqual(['b', 'a'])
+    expect(await keysOf(open.directory, { limit: 2 })).toEqual(['b', 'a'])
     expect(open.directory.now()).toBeGreaterThan(open.clock.now())
   })
 
@@ -123,8 +133,7 @@ describe('the time of a change', () => {
     const again = await openDirectory(open.files.kill())
     expect(again.clock.now()).toBeLessThan(open.clock.now())
     for (const key of ['c', 'a']) await put(again, key, row(key, again.directory.now()))
-    const { sessions } = again.directory.list({ limit: 9 })
-    expect(sessions.map(({ key }) => key)).toEqual(['a', 'c', 'b'])
+    expect(await keysOf(again.directory, { limit: 9 })).toEqual(['a', 'c', 'b'])
   })
 })
 
@@ -155,7 +164,7 @@ describe('sessions.json', () => {
     )
     const open = await openDirectory(files)
     expect(await open.file.adopt()).toEqual({ adopted: 1 })
-    expect(open.directory.resolve('webhook:old')?.record['foreign']).toEqual({ a: 1 })
+    expect((await open.directory.resolve('webhook:old'))?.record['foreign']).toEqual({ a: 1 })
   })
 
   it('of our own making does not bring a deleted session back', async () => {
@@ -175,7 +184,7 @@ describe('sessions.json', () => {
     const open = await openDirectory(files)
     const result = await open.file.adopt()
     expect(result.adopted).toBe(2)
-    expect(open.directory.list({ limit: 9 }).sessions.map(({ key }) => key)).toEqual(['b', 'a'])
+    expect(await keysOf(open.directory, { limit: 9 })).toEqual(['b', 'a'])
     expect(files.text(result.quarantined ?? '')).toBe(whole.slice(0, whole.indexOf('sess_3')))
   })
 
@@ -195,7 +204,7 @@ describe('a row with fields of another type', () => {
   it('is adopted with the types we read, other fields kept, and can be listed, reset and chosen a model for', async () => {
     const files = new MemoryFiles()
     const odd = row('a', 1, {
-      archived: [null, { sessionId: 'sess_old', at: 1 }, { sessionId: 5 }],
+      archived: [null, { sessionId: 'sess_old', at: 1, title: 5 }, { sessionId: 5 }],
       deliveryContext: 'odd',
       lastTo: 42,
       modelOverride: {},
@@ -204,7 +213,7 @@ describe('a row with fields of another type', () => {
     files.plant('/home/sessions.json', JSON.stringify({ k: odd, gone: { sessionId: 5, updatedAt: 1 } }))
     const { file, directory, journal } = await openDirectory(files)
     await file.adopt()
-    expect(directory.get('k' as SessionKey)).toEqual({
+    expect(await directory.get('k' as SessionKey)).toEqual({
       ...row('a', 1),
       archived: [{ sessionId: 'sess_old', at: 1 }],
       lastTo: '42',
@@ -215,6 +224,52 @@ describe('a row with fields of another type', () => {
     await journal.close()
   })
 })
+
+describe('the export of rows that are on disk', () => {
+  it('is made of slices, and is not made again while nothing changed', async () => {
+    const files = new CountedFiles()
+    const open = await openDirectory(files)
+    for (let start = 0; start < 20_000; start += 1_000)
+      await open.journal.commit(
+        Array.from({ length: 1_000 }, (_, at) =>
+          open.directory.recordOf({
+            kind: 'put-session',
+            key: `k${start + at}` as SessionKey,
+            record: row(`${start + at}`, start + at, { preview: 'x'.repeat(200) }),
+          }),
+        ),
+      )
+    await open.journal.checkpoint()
+    expect(open.directory.heldBytes / 20_000).toBeLessThan(300)
+    await open.file.close()
+    expect(Object.keys(JSON.parse(files.text('/home/sessions.json') ?? '')).length).toBe(20_000)
+    expect(files.exported).toBeGreaterThan(5_000_000)
+    expect(files.largest).toBeLessThan(1_300_000)
+    await open.journal.close()
+    const again = await openDirectory(files.kill())
+    expect(await again.file.adopt()).toEqual({ adopted: 0 })
+    expect(again.directory.size).toBe(20_000)
+  })
+})
+
+/** Counts what is written to `sessions.json`. */
+class CountedFiles extends MemoryFiles {
+  exported = 0
+  largest = 0
+
+  override async open(path: string, mode: OpenMode, permissions?: number): Promise<FileHandle> {
+    const handle = await super.open(path, mode, permissions)
+    if (!path.includes('sessions.json')) return handle
+    return {
+      ...handle,
+      write: async (bytes, position) => {
+        this.exported += bytes.length
+        this.largest = Math.max(this.largest, bytes.length)
+        return handle.write(bytes, position)
+      },
+    }
+  }
+}
 
 describe('the export of many sessions', () => {
   const written = (open: OpenDirectory): string => open.files.text('/home/sessions.json') ?? ''

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { NO_PRICES } from '../../../src/provider/usage.ts'
 import { DEFAULT_LEARNED_WINDOWS, LearnedWindows } from '../../../src/session/learned-windows.ts'
 import { createMemoryStorage } from '../../../src/storage/memory/memory-storage.ts'
-import type { Storage } from '../../../src/storage/storage.ts'
-import { ManualClock } from '../../../src/testing/manual-clock.ts'
+import type { Notice, Storage } from '../../../src/storage/storage.ts'
+import { ManualClock, settle } from '../../../src/testing/manual-clock.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 import type { TurnModel } from '../../../src/turn/deps.ts'
 
@@ -115,4 +115,19 @@ describe('learned windows', () => {
       await storage.transact([{ kind: 'set-state', section: 'windows', key: 'a/x', value }])
     expect(windows.list()).toEqual([])
   })
+})
+
+it('what another node learned while it cannot be looked up ends nothing', async () => {
+  const windows = new LearnedWindows(new ManualClock(0))
+  let hear: (notice: Notice) => void = () => undefined
+  await windows.load({
+    state: { entries: async () => [], get: () => Promise.reject(new Error('the database is away')) },
+    watch: (listener) => {
+      hear = listener
+      return () => undefined
+    },
+  })
+  hear({ kind: 'state', section: 'windows', key: 'test/m' })
+  await settle()
+  expect(windows.list()).toEqual([])
 })

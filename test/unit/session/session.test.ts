@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { deferred, type Deferred } from '../../../src/base/deferred.ts'
+import { deferred, type Deferred } from '../../../src/base/async.ts'
 import type { RunId, SessionKey } from '../../../src/core/ids.ts'
 import type { AcceptedMessage } from '../../../src/core/inbound.ts'
 import type { RunningTurn } from '../../../src/session/running-turn.ts'

@@ -1,150 +1,20 @@
 import { expect, test } from 'vitest'
-import { deferred, type Deferred } from '../../../src/base/deferred.ts'
-import { silentLog } from '../../../src/base/log.ts'
 import type { EntryDraft } from '../../../src/core/entry.ts'
 import { GatewayError } from '../../../src/core/errors.ts'
-import type { RunId, SessionId, SessionKey } from '../../../src/core/ids.ts'
-import type { AcceptedMessage, Reply, ReplyContent } from '../../../src/core/inbound.ts'
-import { phrasesIn } from '../../../src/core/phrases/phrases-in.ts'
-import { Channels } from '../../../src/gateway/channels.ts'
-import { Delivery } from '../../../src/gateway/delivery.ts'
-import { SessionControl } from '../../../src/session/control.ts'
-import { Sessions } from '../../../src/session/sessions.ts'
-import { TurnTranscript } from '../../../src/session/turn-transcript.ts'
-import type { QueueMode, TurnContext } from '../../../src/session/turn-work.ts'
+import type { RunId } from '../../../src/core/ids.ts'
 import { createMemoryStorage } from '../../../src/storage/memory/memory-storage.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { ManualClock, settle } from '../../../src/testing/manual-clock.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
+import { KEY, message, OLD, SessionScene } from '../../support/session-scene.ts'
 
-const KEY = 's' as SessionKey
-const OLD = `sess_${'0'.repeat(32)}` as SessionId
 const SAID: EntryDraft = { type: 'custom', customType: 'test.said', data: {} }
 const UNSAID: EntryDraft = { type: 'custom', customType: 'test.unsaid', data: {} }
-
-/** Real sessions, storage and delivery; turns end when the test says so, whatever they are told. */
-class Scene {
-  readonly clock = new ManualClock()
-  readonly ids = new SeededIds(1)
-  readonly storage: Storage = createMemoryStorage({ clock: this.clock, ids: this.ids })
-  readonly replies: string[] = []
-  readonly tidied: string[] = []
-  readonly turns = new Map<string, Turn>()
-  queueMode: QueueMode = 'queue'
-  readonly sessions: Sessions
-
-  constructor(storage?: (real: Storage) => Storage) {
-    const { clock, ids } = this
-    if (storage !== undefined) this.storage = storage(this.storage)
-    const channels = new Channels()
-    channels.add({
-      name: 'test',
-      start: async () => undefined,
-      observe: () => undefined,
-      deliver: async (reply) => {
-        this.replies.push(`${reply.run} ${describe(reply)}`)
-        return 'delivered'
-      },
-      status: () => ({}),
-      drain: () => undefined,
-      close: async () => undefined,
-    })
-    this.sessions = new Sessions({
-      clock,
-      ids,
-      log: silentLog,
-      storage: this.storage,
-      outlet: new Delivery({ log: silentLog, storage: this.storage, channels }),
-      control: new SessionControl({
-        clock,
-        ids,
-        storage: this.storage,
-        log: silentLog,
-        maxArchivedPerSession: 10,
-        onEnding: () => undefined,
-      }),
-      limits: { turns: { total: 4, perProvider: 4, perAccount: 4 }, messageAttempts: 2 },
-      queueMode: () => this.queueMode,
-      metrics: { turnEnded: () => undefined, happened: () => undefined },
-      commands: {
-        phrases: async () => phrasesIn('en'),
-        status: async () => 'fine',
-        model: async () => 'none',
-        approve: async () => 'none',
-      },
-      turns: {
-        firstModel: async () => ({ provider: 'scripted', model: 'scripted/model' }),
-        run: (message, context) => this.#run(message, context),
-        tidyUp: async ({ run }, by) => void this.tidied.push(`${run} ${by}`),
-        recordPoisoned: async () => undefined,
-      },
-    })
-  }
-
-  async #run({ run, key }: AcceptedMessage, context: TurnContext): Promise<ReplyContent | undefined> {
-    const { clock, storage } = this
-    const { sessionId } = (await storage.sessions.get(key)) ?? { sessionId: OLD }
-    const opened = await storage.transcripts.open(sessionId, context.signal)
-    const deps = { clock, log: silentLog, key, signal: context.signal, owner: context.owner }
-    const transcript = new TurnTranscript(opened, deps)
-    context.writesTo(transcript)
-    const end = deferred<ReplyContent | undefined>()
-    this.turns.set(run, { context, transcript, end })
-    return end.promise
-  }
-
-  async store(run: string): Promise<void> {
-    await this.storage.inbox.accept(message(run), {
-      fingerprint: run,
-      session: { kind: 'begin-session', key: KEY, sessionId: OLD, owner: 'u', touched: true },
-    })
-  }
-
-  async say(...runs: readonly string[]): Promise<void> {
-    for (const run of runs) {
-      await this.store(run)
-      this.sessions.arrive(message(run), true)
-    }
-    await settle()
-  }
-
-  turn(run: string): Turn {
-    const turn = this.turns.get(run)
-    if (turn === undefined) throw new Error(`${run} was not started`)
-    return turn
-  }
-
-  async types(sessionId: SessionId = OLD): Promise<readonly unknown[]> {
-    const transcript = await this.storage.transcripts.open(sessionId, new AbortController().signal)
-    const entries = await transcript.branch()
-    await transcript.close()
-    return entries.map((entry) => (entry.type === 'custom' ? entry.customType : entry.type))
-  }
-}
-
-interface Turn {
-  readonly context: TurnContext
-  readonly transcript: TurnTranscript
-  readonly end: Deferred<ReplyContent | undefined>
-}
-
-function message(run: string): AcceptedMessage {
-  const about = { channel: 'test', account: 'u', attachments: [], route: {}, replyTo: {} }
-  return { run: run as RunId, key: KEY, acceptedAt: 0, messageId: run, text: run, ...about }
-}
-
-function describe({ content }: Reply): string {
-  return content.kind === 'complete'
-    ? content.text
-    : content.kind === 'cancelled'
-      ? `cancelled by ${content.by}`
-      : 'error'
-}
 
 test.each(['cancel', 'reset', 'delete'] as const)(
   'after a %s the storage refuses what the old turn still writes, and the next turn does not wait for it',
   async (what) => {
-    const scene = new Scene()
+    const scene = new SessionScene(new ManualClock())
     await scene.say('a', 'b')
     const { transcript, context } = scene.turn('a')
     await transcript.append([SAID])
@@ -168,7 +38,7 @@ test.each(['cancel', 'reset', 'delete'] as const)(
 
 test('a stop writes what the turn had not stored, in its own transaction', async () => {
   for (const what of ['cancel', 'reset'] as const) {
-    const scene = new Scene()
+    const scene = new SessionScene(new ManualClock())
     await scene.say('a')
     const { transcript } = scene.turn('a')
     await transcript.append([SAID])
@@ -181,7 +51,7 @@ test('a stop writes what the turn had not stored, in its own transaction', async
 })
 
 test('an append that is under way when the stop comes is waited for, and what is unfinished is asked for after it', async () => {
-  const scene = new Scene()
+  const scene = new SessionScene(new ManualClock())
   await scene.say('a')
   const { transcript } = scene.turn('a')
   transcript.ifStopped(() => ({ drafts: [UNSAID], changes: [] }))
@@ -194,10 +64,10 @@ test('an append that is under way when the stop comes is waited for, and what is
 })
 
 test('a turn whose answer stands keeps it: a cancel stores it at once, the turn tidies up in its own right', async () => {
-  const scene = new Scene()
+  const scene = new SessionScene(new ManualClock())
   await scene.say('a', 'b')
   const { transcript, context, end } = scene.turn('a')
-  context.tellAnswer({ kind: 'complete', text: 'done' })
+  context.setAnswer({ kind: 'complete', text: 'done' })
   expect(await scene.sessions.cancel(KEY)).toBe(2)
   expect(scene.replies).toEqual(['a done', 'b cancelled by user'])
   await transcript.append([SAID])
@@ -211,7 +81,9 @@ test('a turn whose answer stands keeps it: a cancel stores it at once, the turn 
 
 test('a stop that cannot be stored fails at once, and what it stopped is answered when there is space', async () => {
   let isFull = false
-  const scene = new Scene((real) => {
+  const clock = new ManualClock()
+  const real = createMemoryStorage({ clock, ids: new SeededIds(1) })
+  const full = (): Storage => {
     const transact: Storage['transact'] = async (changes, owner) => {
       if (isFull) throw new GatewayError('STORAGE_FULL', 'no space', {})
       return real.transact(changes, owner)
@@ -230,7 +102,8 @@ test('a stop that cannot be stored fails at once, and what it stopped is answere
       close: () => real.close(),
       ...rest,
     }
-  })
+  }
+  const scene = new SessionScene(clock, full())
   await scene.say('a', 'b')
   isFull = true
   await expect(scene.sessions.reset(KEY)).rejects.toMatchObject({ code: 'STORAGE_FULL' })
@@ -238,13 +111,13 @@ test('a stop that cannot be stored fails at once, and what it stopped is answere
   // No turn of the session begins before the end of the old one is durable.
   expect([...scene.turns.keys()]).toEqual(['a'])
   isFull = false
-  await scene.clock.advance(5_000)
+  await clock.advance(5_000)
   expect(scene.replies).toEqual(['a cancelled by reset', 'b cancelled by reset'])
   expect([...scene.turns.keys()]).toEqual(['a', 'c'])
 })
 
 test('a newer message ends what came before it, whatever that does, and runs next', async () => {
-  const scene = new Scene()
+  const scene = new SessionScene(new ManualClock())
   scene.queueMode = 'interrupt'
   await scene.say('a', 'b')
   expect(scene.replies).toEqual(['a cancelled by newer-message'])
@@ -253,12 +126,14 @@ test('a newer message ends what came before it, whatever that does, and runs nex
 })
 
 test('a stop finds what was accepted before it in a session that is still being taken, and spares what comes later', async () => {
-  const scene = new Scene()
+  const scene = new SessionScene(new ManualClock())
   await scene.store('a')
-  scene.sessions.arrive(message('a'), false)
+  scene.sessions.arrive(message('a'), { mine: false })
   const cancelling = scene.sessions.cancel(KEY)
+  const over = scene.sessions.expect('b' as RunId)
   await scene.store('b')
-  scene.sessions.arrive(message('b'), false)
+  scene.sessions.arrive(message('b'), { mine: false })
+  over()
   expect(await cancelling).toBe(1)
   await settle()
   expect(scene.replies).toEqual(['a cancelled by user'])
@@ -267,7 +142,7 @@ test('a stop finds what was accepted before it in a session that is still being 
 
 test('a shutdown that has time waits for a superseded turn; one without time does not', async () => {
   for (const hasTime of [true, false]) {
-    const scene = new Scene()
+    const scene = new SessionScene(new ManualClock())
     await scene.say('a')
     await scene.sessions.cancel(KEY)
     const deadline = new AbortController()
@@ -280,4 +155,15 @@ test('a shutdown that has time waits for a superseded turn; one without time doe
     await draining
     await scene.sessions.close()
   }
+})
+
+test('a stop does not send again what the message was answered with before', async () => {
+  const scene = new SessionScene(new ManualClock())
+  await scene.say('a')
+  const { transcript } = scene.turn('a')
+  transcript.ifStopped(() => ({ drafts: [UNSAID], changes: [] }))
+  await scene.storage.transact([{ kind: 'answer', run: 'a' as RunId, content: { kind: 'complete', text: 'before' } }])
+  await scene.sessions.cancel(KEY)
+  expect(scene.replies).toEqual([])
+  expect(await scene.types()).toEqual(['test.unsaid'])
 })

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { JournalRecord } from '../../../src/base/journal.ts'
 import type { SessionId } from '../../../src/core/ids.ts'
-import { NOTHING_SPENT, type Spent } from '../../../src/core/spent.ts'
+import { NOTHING_SPENT, type Spent, type UsageQuery } from '../../../src/core/spent.ts'
 import { checkBudget, type SpendingLimits } from '../../../src/session/budget.ts'
 import { DEFAULT_LEDGER, UsageLedger } from '../../../src/storage/local/usage-ledger.ts'
-import type { UsageQuery } from '../../../src/core/usage-report.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 
 interface Payer {
@@ -34,7 +33,10 @@ function recordOf(ledger: UsageLedger, { session, ...payer }: Payer, spent: Spen
 }
 
 function commit(ledger: UsageLedger, records: readonly JournalRecord[]): void {
-  for (const { data } of records) ledger.apply(JSON.parse(JSON.stringify(data)))
+  for (const { data } of records) {
+    const record = ledger.read(JSON.parse(JSON.stringify(data)))
+    if (record !== undefined) ledger.apply(record)
+  }
 }
 
 function check(ledger: UsageLedger, session: SessionId, limits: SpendingLimits): Promise<void> {
@@ -47,7 +49,7 @@ function rows(ledger: UsageLedger, query: Partial<UsageQuery> = {}) {
 }
 
 describe('the usage ledger', () => {
-  it('forgets nothing of a day when sessions pay at the same time and their commits end later', () => {
+  it('forgets nothing of a day when sessions pay at the same time and their commits end later', async () => {
     const ledger = new UsageLedger(new ManualClock(START))
     const first = recordOf(ledger, a, paid(10))
     const second = recordOf(ledger, b, paid(20))
@@ -55,11 +57,12 @@ describe('the usage ledger', () => {
     const third = recordOf(ledger, c, paid(5))
     commit(ledger, [...third, ...second])
     expect(ledger.ofDay()).toMatchObject({ tokens: 35, requests: 3 })
-    expect([a, b, c].map(({ session }) => ledger.ofSession(session).tokens)).toEqual([10, 20, 5])
+    const totals = await Promise.all([a, b, c].map(({ session }) => ledger.ofSession(session)))
+    expect(totals.map(({ tokens }) => tokens)).toEqual([10, 20, 5])
     expect(rows(ledger)).toMatchObject([{ group: 'p/m', requests: 3, input: 35 }])
   })
 
-  it('is the same after a restart, and when records are applied again', () => {
+  it('is the same after a restart, and when records are applied again', async () => {
     const clock = new ManualClock(START)
     const ledger = new UsageLedger(clock)
     const records = [recordOf(ledger, a, paid(10, { usd: 0.5, saved: 3 })), recordOf(ledger, b, paid(20))].flat()
@@ -68,26 +71,29 @@ describe('the usage ledger', () => {
     for (const data of ledger.snapshot()) again.apply(JSON.parse(JSON.stringify(data)))
     commit(again, records)
     expect(again.ofDay()).toEqual(ledger.ofDay())
-    expect(again.ofSession(a.session)).toEqual(ledger.ofSession(a.session))
+    expect(await again.ofSession(a.session)).toEqual(await ledger.ofSession(a.session))
     for (const by of ['model', 'channel', 'session'] as const) expect(rows(again, { by })).toEqual(rows(ledger, { by }))
   })
 
-  it('counts two costs of one commit, and of commits that end in another order', () => {
+  it('counts two costs of one commit, and of commits that end in another order', async () => {
     const ledger = new UsageLedger(new ManualClock(START))
     const first = recordOf(ledger, a, paid(10))
     const second = recordOf(ledger, a, { ...NOTHING_SPENT, saved: 4 })
     commit(ledger, [...second, ...first])
-    expect(ledger.ofSession(a.session)).toMatchObject({ tokens: 10, requests: 1, saved: 4 })
+    expect(await ledger.ofSession(a.session)).toMatchObject({ tokens: 10, requests: 1, saved: 4 })
     const again = new UsageLedger(new ManualClock(START))
     commit(again, [...first, ...second])
-    expect(again.ofSession(a.session)).toEqual(ledger.ofSession(a.session))
+    expect(await again.ofSession(a.session)).toEqual(await ledger.ofSession(a.session))
   })
 
   it('reads what earlier versions wrote', async () => {
     const ledger = new UsageLedger(new ManualClock(START))
-    ledger.apply({ session: 'a', spent: { tokens: 100, usd: 0.25, requests: 2 } })
-    ledger.apply({ day: '2026-11-16', spent: { tokens: 100, usd: 0.25, requests: 2 } })
-    expect(ledger.ofSession(a.session)).toEqual({ ...NOTHING_SPENT, tokens: 100, usd: 0.25, requests: 2 })
+    const spent = { tokens: 100, usd: 0.25, requests: 2 }
+    commit(ledger, [
+      { topic: 'usage', data: { session: 'a', spent } },
+      { topic: 'usage', data: { day: '2026-11-16', spent } },
+    ])
+    expect(await ledger.ofSession(a.session)).toEqual({ ...NOTHING_SPENT, tokens: 100, usd: 0.25, requests: 2 })
     await expect(check(ledger, a.session, { daily_tokens: 100 })).rejects.toThrow(/budget\.daily_tokens/u)
   })
 
@@ -144,16 +150,17 @@ describe('the usage ledger', () => {
     }
     expect(rows(ledger)).toHaveLength(2)
     expect(rows(ledger, { by: 'session' }).map(({ group }) => group)).toEqual(['b', 'c'])
-    expect(ledger.ofSession(a.session)).toEqual(NOTHING_SPENT)
+    expect(await ledger.ofSession(a.session)).toEqual(NOTHING_SPENT)
     expect([...ledger.snapshot()]).toHaveLength(8)
   })
 
-  it('forgets a deleted session’s total, and ignores what is no record of its own', () => {
+  it('forgets a deleted session’s total, and ignores what is no record of its own', async () => {
     const ledger = new UsageLedger(new ManualClock(START))
     commit(ledger, recordOf(ledger, a, paid(10)))
     commit(ledger, [ledger.forget(a.session)])
-    expect(ledger.ofSession(a.session)).toEqual(NOTHING_SPENT)
-    for (const data of [null, 1, {}, { session: 'x', spent: 'much' }, { hour: 'now', spent: [1] }]) ledger.apply(data)
+    expect(await ledger.ofSession(a.session)).toEqual(NOTHING_SPENT)
+    for (const data of [null, 1, {}, { session: 'x', spent: 'much' }, { hour: 'now', spent: [1, 1] }])
+      expect(ledger.read(data)).toBeUndefined()
     expect(rows(ledger, { by: 'session' })).toHaveLength(1)
   })
 })

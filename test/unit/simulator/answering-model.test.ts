@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { answerOf, type Conversation, type OfferedTool, type Turn } from '../../../src/simulator/index.ts'
+import { answerOf } from '../../../src/simulator/provider/answering-model.ts'
+import type { Conversation, OfferedTool, Turn } from '../../../src/simulator/provider/conversation.ts'
 
 const time: OfferedTool = {
   name: 'time',

@@ -1,4 +1,5 @@
-import { ANTHROPIC_RULES, checkAnthropicRequest } from '../../../src/simulator/rules/index.ts'
+import { ANTHROPIC_RULES } from '../../../src/simulator/rules/anthropic-rules.ts'
+import { checkAnthropicRequest } from '../../../src/simulator/rules/anthropic.ts'
 import { describeRules, edit, gif, png } from '../../support/rule-cases.ts'
 
 type Json = any // oxlint-disable-line typescript/no-explicit-any

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { checkGoogleRequest, GOOGLE_RULES } from '../../../src/simulator/rules/index.ts'
+import { checkGoogleRequest } from '../../../src/simulator/rules/google.ts'
+import { GOOGLE_RULES } from '../../../src/simulator/rules/google-rules.ts'
 import { describeRules, edit, gif, png } from '../../support/rule-cases.ts'
 
 type Json = any // oxlint-disable-line typescript/no-explicit-any

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { RuleApi } from '../../../src/simulator/index.ts'
+import type { RuleApi } from '../../../src/simulator/rules/all-rules.ts'
 import { gif, png } from '../../support/rule-cases.ts'
 import { APIS, BODIES, CHECKS, type Json, type Said } from '../../support/wire-bodies.ts'
 

@@ -1,4 +1,5 @@
-import { checkMistralRequest, MISTRAL_RULES } from '../../../src/simulator/rules/index.ts'
+import { checkMistralRequest } from '../../../src/simulator/rules/mistral.ts'
+import { MISTRAL_RULES } from '../../../src/simulator/rules/mistral-rules.ts'
 import { describeRules, edit, png } from '../../support/rule-cases.ts'
 
 type Json = any // oxlint-disable-line typescript/no-explicit-any

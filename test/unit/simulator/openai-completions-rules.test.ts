@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest'
-import {
-  checkOpenAICompletionsRequest,
-  OPENAI_COMPLETIONS_RULES,
-  templateFamilyOf,
-} from '../../../src/simulator/rules/index.ts'
+import { checkOpenAICompletionsRequest } from '../../../src/simulator/rules/openai-completions.ts'
+import { OPENAI_COMPLETIONS_RULES } from '../../../src/simulator/rules/openai-rules.ts'
+import { templateFamilyOf } from '../../../src/simulator/rules/chat-templates.ts'
 import { describeRules, edit, png } from '../../support/rule-cases.ts'
 
 type Json = any // oxlint-disable-line typescript/no-explicit-any

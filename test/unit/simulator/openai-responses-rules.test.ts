@@ -1,4 +1,5 @@
-import { checkOpenAIResponsesRequest, OPENAI_RESPONSES_RULES } from '../../../src/simulator/rules/index.ts'
+import { checkOpenAIResponsesRequest } from '../../../src/simulator/rules/openai-responses.ts'
+import { OPENAI_RESPONSES_RULES } from '../../../src/simulator/rules/openai-rules.ts'
 import { describeRules, edit, png } from '../../support/rule-cases.ts'
 
 type Json = any // oxlint-disable-line typescript/no-explicit-any

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import {
   createProviderSimulator,
   type ProviderSimulator,
-  type SimulatedApi,
   type SimulatorOptions,
-} from '../../../src/simulator/index.ts'
+} from '../../../src/simulator/provider/simulator.ts'
+import type { SimulatedApi } from '../../../src/simulator/provider/script.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 

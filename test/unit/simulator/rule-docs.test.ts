@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { renderRuleDocs } from '../../../src/simulator/rules/rule-docs.ts'
-import { ALL_RULES } from '../../../src/simulator/rules/index.ts'
+import { ALL_RULES } from '../../../src/simulator/rules/all-rules.ts'
 
 const PAGE = new URL('../../../docs/maintainers/provider-rules.md', import.meta.url)
 

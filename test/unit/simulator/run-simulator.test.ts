@@ -5,7 +5,7 @@ import {
   runProviderSimulator,
   SIMULATED_PROVIDERS,
   type SimulatedProviderName,
-} from '../../../src/simulator/index.ts'
+} from '../../../src/simulator/provider/run.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 

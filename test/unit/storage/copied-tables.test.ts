@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 
 const ROOM = join(import.meta.dirname, '../../../src/storage/postgres')
-/** Of the nodes themselves, or empty: no gateway writes to `media` yet. */
+/** Of the nodes themselves. `media` was never written to, and is gone. */
 const NOT_COPIED = ['nodes', 'media']
 
 it('copies every table of the schema', () => {

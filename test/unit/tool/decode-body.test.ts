@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { decodeBody } from '../../../src/tool/fetch/decode-body.ts'
+import { decodeBody } from '../../../src/tool/fetch/fetch-tool.ts'
 
 describe('the character set of a page', () => {
   const utf16le = Buffer.from('\ufeff你好', 'utf16le')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import type { Slices } from '../../../src/base/slices.ts'
+import type { Slices } from '../../../src/base/loop-work.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { createFetchTool } from '../../../src/tool/fetch/fetch-tool.ts'
 import { htmlToText } from '../../../src/tool/fetch/html-text.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { HttpClient } from '../../../src/base/http.ts'
 import { nodeCommands } from '../../../src/platform/node-commands.ts'
-import { systemClock } from '../../../src/platform/system-clock.ts'
+import { systemClock } from '../../../src/platform/system.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
 import { createHttpFetch } from '../../../src/tool/mcp/http-fetch.ts'

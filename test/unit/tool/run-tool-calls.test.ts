@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { deferred, type Deferred } from '../../../src/base/deferred.ts'
+import { deferred, type Deferred } from '../../../src/base/async.ts'
 import { ManualClock, settle } from '../../../src/testing/manual-clock.ts'
 import { createToolRegistry } from '../../../src/tool/registry.ts'
 import { textResult } from '../../../src/tool/results.ts'

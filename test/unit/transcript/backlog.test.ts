@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { deferred } from '../../../src/base/deferred.ts'
+import { deferred } from '../../../src/base/async.ts'
 import type { Entry } from '../../../src/core/entry.ts'
 import { ManualClock, settle } from '../../../src/testing/manual-clock.ts'
 import { ScriptedProcesses } from '../../../src/testing/scripted-processes.ts'
@@ -152,6 +152,38 @@ describe('lines that are durable and could not be written to their file', () => 
       'behind theirs',
       'half of it',
     ])
+  })
+
+  it.each([
+    ['an append', async () => void (await transcript.append([userDraft('next')]))],
+    ['a checkpoint of the journal', async () => app.journal?.checkpoint()],
+    ['another reader', async () => void (await entriesOf(transcript))],
+  ])('are written once when a reader and %s write them at the same time', async (_, other) => {
+    await appendBehind('later')
+    const orders: (readonly (() => Promise<unknown>)[])[] = [
+      [() => entriesOf(transcript), other],
+      [other, () => entriesOf(transcript)],
+    ]
+    for (const [at, [first, second]] of orders.entries()) {
+      const gate = deferred()
+      files.slow = gate.promise
+      const before = first?.()
+      await settle()
+      expect(files.halfway).toBe(1)
+      const after = second?.()
+      await settle()
+      expect(files.halfway).toBe(1)
+      files.slow = undefined
+      gate.resolve()
+      await Promise.all([before, after])
+      expect(transcript.repairs).toEqual([])
+      await appendBehind(`again ${at}`)
+    }
+    await transcript.append([userDraft('last')])
+    const ids = linesOf().map((line) => (JSON.parse(line) as { id: string }).id)
+    expect(new Set(ids).size).toBe(ids.length)
+    for (const text of ['later', 'again 0', 'again 1', 'last'])
+      expect(linesOf().filter((line) => line.includes(`"${text}"`))).toHaveLength(1)
   })
 
   it('wait for a disk that is full, and keep their order', async () => {

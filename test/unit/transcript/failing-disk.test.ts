@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { openJournal } from '../../../src/base/journal.ts'
+import { openJournal } from '../../../src/storage/files/journal.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { ScriptedProcesses } from '../../../src/testing/scripted-processes.ts'

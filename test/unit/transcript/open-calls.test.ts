@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Entry } from '../../../src/core/entry.ts'
-import { afterEntry, openCallsOf, type OpenCalls } from '../../../src/transcript/open-calls.ts'
+import { openCallsOf, passEntry, type OpenCall } from '../../../src/transcript/open-calls.ts'
 
 const call = fc.constantFrom('a', 'b', 'c')
 const message = fc.oneof(
@@ -22,8 +22,8 @@ describe('the open calls of a path', () => {
   it('are those that are left after its entries one by one', () => {
     fc.assert(
       fc.property(fc.array(entry), (path) => {
-        let open: OpenCalls = new Map()
-        for (const each of path) open = afterEntry(open, each)
+        const open = new Map<string, OpenCall>()
+        for (const each of path) passEntry(open, each)
         expect(openCallsOf(path)).toEqual(open)
       }),
     )

@@ -10,16 +10,16 @@ describe('the descriptors of transcripts', () => {
     const rested: string[] = []
     const file = (name: string) => ({ rest: async () => void rested.push(name) })
     const [a, b, c] = [file('a'), file('b'), file('c')]
-    const open = new OpenFiles(2, silentLog)
+    const open = new OpenFiles({ clock: new ManualClock(), log: silentLog, max: 2, restAfterMs: 1_000 })
     for (const used of [a, b, a, c]) open.use(used)
-    await open.settled()
     expect(rested).toEqual(['b'])
     open.forget(a)
     open.use(b)
     expect(rested).toEqual(['b'])
+    await open.close()
   })
 
-  it('and locks are held by no more transcripts than the limit says, and by none that nobody uses', async () => {
+  it('and locks are held by no more transcripts than the limit says, and by none that was not written for a while', async () => {
     const clock = new ManualClock()
     const files = new MemoryFiles({ now: () => clock.now() })
     const app = await openTranscriptHome({ files, clock, withJournal: true, limits: { maxOpenFiles: 3 } })
@@ -33,7 +33,12 @@ describe('the descriptors of transcripts', () => {
       await clock.advance(0)
       expect(await locks()).toBe(3)
     }
+    await clock.advance(3_000)
+    expect(await locks()).toBe(0)
+    for (const transcript of transcripts) await transcript.append([userDraft('once more')])
     for (const transcript of transcripts) await transcript.close()
+    expect(await locks()).toBe(3)
+    await clock.advance(3_000)
     expect(await locks()).toBe(0)
     await app.close()
     expect(clock.pending).toBe(0)

@@ -24,6 +24,23 @@ describe('transcripts that are open', () => {
     expect(open()).toEqual(['s7', 's8', 's9'])
   })
 
+  it('are found again when more are in use, one after the other, than there is room for', async () => {
+    const { use, opened } = world({ cacheBytes: 5_500 })
+    for (let round = 0; round < 10; round++)
+      for (let count = 0; count < 10; count++) await (await use(`s${count}`)).release()
+    // Ten in the first round, and five in each of the others: half of them have room.
+    expect(opened()).toBeLessThanOrEqual(10 + 9 * 6)
+  })
+
+  it('make room again when those that stayed are not used any more', async () => {
+    const { use, open, clock } = world({ cacheBytes: 2_500, cacheIdleMs: 1_000 })
+    for (const name of ['a', 'b', 'c', 'a']) await (await use(name)).release()
+    expect(open()).toEqual(['b', 'c'])
+    await clock.advance(1_000)
+    for (const name of ['a', 'a']) await (await use(name)).release()
+    expect(open()).toEqual(['a'])
+  })
+
   it('leave after their time, each after its own', async () => {
     const { use, open, clock } = world({ cacheIdleMs: 1_000 })
     await (await use('early')).release()

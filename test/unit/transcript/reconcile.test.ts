@@ -1,3 +1,4 @@
+import type { SessionId } from '../../../src/core/ids.ts'
 import { describe, expect, it } from 'vitest'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { reconcile } from '../../../src/transcript/reconcile.ts'
@@ -15,7 +16,14 @@ describe('a file after a crash, with a line that another program wrote behind ou
     await reconcile({
       files,
       path: '/t.jsonl',
-      batches: [{ offset: HEADER.length, headerLine: undefined, lines: [OURS], record: null }],
+      batches: [
+        {
+          offset: HEADER.length,
+          headerLine: undefined,
+          lines: [OURS],
+          record: { s: 'sess_1' as SessionId, o: 0, h: undefined, e: [] },
+        },
+      ],
       headerLine: HEADER,
       maxLineBytes: 1_000,
       newId: () => 'bbbbbbbb',

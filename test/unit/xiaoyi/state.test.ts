@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Journal } from '../../../src/base/journal.ts'
+import type { Journal } from '../../../src/storage/files/journal.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import { adoptStateFile } from '../../../src/channel/xiaoyi/adopt-state.ts'
 import { STATE_SECTIONS, XiaoyiState } from '../../../src/channel/xiaoyi/state.ts'

@@ -3,8 +3,7 @@ import { afterEach, expect, test } from 'vitest'
 import { DatabaseError, type Database } from '../../../../src/base/database.ts'
 import { silentLog } from '../../../../src/base/log.ts'
 import { nodeFiles } from '../../../../src/platform/node-files.ts'
-import { systemClock } from '../../../../src/platform/system-clock.ts'
-import { systemIds } from '../../../../src/platform/system-ids.ts'
+import { systemClock, systemIds } from '../../../../src/platform/system.ts'
 import { GroupCommit, type GroupCommitOptions, type Unit } from '../../../../src/storage/postgres/group-commit.ts'
 import { migrate, readMigrations } from '../../../../src/storage/postgres/migrate.ts'
 import { ManualClock } from '../../../../src/testing/manual-clock.ts'
@@ -123,4 +122,43 @@ test('while the database is away a caller waits as long as it said, and what was
   await first
   expect(sent).toEqual([`[${begin('first').json}]`])
   expect(reachable).toEqual([false, true])
+})
+
+test('a group that was held up on its way until a later one was done is not applied once more', async () => {
+  const database = await newDatabase()
+  const sent: Parameters<Database['query']>[] = []
+  const query: Database['query'] = (statement, values) => {
+    sent.push([statement, values])
+    return database.query<never>(statement, values)
+  }
+  const group = groupOn({ query })
+  await group.submit(begin('k'), 10_000)
+  await group.submit(begin('other'), 10_000)
+  await expect(database.query(...sent[0]!)).rejects.toMatchObject({ failure: 'statement' })
+  expect(await rows(database, `select record->>'messages' as messages from sessions where key = 'k'`)).toEqual([
+    { messages: '1' },
+  ])
+})
+
+test('what is done after its caller had been refused is told, and what was not sent is not', async () => {
+  const clock = new ManualClock()
+  let isAway = true
+  const query = async <Row>(_: unknown, values: readonly unknown[]): Promise<readonly Row[]> => {
+    if (isAway) throw new DatabaseError('unreachable', 'ECONNREFUSED', undefined)
+    return [{ results: [`"${String(values[1])}"`] }] as unknown as readonly Row[]
+  }
+  const late: string[] = []
+  const group = groupOn({ query }, { clock })
+  const submit = (key: string): Promise<void> =>
+    expect(
+      group.submit(begin(key), 5_000, { late: (result) => void late.push(`${key} ${result}`) }),
+    ).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' })
+  const sent = submit('sent')
+  await clock.advance(10)
+  const waiting = submit('waiting')
+  await clock.advance(6_000)
+  await Promise.all([sent, waiting])
+  isAway = false
+  await clock.advance(2_000)
+  expect(late).toEqual(['sent "1"'])
 })

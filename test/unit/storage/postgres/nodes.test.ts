@@ -1,5 +1,7 @@
-import { afterEach, expect, test } from 'vitest'
-import type { Database } from '../../../../src/base/database.ts'
+import { afterEach, expect, test, vi } from 'vitest'
+import { DatabaseError, type Database, type Databases } from '../../../../src/base/database.ts'
+import { pgDatabases } from '../../../../src/platform/pg-databases.ts'
+import { ManualClock } from '../../../../src/testing/manual-clock.ts'
 import type { RunId, SessionId, SessionKey } from '../../../../src/core/ids.ts'
 import type { AcceptedMessage } from '../../../../src/core/inbound.ts'
 import type { PostgresStorage } from '../../../../src/storage/postgres/postgres-storage.ts'
@@ -8,6 +10,7 @@ import { openTestNode } from '../../../support/postgres-storage.ts'
 import { freshSchema, openDatabase } from '../../../support/test-database.ts'
 
 const KEY = 'agent:main:shared' as SessionKey
+const WAIT = { timeout: 20_000, interval: 20 }
 const closing: { close(): Promise<void> }[] = []
 
 afterEach(async () => {
@@ -18,6 +21,7 @@ interface World {
   readonly a: PostgresStorage
   readonly b: PostgresStorage
   readonly database: Database
+  readonly schema: string
 }
 
 async function twoNodes(): Promise<World> {
@@ -27,7 +31,7 @@ async function twoNodes(): Promise<World> {
   closing.push(database, a, b)
   await a.start()
   await b.start()
-  return { a, b, database }
+  return { a, b, database, schema }
 }
 
 function accept(storage: PostgresStorage, id: string): Promise<unknown> {
@@ -154,10 +158,30 @@ test('a transcript that moved to another node and back is read again', async () 
 
 test('accepting takes a session that is free; behind what another node accepted it has to be read in order', async () => {
   const { a, b } = await twoNodes()
-  expect(await accept(a, 'run_1')).toEqual({ kind: 'fresh', mine: true })
-  expect(await accept(b, 'run_2')).toEqual({ kind: 'fresh', mine: false })
-  expect(await accept(a, 'run_3')).toEqual({ kind: 'fresh', mine: false })
+  expect(await accept(a, 'run_1')).toMatchObject({ kind: 'fresh', mine: true })
+  expect(await accept(b, 'run_2')).toMatchObject({ kind: 'fresh', mine: false })
+  expect(await accept(a, 'run_3')).toMatchObject({ kind: 'fresh', mine: false })
   expect((await a.inbox.open({ key: KEY })).map(({ message }) => message.run)).toEqual(['run_1', 'run_2', 'run_3'])
+})
+
+test('a delete takes along what its holder wrote after the transcripts were removed', async () => {
+  const { a, b, database } = await twoNodes()
+  await accept(a, 'run_1')
+  const { owner } = (await a.ownership.claim(KEY))!
+  const [before, now] = ['sess_a', 'sess_b'] as SessionId[]
+  const archived = [{ sessionId: before!, at: 1 }]
+  await a.transact([{ kind: 'change-session', key: KEY, fields: { sessionId: now!, archived } }], owner)
+  for (const id of [before!, now!]) await b.transcripts.remove(id)
+  for (const id of [before!, now!]) {
+    const late = await a.transcripts.open(id, new AbortController().signal)
+    await late.append([{ type: 'custom', customType: 'x', data: {} }], { owner })
+    await database.query({ name: '', text: `insert into blobs values ($1, 'b', 'long')` }, [id])
+    await late.close()
+  }
+  await b.transact([{ kind: 'delete-session', key: KEY }], await b.ownership.takeOver(KEY))
+  const text =
+    'select session_id from transcripts union all select session_id from entries union all select session_id from blobs'
+  expect(await database.query({ name: '', text }, [])).toEqual([])
 })
 
 test('a node knows the rows it holds until another one changes them', async () => {
@@ -169,4 +193,127 @@ test('a node knows the rows it holds until another one changes them', async () =
   await b.transact([{ kind: 'change-session', key: KEY, fields: { title: 'theirs' } }])
   await told
   expect((await a.sessions.get(KEY))?.title).toBe('theirs')
+})
+
+test('a session is left to another node only while one has room for a turn', async () => {
+  const { a, b, schema } = await twoNodes()
+  await accept(a, 'run_1')
+  expect(await a.ownership.leave(KEY)).toBe(false)
+  expect(await b.ownership.leave(KEY)).toBe(true)
+  const c = await openTestNode(schema)
+  closing.push(c)
+  await c.start(() => ({ turns: 1, maxTurns: 2, waiting: 0 }))
+  const { owner } = (await a.ownership.claim(KEY))!
+  const told = heardBy(b, 'message')
+  await expect.poll(() => a.ownership.leave(KEY)).toBe(true)
+  expect(a.ownership.isCurrent(owner)).toBe(false)
+  expect(await told).toMatchObject({ key: KEY, elsewhere: true })
+  expect(await c.ownership.claim(KEY)).toMatchObject({ suspects: [] })
+})
+
+test('the connections of an account are of one node, until it gives them back or its lease ends', async () => {
+  const { a, b, database } = await twoNodes()
+  const first = (await a.ownership.hold('xiaoyi', 'agent'))!
+  await expect.poll(() => first.hasSuccessor).toBe(true)
+  expect(await b.ownership.hold('xiaoyi', 'agent')).toBeUndefined()
+  expect(await b.ownership.hold('xiaoyi', 'another agent')).toBeDefined()
+  await first.release()
+  const second = (await b.ownership.hold('xiaoyi', 'agent'))!
+  const text = `update nodes set lease_until = now() - interval '1 second' where id =
+    (select node from accounts where account = 'agent')`
+  await database.query({ name: '', text }, [])
+  expect(await a.ownership.hold('xiaoyi', 'agent')).toBeDefined()
+  if (!second.lost.aborted) await new Promise((resolve) => second.lost.addEventListener('abort', resolve))
+  expect(await a.outbox.nextSeq('xiaoyi', 'agent')).toBe(1)
+})
+
+test('what a node holds alone it gives up when it could not renew its lease', async () => {
+  const { schema } = await twoNodes()
+  const clock = new ManualClock(0)
+  let isAway = false
+  const databases: Databases = {
+    async open(options) {
+      const real = await pgDatabases.open(options)
+      const query: Database['query'] = (statement, values) =>
+        isAway ? Promise.reject(new DatabaseError('unreachable', 'away', undefined)) : real.query(statement, values)
+      return {
+        ...real,
+        query,
+        transaction: (work) => real.transaction(work),
+        listen: (...all) => real.listen(...all),
+        close: () => real.close(),
+        connections: 0,
+      }
+    },
+  }
+  const c = await openTestNode(schema, { databases, clock, leaseMs: 9_000 })
+  closing.push({ close: () => c.kill() })
+  await c.start()
+  const hold = (await c.ownership.hold('xiaoyi', 'agent'))!
+  await clock.advance(8_000)
+  expect(hold.lost.aborted).toBe(false)
+  isAway = true
+  await clock.advance(9_000)
+  expect(hold.lost.aborted).toBe(true)
+})
+
+test('a session is taken over from a living node, which is told, and nothing is blamed for it', async () => {
+  const { a, b } = await twoNodes()
+  await accept(a, 'run_1')
+  const old = (await a.ownership.claim(KEY))!.owner
+  const told = heardBy(a, 'session')
+  const owner = await b.ownership.takeOver(KEY)
+  expect(owner.epoch).toBeGreaterThan(old.epoch)
+  expect(await told).toMatchObject({ kind: 'session', key: KEY })
+  expect(a.ownership.isCurrent(old)).toBe(false)
+  expect(await a.ownership.claim(KEY)).toBeUndefined()
+  expect((await b.inbox.find('run_1' as RunId))?.deaths).toBeUndefined()
+  await expect(a.transact([{ kind: 'reset-done', run: 'run_1' as RunId }], old)).rejects.toMatchObject({
+    code: 'OWNERSHIP_LOST',
+  })
+})
+
+test('a node that was only stopped takes back what a message was blamed for', async () => {
+  const schema = freshSchema()
+  const database = await openDatabase(schema)
+  const clock = new ManualClock()
+  const [stopped, b, c] = [
+    await openTestNode(schema, { clock, leaseMs: 3_000 }),
+    await openTestNode(schema),
+    await openTestNode(schema),
+  ]
+  closing.push(database, stopped, b, c)
+  for (const node of [stopped, b, c]) await node.start()
+  await accept(stopped, 'run_1')
+  await endLeaseOfHolder(database)
+  const claim = await b.ownership.claim(KEY)
+  expect(claim?.suspects).toEqual([{ run: 'run_1', deaths: 1 }])
+  await b.transact([{ kind: 'resumed', run: 'run_1' as RunId }], claim!.owner)
+  await clock.advance(1_000)
+  await vi.waitFor(async () => expect((await b.inbox.find('run_1' as RunId))?.deaths).toBeUndefined(), WAIT)
+  // The one that holds it now does die: that is the first time.
+  await endLeaseOfHolder(database)
+  expect((await c.ownership.claim(KEY))?.suspects).toEqual([{ run: 'run_1', deaths: 1 }])
+})
+
+test('what was known of a conversation that was left is not told of the one that followed it', async () => {
+  const { a, b } = await twoNodes()
+  await accept(a, 'run_1')
+  await a.transact([{ kind: 'change-session', key: KEY, fields: { title: 'ours' } }])
+  await b.ownership.takeOver(KEY)
+  const told = heardBy(a, 'session')
+  await b.transact([
+    { kind: 'change-session', key: KEY, fields: { sessionId: 'sess_b' as SessionId } },
+    { kind: 'raise-epoch', key: KEY },
+  ])
+  await told
+  await a.ownership.claim(KEY)
+  await a.transact([{ kind: 'change-session', key: KEY, fields: { title: 'next' } }])
+  const { signal } = new AbortController()
+  const old = await b.transcripts.open('sess_a' as SessionId, signal)
+  await old.append([{ type: 'custom', customType: 'x', data: {} }])
+  await old.close()
+  const opened = await a.transcripts.open('sess_a' as SessionId, signal)
+  expect(await opened.branch()).toHaveLength(1)
+  await opened.close()
 })

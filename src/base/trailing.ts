@@ -1,6 +1,0 @@
-/** The text without the character at its end, however often it stands there. `/x+$/` would look from every place. */
-export function withoutTrailing(text: string, character: string): string {
-  let end = text.length
-  while (end > 0 && text[end - 1] === character) end--
-  return text.slice(0, end)
-}
