@@ -1,3 +1,4 @@
+import { SILENCING } from './faults.ts'
 import type { History, SeenFrame, SentMessage } from './history.ts'
 import type { EntryRow, MessageRow, Tables } from './tables.ts'
 
@@ -19,11 +20,14 @@ export interface Judgement {
  */
 export function judge(history: History, tables: Tables): Judgement {
   const found: string[] = []
+  const lines = readTranscripts(tables, found)
   const rows = new Map(tables.messages.map((row) => [row.run, row]))
   const terminal = terminalFrames(history)
   const counts = judgeAnswers(history, terminal, rows, found)
+  judgeCodes(history, found)
+  judgeRuns(history, found)
+  judgeDeletes(history, lines, found)
   judgeNumbers(history.frames, found)
-  const lines = readTranscripts(tables, found)
   judgeOrder(history, tables.messages, lines, found)
   judgeModelView(terminal, lines, history, found)
   judgeResets(history, tables, lines, found)
@@ -44,7 +48,7 @@ function terminalFrames({ frames }: History): Terminal {
 }
 
 function judgeAnswers(
-  { sent }: History,
+  { sent, deletes }: History,
   terminal: Terminal,
   rows: ReadonlyMap<string, MessageRow>,
   found: string[],
@@ -52,7 +56,12 @@ function judgeAnswers(
   let [acknowledged, answered, unknown] = [0, 0, 0]
   for (const message of sent) {
     const frames = terminal.get(`${message.account} ${message.id}`) ?? []
-    judgeCopies(message, frames, found)
+    for (const run of new Set(frames.map((frame) => frame.run)))
+      judgeCopies(
+        message.id,
+        frames.filter((frame) => frame.run === run),
+        found,
+      )
     if (message.acceptedAt === undefined) continue
     acknowledged++
     if (frames.length > 0) {
@@ -60,18 +69,96 @@ function judgeAnswers(
       continue
     }
     const row = message.run === undefined ? undefined : rows.get(message.run)
-    if (row?.state === 'unknown') unknown++
+    // A delete takes answers along that nobody has fetched.
+    const mayBeDeleted =
+      row === undefined &&
+      deletes.some(({ session, confirmedAt = Infinity }) => session === message.session && confirmedAt > message.at)
+    if (row?.state === 'unknown' || mayBeDeleted) unknown++
     else found.push(`${message.id} was acknowledged and has no answer (its row: ${row?.state ?? 'none'})`)
   }
   return { acknowledged, answered, unknown }
 }
 
+/** A message is given up when its node fell silent so often while it worked on it. */
+const MOST_DEATHS = 2
+
+/**
+ * The model always answers in the end, so an error is a person's stop, or a message that was interrupted too often: so
+ * many disturbances that can silence a node lie between its being sent and its answer.
+ */
+function judgeCodes({ sent, frames, disturbances }: History, found: string[]): void {
+  const sentAt = new Map(sent.map(({ account, id, at }) => [`${account} ${id}`, at]))
+  const known = new Set<string>()
+  for (const { type, run, account, messageId, code, at } of frames) {
+    if (type !== 'error' || run === undefined || known.has(run) || code === 'TURN_CANCELLED') continue
+    known.add(run)
+    const name = `${account} ${messageId}`
+    const since = sentAt.get(name) ?? 0
+    const silences = disturbances.filter((one) => SILENCING.has(one.name) && one.at > since && one.at < at).length
+    if (code !== 'MESSAGE_POISONED' || silences < MOST_DEATHS)
+      found.push(`${name} was accepted and answered with ${code} after ${silences} silences`)
+  }
+}
+
+/**
+ * However often and wherever it is sent, a message is one run: in its acknowledgements and in its answers. Only a delete
+ * of its session makes it a new one, and each delete does so once: it was sent before the later run was seen, and was
+ * not confirmed before the earlier one can have been accepted.
+ */
+function judgeRuns({ sent, frames, deletes }: History, found: string[]): void {
+  const messages = new Map(sent.map((message) => [`${message.account} ${message.id}`, message]))
+  const seen = new Map<string, Map<string, number>>()
+  for (const { account, type, messageId, run, at } of frames) {
+    if (run === undefined || (type !== 'accepted' && type !== 'complete' && type !== 'error')) continue
+    const name = `${account} ${messageId}`
+    const runs = seen.get(name) ?? new Map<string, number>()
+    if (!runs.has(run)) runs.set(run, at)
+    seen.set(name, runs)
+  }
+  for (const [name, runs] of seen) {
+    const message = messages.get(name)
+    if (runs.size > 1 && !areExplained([...runs.values()].slice(1), message, deletes))
+      found.push(`${name} is several runs: ${[...runs.keys()].join(' and ')}`)
+  }
+}
+
+/** `later` are the moments at which further runs were seen, in their order. */
+function areExplained(
+  later: readonly number[],
+  message: SentMessage | undefined,
+  deletes: History['deletes'],
+): boolean {
+  if (message === undefined) return false
+  const may = deletes.filter(
+    ({ session, confirmedAt = Infinity }) => session === message.session && confirmedAt > message.at,
+  )
+  return later.every((seenAt, index) => may.filter(({ sentAt }) => sentAt < seenAt).length > index)
+}
+
+/** Nothing that was accepted before a delete is left after it. */
+function judgeDeletes(
+  { sent, deletes }: History,
+  transcripts: ReadonlyMap<string, readonly Line[]>,
+  found: string[],
+): void {
+  const standing = new Set([...transcripts.values()].flatMap((lines) => tagsOf(lines)))
+  for (const { session, sentAt, confirmedAt } of deletes) {
+    if (confirmedAt === undefined) continue
+    for (const message of sent)
+      if (
+        message.session === session &&
+        message.lastSentAt < sentAt &&
+        standing.has(message.tag) &&
+        (message.acceptedAt ?? Infinity) < sentAt
+      )
+        found.push(`${message.tag} of ${session} was accepted before a delete, and stands in a transcript after it`)
+  }
+}
+
 /** Copies say the same under the same number, and say that they are copies. */
-function judgeCopies({ id, run }: SentMessage, frames: readonly SeenFrame[], found: string[]): void {
+function judgeCopies(id: string, frames: readonly SeenFrame[], found: string[]): void {
   const [first] = frames
   if (first === undefined) return
-  if (run !== undefined && first.run !== run)
-    found.push(`${id} was acknowledged as ${run} and answered as ${first.run}`)
   const identity = (frame: SeenFrame): string =>
     JSON.stringify([frame.run, frame.seq, frame.type, frame.content, frame.code])
   if (frames.some((frame) => identity(frame) !== identity(first)))
@@ -178,7 +265,8 @@ function judgeModelView(
   found: string[],
 ): void {
   const tags = new Map(sent.map(({ account, id, tag }) => [`${account} ${id}`, tag]))
-  const answers = new Map([...terminal].map(([name, frames]) => [tags.get(name), frames[0]]))
+  // What stands in a transcript is the last run: an earlier one went with its session.
+  const answers = new Map([...terminal].map(([name, frames]) => [tags.get(name), lastRunOf(frames)]))
   for (const [session, lines] of transcripts) {
     const told: string[] = []
     for (const [index, { tag }] of lines.entries()) {
@@ -196,6 +284,11 @@ function judgeModelView(
   }
 }
 
+/** The answer of the run that was answered last. */
+function lastRunOf(frames: readonly SeenFrame[]): SeenFrame | undefined {
+  return frames.findLast(({ run }, index) => frames.findIndex((frame) => frame.run === run) === index)
+}
+
 /** Nothing is written to a conversation that was left, and nothing of it appears in a later one. */
 function judgeResets(
   { resets, sent }: History,
@@ -203,6 +296,8 @@ function judgeResets(
   lines: ReadonlyMap<string, readonly Line[]>,
   found: string[],
 ): void {
+  const standing = new Map<string, string[]>()
+  for (const [id, own] of lines) for (const tag of tagsOf(own)) standing.set(tag, [...(standing.get(tag) ?? []), id])
   const lengths = new Map(transcripts.map(({ session_id: id, entries }) => [id, entries]))
   for (const { session, sentAt, left } of resets) {
     for (const [id, entries] of Object.entries(left))
@@ -210,8 +305,8 @@ function judgeResets(
         found.push(`${id} of ${session} has ${lengths.get(id)} lines, and had ${entries} after its reset was confirmed`)
     for (const message of sent) {
       if (message.session !== session || message.acceptedAt === undefined || message.acceptedAt > sentAt) continue
-      for (const [id, own] of lines)
-        if (left[id] === undefined && tagsOf(own).includes(message.tag))
+      for (const id of standing.get(message.tag) ?? [])
+        if (left[id] === undefined)
           found.push(
             `${message.tag} of ${session} was accepted before a reset, and stands in ${id} that began after it`,
           )

@@ -1,6 +1,6 @@
 import { WebSocket } from 'ws'
 import type { Random } from '../fuzz/random.ts'
-import type { ConfirmedReset, History, SeenFrame, SentMessage } from './history.ts'
+import type { ConfirmedReset, History, SeenFrame, SentDelete, SentMessage } from './history.ts'
 
 export interface ClientDeps {
   readonly account: string
@@ -39,20 +39,26 @@ export class ChaosClient {
     for (let sent = 0; sent < messages && !signal.aborted; sent++) {
       await this.#send(signal)
       const luck = random.int(100)
-      if (luck < 8) await this.#control('session.reset', signal)
-      else if (luck < 14) await this.#control('session.cancel', signal)
+      if (luck < 4) await this.#control('session.reset', signal)
+      else if (luck < 7) await this.#control('session.cancel', signal)
+      else if (luck < 9) await this.#control('session.delete', signal)
+      else if (luck < 14) await this.#sendAgain()
       else if (luck < 30) this.#hangUp()
-      else if (luck < 60) await pause(random.int(600))
+      else if (luck < 80) await pause(random.int(1_200))
     }
   }
 
-  /** Connects to a healthy node and collects everything again that is remembered, until all of it has come. */
+  /** Connects to a healthy node and collects everything again that is remembered, as long as something comes. */
   async collect(isComplete: () => boolean, tries: number): Promise<void> {
     for (let attempt = 0; attempt < tries && !isComplete(); attempt++) {
       this.#hangUp()
       this.#lastSeq = 0
       if (!(await this.#connect())) continue
-      await this.#until(isComplete, ANSWER_MS)
+      const { frames } = this.#deps.history
+      for (let seen = -1; seen < frames.length && !isComplete();) {
+        seen = frames.length
+        await this.#until(isComplete, ANSWER_MS)
+      }
     }
     this.#hangUp()
   }
@@ -64,31 +70,48 @@ export class ChaosClient {
   async #send(signal: AbortSignal): Promise<void> {
     const { account, sessions, random, history, moment, nextTag } = this.#deps
     const tag = nextTag()
-    const message: SentMessage = { account, session: random.pick(sessions), id: `m-${tag}`, tag, at: moment() }
+    const session = random.pick(sessions)
+    const content = `${random.chance(0.04) ? '/new ' : ''}say ${tag} in ${session}.`
+    const message: SentMessage = { account, session, id: `m-${tag}`, tag, content, at: moment(), lastSentAt: 0 }
     history.sent.push(message)
     while (message.acceptedAt === undefined && !signal.aborted) {
       if (!(await this.#connect())) continue
-      const { id, session } = message
-      this.#socket?.send(
-        JSON.stringify({ id, content: `say ${tag} in ${session}.`, session, ack: true, stream: random.chance(0.3) }),
-      )
+      this.#write(message)
       await this.#until(() => message.acceptedAt !== undefined, ANSWER_MS)
       // Not acknowledged: it may be stored or not. The same message goes to another node.
       if (message.acceptedAt === undefined) this.#hangUp()
     }
   }
 
-  async #control(type: 'session.reset' | 'session.cancel', signal: AbortSignal): Promise<void> {
+  /** The same message once more, although it was acknowledged: at another node, answered or not. */
+  async #sendAgain(): Promise<void> {
+    const { account, history, random } = this.#deps
+    const known = history.sent.filter((one) => one.account === account && one.acceptedAt !== undefined)
+    const message = known.at(-1 - random.int(10))
+    this.#hangUp()
+    if (message !== undefined && (await this.#connect())) this.#write(message)
+  }
+
+  #write(message: SentMessage): void {
+    const { id, content, session } = message
+    message.lastSentAt = this.#deps.moment()
+    this.#socket?.send(JSON.stringify({ id, content, session, ack: true, stream: this.#deps.random.chance(0.3) }))
+  }
+
+  async #control(type: 'session.reset' | 'session.cancel' | 'session.delete', signal: AbortSignal): Promise<void> {
     const { sessions, random, history, moment, leftTranscripts } = this.#deps
     const session = random.pick(sessions)
     if (!(await this.#connect())) return
     const requestId = moment()
     const before = history.frames.length
+    const deleted: SentDelete = { session, sentAt: requestId }
+    if (type === 'session.delete') history.deletes.push(deleted)
     this.#socket?.send(JSON.stringify({ type, key: session, requestId }))
     const found = (): SeenFrame | undefined =>
       history.frames.slice(before).find((frame) => frame.messageId === `request-${requestId}`)
     await this.#until(() => found() !== undefined, ANSWER_MS)
     const confirmed = found()
+    if (type === 'session.delete' && confirmed?.type === type) deleted.confirmedAt = confirmed.at
     if (signal.aborted || type !== 'session.reset' || confirmed?.type !== type) return
     const reset: ConfirmedReset = { session, sentAt: requestId, confirmedAt: confirmed.at, left: {} }
     reset.left = await leftTranscripts(session)
@@ -99,10 +122,11 @@ export class ChaosClient {
     if (this.#socket?.readyState === WebSocket.OPEN) return true
     const { account, ports, random } = this.#deps
     const resume = this.#lastSeq === 0 || random.chance(0.5) ? `&resume=${this.#lastSeq}` : ''
-    const socket = new WebSocket(`ws://127.0.0.1:${random.pick(ports)}/ws?uid=${account}${resume}`)
+    const port = random.pick(ports)
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/ws?uid=${account}${resume}`)
     this.#socket = socket
     socket.on('error', () => undefined)
-    socket.on('message', (data: Buffer) => this.#see(JSON.parse(data.toString()) as Record<string, unknown>))
+    socket.on('message', (data: Buffer) => this.#see(JSON.parse(data.toString()) as Record<string, unknown>, port))
     for (const event of ['open', 'close'] as const) socket.on(event, () => this.#wake())
     await this.#until(() => socket.readyState !== WebSocket.CONNECTING, CONNECT_MS)
     if (socket.readyState === WebSocket.OPEN) return true
@@ -111,7 +135,7 @@ export class ChaosClient {
     return false
   }
 
-  #see(frame: Record<string, unknown>): void {
+  #see(frame: Record<string, unknown>, port: number): void {
     const { account, history, moment } = this.#deps
     const text = (name: string): string | undefined => (typeof frame[name] === 'string' ? frame[name] : undefined)
     const at = moment()
@@ -120,6 +144,7 @@ export class ChaosClient {
     const data = frame['data'] as { readonly success?: unknown } | undefined
     const seen: SeenFrame = {
       account,
+      port,
       at,
       type: data?.success === false ? 'refused' : (text('type') ?? ''),
       redelivered: frame['redelivered'] === true,

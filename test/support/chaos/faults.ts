@@ -10,7 +10,24 @@ export interface FaultDeps {
   readonly reader: TableReader
   readonly random: Random
   readonly leaseMs: number
+  /** Only these. */
+  readonly only?: readonly string[] | undefined
+  began(name: string): void
 }
+
+/** So often the connections that listen are ended: sooner than they are open again. */
+const [DEAF_TIMES, DEAF_MS] = [40, 40]
+
+/** After these a node may have been silent beyond its lease: what it worked on counts as interrupted. */
+export const SILENCING: ReadonlySet<string> = new Set([
+  'kill -9',
+  'SIGSTOP beyond the lease',
+  'the line refuses for longer than the lease',
+  'the line holds everything back',
+  'the line holds everything back for longer than anything waits',
+  'PostgreSQL restarts',
+  'PostgreSQL crashes',
+])
 
 /** Each takes as long as it needs, and leaves the node as it is then: the next healing brings it back. */
 export const FAULTS: Readonly<Record<string, (node: ChaosNode, deps: FaultDeps) => Promise<void>>> = {
@@ -43,6 +60,25 @@ export const FAULTS: Readonly<Record<string, (node: ChaosNode, deps: FaultDeps) 
     node.line.set('pass')
   },
   'PostgreSQL restarts': (_, { server }) => server.restart(),
+  'the line holds everything back for longer than anything waits': async (node) => {
+    node.line.set('hold')
+    await pause(7_000)
+    node.line.set('pass')
+  },
+  'PostgreSQL crashes': async (_, { reader }) => {
+    const [one] = await reader.query<{ pid: number }>(
+      `select pid from pg_stat_activity where application_name like 'clew%' limit 1`,
+    )
+    if (one !== undefined) process.kill(one.pid, 'SIGKILL')
+  },
+  'no node hears another': async (_, { reader }) => {
+    for (let times = 0; times < DEAF_TIMES; times++) {
+      await reader.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'clew%' and query ilike 'listen %'`,
+      )
+      await pause(DEAF_MS)
+    }
+  },
   pg_terminate_backend: async (_, { reader }) => {
     await reader.query(
       `select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'clew%' and random() < 0.5`,
@@ -61,11 +97,12 @@ export async function makeFaults(
   const busy = new Set<ChaosNode>()
   for (let made_ = 0; made_ < count; made_++) {
     await pause(everyMs)
-    const name = deps.random.pick(Object.keys(FAULTS))
+    const name = deps.random.pick(deps.only ?? Object.keys(FAULTS))
     const node = deps.random.pick(deps.nodes)
     if (busy.has(node)) continue
     busy.add(node)
     made[name] = (made[name] ?? 0) + 1
+    deps.began(name)
     const fault = (FAULTS[name]?.(node, deps) ?? Promise.resolve())
       .then(() => pause(deps.random.int(1_000)))
       .then(() => (node.isRunning ? undefined : node.start()))

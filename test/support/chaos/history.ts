@@ -3,6 +3,21 @@ export interface History {
   readonly sent: SentMessage[]
   readonly frames: SeenFrame[]
   readonly resets: ConfirmedReset[]
+  readonly deletes: SentDelete[]
+  readonly disturbances: Disturbance[]
+}
+
+/** What was done to nodes, lines and database, by its name in `FAULTS`. */
+export interface Disturbance {
+  readonly name: string
+  readonly at: number
+}
+
+export interface SentDelete {
+  readonly session: string
+  readonly sentAt: number
+  /** Absent: it may have happened or not. */
+  confirmedAt?: number
 }
 
 export interface SentMessage {
@@ -10,8 +25,11 @@ export interface SentMessage {
   readonly session: string
   readonly id: string
   readonly tag: string
+  readonly content: string
   /** Counts everything that any client does or sees: a moment. */
   readonly at: number
+  /** The moment it was written to a socket the last time. */
+  lastSentAt: number
   /** The moment of its first `accepted` frame. */
   acceptedAt?: number
   run?: string
@@ -19,6 +37,8 @@ export interface SentMessage {
 
 export interface SeenFrame {
   readonly account: string
+  /** Of the node that sent it. */
+  readonly port: number
   readonly at: number
   readonly type: string
   readonly seq?: number

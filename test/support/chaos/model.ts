@@ -16,7 +16,8 @@ export class ChaosModel {
   readonly #server: Server
   readonly #random: Random
   readonly #open = new Set<ServerResponse>()
-  mayHang = true
+  #hanging: (() => void)[] = []
+  #mayHang = true
   requests = 0
 
   constructor(random: Random) {
@@ -41,10 +42,10 @@ export class ChaosModel {
     this.#server.close()
   }
 
-  /** What hangs is let go, and nothing hangs from now on. */
+  /** What hangs is answered, and nothing hangs from now on. */
   calm(): void {
-    this.mayHang = false
-    for (const response of this.#open) response.destroy()
+    this.#mayHang = false
+    for (const answer of this.#hanging.splice(0)) answer()
   }
 
   #answer({ messages }: Told, response: ServerResponse): void {
@@ -57,7 +58,6 @@ export class ChaosModel {
       role === 'user' ? (JSON.stringify(content).match(TAG) ?? []) : [],
     )
     const luck = this.#random.int(100)
-    if (this.mayHang && luck < 2) return
     const pieces = [`saw ${tags.join(' ')} `, 'and that ', 'was all']
     const give = (index: number): void => {
       if (response.destroyed) return
@@ -66,7 +66,8 @@ export class ChaosModel {
       write(response, { choices: [{ index: 0, delta: { content: piece } }] })
       setTimeout(() => give(index + 1), luck < 40 ? 0 : luck * 8)
     }
-    give(0)
+    if (this.#mayHang && luck === 0 && this.#random.chance(0.3)) this.#hanging.push(() => give(0))
+    else give(0)
   }
 }
 

@@ -17,6 +17,8 @@ export interface ChaosOptions {
   readonly faults: number
   readonly faultEveryMs: number
   readonly leaseMs: number
+  /** Only these disturbances; all of them when absent. */
+  readonly only?: readonly string[] | undefined
   readonly program: readonly string[]
   /** Hears of everything that was judged, when something was found. */
   keep?(history: History, tables: Tables): void
@@ -28,6 +30,8 @@ export interface ChaosReport extends Judgement {
   readonly sent: number
   readonly frames: number
   readonly copies: number
+  /** What answers that are errors say. */
+  readonly codes: Readonly<Record<string, number>>
   readonly requests: number
   readonly epochSamples: number
 }
@@ -36,13 +40,14 @@ const SCHEMA = 'clew'
 const HOUR_MS = 3_600_000
 /** Clocks of the nodes: right, an hour ahead, an hour behind. */
 const CLOCKS = [0, HOUR_MS, -HOUR_MS]
-/** After the last fault every open message has an answer within so many looks, half a second apart. */
-const LOOKS = 120
+/** Open messages are given up after so many looks, half a second apart, in which none of them was answered. */
+const LOOKS_IN_VAIN = 80
 
 /** Nodes, clients and a database with faults, and the judgement of what came of it. The seed decides what is done. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { seed, leaseMs, program, say } = options
-  const server = await startServer()
+  // A commit that need not reach the disk stays off it for long: a crash then shows who did not wait.
+  const server = await startServer(['wal_writer_delay=10s'])
   const model = new ChaosModel(createRandom(seed + 1))
   const nodes: ChaosNode[] = []
   const reader = new TableReader(server.url, SCHEMA)
@@ -78,11 +83,19 @@ async function disturb(options: ChaosOptions, world: World): Promise<ChaosReport
   const { seed, leaseMs, say } = options
   const { nodes, reader, model } = world
   const random = createRandom(seed)
-  const history: History = { sent: [], frames: [], resets: [] }
-  const clients = createClients(options, world, history)
+  const history: History = { sent: [], frames: [], resets: [], deletes: [], disturbances: [] }
+  let moments = 0
+  const moment = (): number => ++moments
+  const clients = createClients(options, world, history, moment)
   const stop = new AbortController()
   const living = clients.map((client) => client.live(options.messages, stop.signal))
-  const faults = await makeFaults(options.faults, options.faultEveryMs, { ...world, random, leaseMs })
+  const faults = await makeFaults(options.faults, options.faultEveryMs, {
+    ...world,
+    random,
+    leaseMs,
+    only: options.only,
+    began: (name) => void history.disturbances.push({ name, at: moment() }),
+  })
   say(`${options.faults} faults are over; ${history.sent.length} messages so far`)
   stop.abort()
   await Promise.all(living)
@@ -103,14 +116,31 @@ async function disturb(options: ChaosOptions, world: World): Promise<ChaosReport
     sent: history.sent.length,
     frames: history.frames.length,
     copies,
+    codes: codesOf(history),
     requests: model.requests,
     epochSamples: reader.samples,
   }
 }
 
+function codesOf({ frames }: History): Readonly<Record<string, number>> {
+  const codes: Record<string, number> = {}
+  const known = new Set<string>()
+  for (const { type, code = 'none', run } of frames) {
+    if (type !== 'error' || run === undefined || known.has(run)) continue
+    known.add(run)
+    codes[code] = (codes[code] ?? 0) + 1
+  }
+  return codes
+}
+
 /** Two connections for each account, so that its answers may go to either. */
-function createClients(options: ChaosOptions, { nodes, reader }: World, history: History): readonly ChaosClient[] {
-  let [moment, tags] = [0, 0]
+function createClients(
+  options: ChaosOptions,
+  { nodes, reader }: World,
+  history: History,
+  moment: () => number,
+): readonly ChaosClient[] {
+  let tags = 0
   return Array.from({ length: options.clients }, (_, index) => {
     const account = `user-${index >> 1}`
     return new ChaosClient({
@@ -119,7 +149,7 @@ function createClients(options: ChaosOptions, { nodes, reader }: World, history:
       random: createRandom(options.seed * 1_000 + index),
       history,
       ports: nodes.map(({ port }) => port),
-      moment: () => ++moment,
+      moment,
       nextTag: () => `t${++tags}`,
       leftTranscripts: (session) => reader.left(session),
     })
@@ -127,7 +157,12 @@ function createClients(options: ChaosOptions, { nodes, reader }: World, history:
 }
 
 async function quiet(reader: TableReader): Promise<void> {
-  for (let look = 0; look < LOOKS && (await reader.openMessages()) > 0; look++) await pause(500)
+  let fewest = Number.POSITIVE_INFINITY
+  for (let inVain = 0; inVain < LOOKS_IN_VAIN && fewest > 0; inVain++) {
+    const open = await reader.openMessages()
+    if (open < fewest) [fewest, inVain] = [open, 0]
+    await pause(500)
+  }
 }
 
 const COLLECT_TRIES = 5
@@ -135,16 +170,17 @@ const COLLECT_TRIES = 5
 /** Every client comes back once more and asks for everything that it may have missed. */
 async function collectAll(clients: readonly ChaosClient[], history: History): Promise<void> {
   for (const client of clients) client.close()
-  const isAnswered = (account: string): boolean =>
-    history.sent.every(
-      (message) =>
-        message.account !== account ||
-        message.acceptedAt === undefined ||
-        history.frames.some(
-          ({ type, run, messageId }) =>
-            messageId === message.id && run !== undefined && (type === 'complete' || type === 'error'),
-        ),
-    )
+  const missing = new Map<string, Set<string>>()
+  for (const { account, id, acceptedAt } of history.sent)
+    if (acceptedAt !== undefined) missing.set(account, (missing.get(account) ?? new Set()).add(id))
+  let judged = 0
+  const isAnswered = (account: string): boolean => {
+    for (; judged < history.frames.length; judged++) {
+      const { account: of, type, run, messageId } = history.frames[judged]!
+      if (run !== undefined && (type === 'complete' || type === 'error')) missing.get(of)?.delete(messageId ?? '')
+    }
+    return (missing.get(account)?.size ?? 0) === 0
+  }
   const first = clients.filter((_, index) => index % 2 === 0)
   await Promise.all(first.map((client) => client.collect(() => isAnswered(client.account), COLLECT_TRIES)))
 }
