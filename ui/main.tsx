@@ -1,3 +1,4 @@
+import { effect } from '@preact/signals'
 import { render, type JSX } from 'preact'
 import { lazy, Suspense } from 'preact/compat'
 import './styles/tokens.css'
@@ -9,7 +10,7 @@ import { startKeys } from './lib/keys.ts'
 import { loadTexts, texts } from './lib/language.ts'
 import { route, type Route } from './lib/router.ts'
 import { resendOutgoing } from './lib/sender.ts'
-import { loadAll, startSessions } from './lib/sessions.ts'
+import { loadAll, rowOf, startSessions } from './lib/sessions.ts'
 import { CommandMenu, KeyHelp } from './components/command-menu.tsx'
 import { Empty, Link, Loading } from './components/basics.tsx'
 import { Login, Shell } from './components/shell.tsx'
@@ -89,10 +90,23 @@ async function spendCode(): Promise<void> {
   await api.post('/api/login', { code: decodeURIComponent(code) }).catch(() => undefined)
 }
 
+/** The tab says which page it is, and of which conversation. */
+function pageTitle(shown: Route): string {
+  const { nav } = texts.value
+  if (shown.page === 'unknown') return 'Clew'
+  if (!('key' in shown) || shown.key === undefined)
+    return `${nav[shown.page === 'xray' || shown.page === 'timeline' ? 'conversations' : shown.page]} · Clew`
+  const row = rowOf(shown.key)
+  return `${row?.state === 'running' ? '● ' : ''}${row?.title ?? shown.key} · Clew`
+}
+
 async function start(): Promise<void> {
   await Promise.all([loadTexts(), spendCode()])
   startSessions()
   startKeys()
+  effect(() => {
+    document.title = pageTitle(route.value)
+  })
   const root = document.getElementById('app')
   if (root !== null) render(<App />, root)
   await loadAll()

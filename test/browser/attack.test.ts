@@ -1,10 +1,7 @@
 import type { Browser, Page, Route } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { BuiltGateway, newHome, removeHome } from '../support/built-gateway.ts'
-import { complaintsOf, launchBrowser } from './browser.ts'
-
-/** Nothing is asserted to be fast: this only ends a test that would never end. */
-const PATIENCE = { timeout: 45_000 }
+import { complaintsOf, launchBrowser, PATIENCE } from './browser.ts'
 
 const KEY = 'attacked'
 const RIGHT_TO_LEFT = '\u202e\u2066txt.exe\u2069'

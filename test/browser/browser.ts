@@ -18,13 +18,18 @@ const QUIET = [
   '--disable-sync',
 ]
 
-/** The system's Chromium where there is one, else the one inside the npm package. */
+/**
+ * The system's Chromium where there is one, else the one inside the npm package. Not with the arguments of that package:
+ * they put pages into the process of the browser, where one crash ends all, and switch off checks of origins.
+ */
 export async function launchBrowser(): Promise<Browser> {
   const system = SYSTEM.find((path) => existsSync(path))
-  if (system !== undefined) return chromium.launch({ executablePath: system, args: QUIET })
-  const { default: packaged } = await import('@sparticuz/chromium')
-  return chromium.launch({ executablePath: await packaged.executablePath(), args: [...packaged.args, ...QUIET] })
+  const executablePath = system ?? (await (await import('@sparticuz/chromium')).default.executablePath())
+  return chromium.launch({ executablePath, args: QUIET })
 }
+
+/** Nothing is asserted to be fast: this only ends a test that would never end. */
+export const PATIENCE = { timeout: 45_000 }
 
 /** Collects what a page complains about; refused requests of conversations that do not exist yet are no complaint. */
 export function complaintsOf(page: Page): string[] {

@@ -2,10 +2,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { BuiltGateway, newHome, removeHome } from '../support/built-gateway.ts'
 import { databaseUrl, freshSchema } from '../support/test-database.ts'
-import { complaintsOf, launchBrowser } from './browser.ts'
-
-/** Nothing is asserted to be fast: this only ends a test that would never end. */
-const PATIENCE = { timeout: 45_000 }
+import { complaintsOf, launchBrowser, PATIENCE } from './browser.ts'
 
 let browser: Browser
 const homes: string[] = []

@@ -5,11 +5,9 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { BuiltGateway, newHome, removeHome, ROOT } from '../support/built-gateway.ts'
-import { complaintsOf, launchBrowser } from './browser.ts'
+import { complaintsOf, launchBrowser, PATIENCE } from './browser.ts'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-/** Nothing is asserted to be fast: this only ends a test that would never end. */
-const PATIENCE = { timeout: 45_000 }
 
 let browser: Browser
 let home: string

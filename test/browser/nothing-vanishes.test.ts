@@ -1,11 +1,8 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { BuiltGateway, newHome, removeHome } from '../support/built-gateway.ts'
-import { complaintsOf, launchBrowser } from './browser.ts'
+import { complaintsOf, launchBrowser, PATIENCE } from './browser.ts'
 import { CutLine } from './cut-line.ts'
-
-/** Nothing is asserted to be fast: this only ends a test that would never end. */
-const PATIENCE = { timeout: 45_000 }
 
 let browser: Browser
 let home: string

@@ -1,10 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { BuiltGateway, newHome, removeHome } from '../support/built-gateway.ts'
-import { complaintsOf, launchBrowser } from './browser.ts'
-
-/** Nothing is asserted to be fast: this only ends a test that would never end. */
-const PATIENCE = { timeout: 45_000 }
+import { complaintsOf, launchBrowser, PATIENCE } from './browser.ts'
 
 let browser: Browser
 let home: string

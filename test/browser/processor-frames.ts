@@ -1,4 +1,5 @@
 import type { CDPSession, Page } from 'playwright-core'
+import { rawWork, slownessOf } from '../support/machine-speed.ts'
 
 interface TraceEvent {
   readonly name: string
@@ -14,6 +15,18 @@ export interface Work {
   /** Milliseconds of each task, longest first. */
   readonly tasks: readonly number[]
   readonly totalMs: number
+}
+
+const CALIBRATIONS = 8
+
+/** By how much budgets grow here and now: a raw loop in the same page, measured in the same way. */
+export async function slownessIn(page: Page): Promise<number> {
+  let best = Number.POSITIVE_INFINITY
+  for (let run = 0; run < CALIBRATIONS; run++) {
+    const { tasks } = await workDuring(page, () => page.evaluate(`void (${rawWork.toString()})()`))
+    best = Math.min(best, tasks[0] ?? best)
+  }
+  return slownessOf(best)
 }
 
 /** Records the tasks of the page's main thread while something happens. */

@@ -1,11 +1,13 @@
 import type { JSX } from 'preact'
 import type { Conversation } from '../lib/conversation.ts'
+import { finalAnswer } from '../lib/thread-rows.ts'
 import { clock, fullTime, percent, short } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import type { AssistantMessage, LiveTurn, UserMessage } from '../lib/types.ts'
+import { CopyButton } from './basics.tsx'
 import { LiveState, LiveTools } from './live-answer.tsx'
 import { LongText } from './markdown.tsx'
-import { AnswerBlocks, Ending, Marks, MessageText, Pictures } from './message-text.tsx'
+import { AnswerBlocks, Delivery, Ending, Marks, MessageText, Pictures } from './message-text.tsx'
 
 export function Instruction({
   message,
@@ -26,8 +28,16 @@ export function Instruction({
         </MessageText>
         <Pictures message={message} conversation={conversation} />
       </div>
+      {!hasAnswer(message, conversation) && <Delivery message={message} conversation={conversation} />}
     </article>
   )
+}
+
+/** Only looked for where the answer may be missed; then it says so itself, if there is one. */
+function hasAnswer({ stepId = '' }: UserMessage, { undelivered, messages }: Conversation): boolean {
+  if (!undelivered.value.has(stepId)) return false
+  const others = messages.value.filter((one) => one.stepId === stepId && one.role !== 'user')
+  return finalAnswer(others, false) !== undefined
 }
 
 /** An answer, stored or being written: the same elements, so that nothing moves when the one becomes the other. */
@@ -57,8 +67,16 @@ export function Answer({
         />
       </div>
       {message !== undefined && <Ending message={message} />}
+      {message !== undefined && <Delivery message={message} conversation={conversation} />}
+      {message !== undefined && textOf(message) !== '' && (
+        <CopyButton text={() => textOf(message)} label={texts.value.thread.copyAnswer} class="of-answer" />
+      )}
     </article>
   )
+}
+
+function textOf({ blocks }: AssistantMessage): string {
+  return blocks.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n\n')
 }
 
 function blocksOf(turn: LiveTurn | undefined): AssistantMessage['blocks'] {

@@ -1,6 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../lib/api.ts'
+import { feed } from '../lib/feed.ts'
 import { go } from '../lib/router.ts'
 import { texts } from '../lib/language.ts'
 import { Icon, type IconName } from './icons.tsx'
@@ -81,6 +82,34 @@ export function Loading({ rows = 4 }: { readonly rows?: number }): JSX.Element |
   )
 }
 
+/** What can be done about a failure. */
+function hintOf({ status, code }: ApiError): keyof typeof texts.value.hints {
+  if (code === 'OFFLINE') return 'offline'
+  if (status === 401 || status === 403) return 'access'
+  if (status === 404) return 'gone'
+  if (status === 429 || status === 503) return 'busy'
+  return status >= 400 && status < 500 ? 'input' : 'broken'
+}
+
+/** Words that a list is narrowed down to. */
+export function FilterField({
+  label,
+  value,
+  onChange,
+}: {
+  readonly label: string
+  readonly value: string
+  readonly onChange: (value: string) => void
+}): JSX.Element {
+  return (
+    <label class="field search">
+      <Icon name="search" size={16} />
+      <span class="hidden-text">{label}</span>
+      <input type="search" placeholder={label} value={value} onInput={(event) => onChange(event.currentTarget.value)} />
+    </label>
+  )
+}
+
 export function Failure({ error, again }: { readonly error: unknown; readonly again?: () => void }): JSX.Element {
   const known = error instanceof ApiError ? error : undefined
   return (
@@ -89,6 +118,7 @@ export function Failure({ error, again }: { readonly error: unknown; readonly ag
       <p>
         {error instanceof Error ? error.message : String(error)}
         {known !== undefined && <code>{known.code}</code>}
+        {known !== undefined && <span class="quiet">{texts.value.hints[hintOf(known)]}</span>}
       </p>
       {again !== undefined && (
         <button type="button" class="button" onClick={again}>
@@ -114,18 +144,26 @@ export function Empty({
   )
 }
 
-export function CopyButton({ text, label }: { readonly text: () => string; readonly label?: string }): JSX.Element {
+export function CopyButton({
+  text,
+  label,
+  class: name = '',
+}: {
+  readonly text: () => string
+  readonly label?: string
+  readonly class?: string
+}): JSX.Element {
   const [done, setDone] = useState(false)
   const words = texts.value.state
   const copy = async () => {
-    await navigator.clipboard.writeText(text())
+    await copyText(text())
     setDone(true)
     setTimeout(() => setDone(false), 1_500)
   }
   return (
     <button
       type="button"
-      class="button icon-only"
+      class={`button icon-only ${name}`}
       aria-label={label ?? words.copy}
       title={label ?? words.copy}
       onClick={() => void copy()}
@@ -136,6 +174,17 @@ export function CopyButton({ text, label }: { readonly text: () => string; reado
       </span>
     </button>
   )
+}
+
+/** Over plain HTTP from another machine a page has no clipboard of its own: there the browser copies a selection. */
+async function copyText(text: string): Promise<void> {
+  if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text)
+  const area = document.createElement('textarea')
+  area.value = text
+  ;(document.querySelector('dialog[open]') ?? document.body).append(area)
+  area.select()
+  document.execCommand('copy')
+  area.remove()
 }
 
 /** A modal dialog: the browser keeps the focus inside and closes it on Escape. */
@@ -151,9 +200,8 @@ export function Dialog({
   readonly class?: string
 }): JSX.Element {
   const element = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
-    element.current?.showModal()
-  }, [])
+  // Before the next key is pressed.
+  useLayoutEffect(() => element.current?.showModal(), [])
   return (
     <dialog
       ref={element}
@@ -219,6 +267,8 @@ export function VirtualList<T>({
     if (box.current !== null) observer.observe(box.current)
     return () => observer.disconnect()
   }, [])
+  // The end may have been in sight before there was more to load.
+  useEffect(look, [items])
   const first = Math.max(0, Math.floor(range.top / rowHeight) - 6)
   const last = Math.min(items.length, Math.ceil((range.top + range.height) / rowHeight) + 6)
   return (
@@ -262,5 +312,11 @@ export function useLoaded<T>(
     )
     return () => abort.abort()
   }, [...inputs, round])
+  // What failed for want of a connection is asked for again when there is one.
+  const isOffline = state.error instanceof ApiError && state.error.code === 'OFFLINE'
+  const isOpen = feed.state.value === 'open'
+  useEffect(() => {
+    if (isOffline && isOpen) setRound(round + 1)
+  }, [isOffline, isOpen])
   return { value: state.value, error: state.error, again: () => setRound(round + 1) }
 }

@@ -1,10 +1,13 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { api, sessionPath } from '../lib/api.ts'
+import { count } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
+import { notify } from '../lib/notice.ts'
 import { go, paths, route } from '../lib/router.ts'
-import { loadSessions, models, rowOf, status } from '../lib/sessions.ts'
+import { models, rowOf, status } from '../lib/sessions.ts'
 import { ChannelBadge, Dialog, Failure, Link } from './basics.tsx'
+import { Menu } from './menu.tsx'
 import { Icon } from './icons.tsx'
 
 /** Name, views, model and actions of a conversation: the same on its three pages. */
@@ -64,7 +67,6 @@ function ModelChoice({ sessionKey }: { readonly sessionKey: string }): JSX.Eleme
   const choose = async (model: string) => {
     try {
       await api.post(sessionPath(sessionKey, '/model'), { model: model === '' ? null : model })
-      await loadSessions()
       setError(undefined)
     } catch (thrown) {
       setError(thrown)
@@ -90,6 +92,12 @@ function ModelChoice({ sessionKey }: { readonly sessionKey: string }): JSX.Eleme
   )
 }
 
+interface Maintained {
+  readonly tokensBefore: number
+  readonly tokensAfter: number
+  readonly saved: number
+}
+
 type Asking = 'rename' | 'reset' | 'remove' | undefined
 
 function Actions({ sessionKey }: { readonly sessionKey: string }): JSX.Element {
@@ -100,42 +108,37 @@ function Actions({ sessionKey }: { readonly sessionKey: string }): JSX.Element {
     try {
       await work()
       setError(undefined)
-      await loadSessions()
     } catch (thrown) {
       setError(thrown)
     }
   }
-  const close = (event: Event) => (event.currentTarget as HTMLElement).closest('details')?.removeAttribute('open')
+  /** Cleanup or summary, which say what they did. */
+  const maintain = (verb: 'cleanup' | 'compact') =>
+    run(async () => {
+      const done = await api.post<Maintained>(sessionPath(sessionKey, `/${verb}`))
+      notify(
+        done.saved > 0 ? words.maintained(count(done.tokensBefore), count(done.tokensAfter)) : words.nothingToDo[verb],
+      )
+    })
   const item = (label: string, work: () => void) => (
-    <button
-      type="button"
-      onClick={(event) => {
-        close(event)
-        work()
-      }}
-    >
+    <button type="button" onClick={work}>
       {label}
     </button>
   )
   return (
     <>
-      <details class="menu">
-        <summary class="button icon-only" aria-label={words.actions}>
-          <Icon name="more" />
-        </summary>
-        <div>
-          {item(words.rename, () => setAsking('rename'))}
-          {item(words.cleanup, () => void run(() => api.post(sessionPath(sessionKey, '/cleanup'))))}
-          {item(words.compact, () => void run(() => api.post(sessionPath(sessionKey, '/compact'))))}
-          {(['html', 'md', 'jsonl'] as const).map((format) => (
-            <a key={format} href={sessionPath(sessionKey, `/export?format=${format}`)} download onClick={close}>
-              {words.export} .{format}
-            </a>
-          ))}
-          {item(words.reset, () => setAsking('reset'))}
-          {item(words.remove, () => setAsking('remove'))}
-        </div>
-      </details>
+      <Menu class="menu" label={words.actions} summaryClass="button icon-only" summary={<Icon name="more" />}>
+        {item(words.rename, () => setAsking('rename'))}
+        {item(words.cleanup, () => void maintain('cleanup'))}
+        {item(words.compact, () => void maintain('compact'))}
+        {(['html', 'md', 'jsonl'] as const).map((format) => (
+          <a key={format} href={sessionPath(sessionKey, `/export?format=${format}`)} download>
+            {words.export} .{format}
+          </a>
+        ))}
+        {item(words.reset, () => setAsking('reset'))}
+        {item(words.remove, () => setAsking('remove'))}
+      </Menu>
       {error !== undefined && <Failure error={error} />}
       {asking === 'rename' && <Rename sessionKey={sessionKey} onClose={() => setAsking(undefined)} run={run} />}
       {asking === 'reset' && (

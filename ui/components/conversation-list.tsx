@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { moment, short } from '../lib/format.ts'
+import { count, moment, short } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import { go, paths } from '../lib/router.ts'
 import {
@@ -13,9 +13,10 @@ import {
   sessions,
   sessionsState,
   shownSessions,
+  total,
 } from '../lib/sessions.ts'
 import type { SessionRow } from '../lib/types.ts'
-import { ChannelBadge, Empty, Failure, IconButton, Link, Loading, VirtualList } from './basics.tsx'
+import { ChannelBadge, Empty, Failure, FilterField, IconButton, Link, Loading, VirtualList } from './basics.tsx'
 import { Icon } from './icons.tsx'
 
 const ROW_HEIGHT = 58
@@ -26,13 +27,12 @@ export function newConversation(): void {
 
 export function ConversationList({ chosen }: { readonly chosen: string | undefined }): JSX.Element {
   const words = texts.value.list
-  const { text, archived } = filter.value
+  const { text, state, channel, archived } = filter.value
   // Rows that are not loaded yet are found by the gateway.
   useEffect(() => {
-    const timer = setTimeout(() => void findSessions(text).catch(() => undefined), 250)
+    const timer = setTimeout(() => void findSessions().catch(() => undefined), text === '' ? 0 : 250)
     return () => clearTimeout(timer)
-  }, [text])
-  useEffect(() => void loadSessions(), [archived])
+  }, [text, state, channel, archived])
   return (
     <section class="list" aria-label={words.title}>
       <header>
@@ -49,16 +49,11 @@ export function ConversationList({ chosen }: { readonly chosen: string | undefin
         </button>
         <IconButton icon="plus" label={words.create} onClick={newConversation} />
       </header>
-      <label class="field search">
-        <Icon name="search" size={16} />
-        <span class="hidden-text">{words.filter}</span>
-        <input
-          type="search"
-          placeholder={words.filter}
-          value={text}
-          onInput={(event) => (filter.value = { ...filter.value, text: event.currentTarget.value })}
-        />
-      </label>
+      <FilterField
+        label={words.filter}
+        value={text}
+        onChange={(wanted) => (filter.value = { ...filter.value, text: wanted })}
+      />
       <Filters />
       <Rows chosen={chosen} />
     </section>
@@ -77,13 +72,13 @@ function Filters(): JSX.Element {
         pressed={state === 'all' && channel === '' && !archived}
         onClick={() => set({})}
         label={words.all}
-        count={sessions.value.length}
+        number={total.value}
       />
       <Chip
         pressed={state === 'running'}
         onClick={() => set({ state: 'running' })}
         label={words.running}
-        count={runningCount.value}
+        number={runningCount.value}
       />
       {channelsSeen.value.map((name) => (
         <Chip
@@ -101,16 +96,16 @@ function Chip({
   pressed,
   onClick,
   label,
-  count,
+  number,
 }: {
   readonly pressed: boolean
   readonly onClick: () => void
   readonly label: string
-  readonly count?: number
+  readonly number?: number
 }): JSX.Element {
   return (
     <button type="button" class="chip" aria-pressed={pressed} onClick={onClick}>
-      {label} {count !== undefined && <span class="number">{count}</span>}
+      {label} {number !== undefined && <span class="number">{count(number)}</span>}
     </button>
   )
 }

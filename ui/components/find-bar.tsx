@@ -1,11 +1,14 @@
 import type { JSX } from 'preact'
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Conversation } from '../lib/conversation.ts'
 import { entriesWith, highlightWords } from '../lib/find-in-thread.ts'
 import { count } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import type { ThreadView } from './thread.tsx'
 import { IconButton } from './basics.tsx'
+
+/** After a page of earlier messages could not be loaded. */
+const TRY_AGAIN_MS = 2_000
 
 /**
  * Finds words in the whole conversation, also in what is folded, scrolled away or not loaded yet: the browser's own
@@ -22,13 +25,15 @@ export function FindBar({
 }): JSX.Element {
   const words = texts.value.find
   const [text, setText] = useState('')
+  const [failures, setFailures] = useState(0)
   const field = useRef<HTMLInputElement>(null)
   const messages = conversation.messages.value
   const found = useMemo(() => entriesWith(messages, text), [messages, text])
   const current = conversation.found.value
   const at = current === undefined ? -1 : found.indexOf(current)
   const isSearching = text.trim() !== '' && conversation.older.value !== undefined
-  useEffect(() => field.current?.focus(), [])
+  // Before the next key is pressed.
+  useLayoutEffect(() => field.current?.focus(), [])
   useEffect(() => {
     conversation.found.value = found.at(-1)
   }, [text])
@@ -36,8 +41,11 @@ export function FindBar({
     if (at === -1 && found.length > 0) conversation.found.value = found.at(-1)
   }, [found])
   useEffect(() => {
-    if (isSearching) void conversation.loadOlder().catch(() => undefined)
-  }, [isSearching, messages])
+    if (!isSearching) return
+    let later: ReturnType<typeof setTimeout> | undefined
+    conversation.loadOlder().catch(() => (later = setTimeout(() => setFailures(failures + 1), TRY_AGAIN_MS)))
+    return () => clearTimeout(later)
+  }, [isSearching, messages, failures])
   // What is in the page follows the reader: its words are marked again with it.
   void view.version.value
   useEffect(() => {

@@ -3,6 +3,7 @@ import { memo } from 'preact/compat'
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { GrowingMarkdown, piecesOf } from '../lib/growing-markdown.ts'
+import { CopyButton } from './basics.tsx'
 
 /** From so many on, blocks out of sight are not laid out. */
 const MANY_BLOCKS = 30
@@ -118,9 +119,12 @@ function BlockOfToken({ token }: { readonly token: Token }): JSX.Element | null 
 
 function CodeBlock({ text }: { readonly text: string }): JSX.Element {
   return (
-    <pre class="code" tabIndex={0}>
-      <code>{text}</code>
-    </pre>
+    <div class="with-copy">
+      <pre class="code" tabIndex={0}>
+        <code>{text}</code>
+      </pre>
+      <CopyButton text={() => text} />
+    </div>
   )
 }
 

@@ -140,3 +140,17 @@ export function Ending({ message }: { readonly message: AssistantMessage }): JSX
     </p>
   )
 }
+
+/** Says of an answer that its channel does not have it yet, or may not have it. */
+export function Delivery({ message, conversation }: Shown<UserMessage | AssistantMessage>): JSX.Element | null {
+  const answer = conversation.undelivered.value.get(message.stepId ?? '')
+  if (answer === undefined) return null
+  const words = texts.value.thread
+  const isUnknown = answer.state === 'unknown'
+  return (
+    <p class={`ending ${isUnknown ? '' : 'stopped'}`}>
+      <Icon name={isUnknown ? 'question' : 'clock'} size={15} />{' '}
+      {isUnknown ? words.deliveryUnknown(answer.channel) : words.deliveryWaits(answer.channel)}
+    </p>
+  )
+}

@@ -1,6 +1,8 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { count, short } from '../lib/format.ts'
+import { clockWithSeconds, count, short } from '../lib/format.ts'
+import { texts } from '../lib/language.ts'
+import { Plot } from './plot.tsx'
 
 interface Sample {
   readonly at: number
@@ -9,6 +11,7 @@ interface Sample {
 
 const EVERY_MS = 5_000
 const KEPT = 60
+const TABLED = 6
 
 /** Sums of a few metrics, sampled while this page is open. */
 const SHOWN = [
@@ -32,39 +35,60 @@ export function Metrics(): JSX.Element {
     return () => clearInterval(timer)
   }, [])
   const last = samples.at(-1)
-  if (last === undefined) return <p class="quiet">…</p>
+  if (last === undefined) return <p class="quiet">{texts.value.state.loading}</p>
   const names = [...last.values.keys()].filter(
     (name) => SHOWN.includes(name as never) || /^clew_\w+_total$/u.test(name),
   )
+  const tabled = samples.slice(-TABLED)
   return (
-    <div class="metrics">
-      {names.map((name) => (
-        <figure key={name}>
-          <figcaption>
-            <code>{name}</code> <strong>{shown(last.values.get(name) ?? 0)}</strong>
-          </figcaption>
-          <Line values={samples.map((sample) => sample.values.get(name) ?? 0)} />
-        </figure>
-      ))}
-    </div>
+    <>
+      <div class="metrics">
+        {names.map((name) => (
+          <figure key={name}>
+            <figcaption>
+              <code>{name}</code> <strong>{shown(last.values.get(name) ?? 0)}</strong>
+            </figcaption>
+            <Plot values={samples.map((sample) => sample.values.get(name) ?? 0)} most={KEPT} />
+          </figure>
+        ))}
+      </div>
+      <details>
+        <summary>{texts.value.state.showTable}</summary>
+        <div class="table-scroll" tabIndex={0} role="region" aria-label={texts.value.logs.metrics}>
+          <table class="plain-table">
+            <thead>
+              <tr>
+                <th scope="col">{texts.value.logs.metrics}</th>
+                {tabled.map(({ at }) => (
+                  <th key={at} scope="col" class="number">
+                    {clockWithSeconds(at)}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {names.map((name) => (
+                <tr key={name}>
+                  <th scope="row">
+                    <code>{name}</code>
+                  </th>
+                  {tabled.map(({ at, values }) => (
+                    <td key={at} class="number">
+                      {shown(values.get(name) ?? 0)}
+                    </td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </details>
+    </>
   )
 }
 
 function shown(value: number): string {
   return value >= 100_000 ? short(value) : Number.isInteger(value) ? count(value) : value.toPrecision(3)
-}
-
-function Line({ values }: { readonly values: readonly number[] }): JSX.Element {
-  const low = Math.min(...values)
-  const span = Math.max(...values) - low || 1
-  const points = values
-    .map((value, at) => `${(at / Math.max(1, values.length - 1)) * 100},${28 - ((value - low) / span) * 26}`)
-    .join(' ')
-  return (
-    <svg viewBox="0 0 100 30" preserveAspectRatio="none" aria-hidden="true">
-      <polyline points={points} />
-    </svg>
-  )
 }
 
 /** The sum over all labels of each metric of the Prometheus text. */

@@ -1,14 +1,16 @@
 import type { ComponentChildren, JSX } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { api, needsLogin } from '../lib/api.ts'
 import { feed } from '../lib/feed.ts'
 import { chooseLanguage, chooseTheme, language, texts, theme } from '../lib/language.ts'
 import { route, type Route } from '../lib/router.ts'
 import { resendOutgoing } from '../lib/sender.ts'
-import { loadAll, runningCount, status } from '../lib/sessions.ts'
+import { isDemoOnly, loadAll, me, runningCount, status } from '../lib/sessions.ts'
 import { menuOpen } from '../lib/keys.ts'
+import { Banner, Notice } from './banner.tsx'
 import { Link } from './basics.tsx'
 import { Icon, type IconName } from './icons.tsx'
+import { Menu } from './menu.tsx'
 
 interface Place {
   readonly to: string
@@ -33,11 +35,6 @@ const FIRST_PLACES = 5
 
 const START: Place = { to: '/start', icon: 'play', name: 'start', pages: ['start'] }
 
-/** The demo model alone is set: the first steps are offered. */
-function isDemoOnly(): boolean {
-  return status.value?.model === 'demo' || status.value?.model === 'demo/demo'
-}
-
 export function Shell({ children }: { readonly children: ComponentChildren }): JSX.Element {
   const words = texts.value
   const places = isDemoOnly() ? [...PLACES, START] : PLACES
@@ -60,7 +57,8 @@ export function Shell({ children }: { readonly children: ComponentChildren }): J
         <SidebarFoot />
       </div>
       <div class="page">
-        <ConnectionBanner />
+        <Banner />
+        <Notice />
         <main id="main" tabIndex={-1}>
           {children}
         </main>
@@ -81,22 +79,19 @@ function PlaceLink({ place, class: name }: { readonly place: Place; readonly cla
 
 /** What the bar of a phone has no room for: it closes when something in it was chosen. */
 function MorePlaces({ places }: { readonly places: readonly Place[] }): JSX.Element {
-  const [isOpen, setIsOpen] = useState(false)
-  const isHere = places.some((place) => place.pages.includes(route.value.page))
-  useEffect(() => setIsOpen(false), [route.value])
+  const summary = (
+    <>
+      <Icon name="more" />
+      <span>{texts.value.state.more}</span>
+    </>
+  )
   return (
-    <details class="more" open={isOpen} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
-      <summary {...(isHere ? { 'aria-current': 'true' as const } : {})}>
-        <Icon name="more" />
-        <span>{texts.value.state.more}</span>
-      </summary>
-      <div>
-        {places.map((place) => (
-          <PlaceLink key={place.to} place={place} />
-        ))}
-        <SidebarFoot />
-      </div>
-    </details>
+    <Menu class="more" summary={summary} isCurrent={places.some((place) => place.pages.includes(route.value.page))}>
+      {places.map((place) => (
+        <PlaceLink key={place.to} place={place} />
+      ))}
+      <SidebarFoot />
+    </Menu>
   )
 }
 
@@ -139,7 +134,22 @@ function SidebarFoot(): JSX.Element {
           <kbd>Ctrl K</kbd>
         </button>
       </div>
+      <SignOut />
     </div>
+  )
+}
+
+/** For a page that was opened with a code or a token. */
+function SignOut(): JSX.Element | null {
+  if (me.value === undefined || me.value.expiresAt === null) return null
+  const leave = async () => {
+    await api.post('/api/logout')
+    location.reload()
+  }
+  return (
+    <button type="button" class="button small" onClick={() => void leave()}>
+      {texts.value.shell.signOut}
+    </button>
   )
 }
 
@@ -165,38 +175,6 @@ function xiaoyiLine(): string {
   const links = status.value?.channels?.['xiaoyi']?.links
   if (links === undefined || links.length === 0) return words.xiaoyiOff
   return words.xiaoyiOn(links.filter((link) => link.state === 'open' || link.state === 'ready').length, links.length)
-}
-
-/** Says that the connection is lost, and when it is tried again. Everything shown stays readable. */
-function ConnectionBanner(): JSX.Element | null {
-  const words = texts.value.shell
-  const state = feed.state.value
-  const [now, setNow] = useState(Date.now())
-  const [isLong, setIsLong] = useState(false)
-  useEffect(() => {
-    if (state === 'open') {
-      setIsLong(false)
-      return
-    }
-    // A change of the watched conversation reconnects within moments: that is no news.
-    const patience = setTimeout(() => setIsLong(true), 700)
-    const ticking = setInterval(() => setNow(Date.now()), 500)
-    return () => {
-      clearTimeout(patience)
-      clearInterval(ticking)
-    }
-  }, [state])
-  if (state === 'open' || !isLong || needsLogin.value) return null
-  const seconds = Math.max(0, Math.ceil((feed.retryAt.value - now) / 1_000))
-  return (
-    <div class="banner" role="status">
-      <Icon name="warning" />
-      <span>{state === 'waiting' ? words.offline(seconds) : words.connecting}</span>
-      <button type="button" class="button small" onClick={() => feed.reconnectNow()}>
-        {words.tryNow}
-      </button>
-    </div>
-  )
 }
 
 export function Login(): JSX.Element {

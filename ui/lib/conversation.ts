@@ -2,6 +2,8 @@ import { computed, signal, type ReadonlySignal } from '@preact/signals'
 import { api, ApiError, query, sessionPath } from './api.ts'
 import { feed } from './feed.ts'
 import { forgetOutgoing, outgoing } from './sender.ts'
+import { earlierOf } from './router.ts'
+import { learnRow } from './sessions.ts'
 import type {
   CleanupRow,
   CompactionRow,
@@ -13,6 +15,7 @@ import type {
   Step,
   TurnEvent,
   TurnFrame,
+  UndeliveredAnswer,
 } from './types.ts'
 
 const PAGE = 200
@@ -21,6 +24,16 @@ const LARGEST_PAGE = 500
 const MOST_REQUESTS = 1_000
 const BACKGROUND_MS = 500
 const CATCH_UP_AGAIN_MS = 2_000
+/** An answer is on its way for a moment; only after that it is unknown whether it arrived. */
+const ON_ITS_WAY_MS = 5_000
+const LOOK_AGAIN_MS = 15_000
+
+const BEGINNINGS: readonly string[] = ['accepted', 'delta', 'progress']
+
+export interface Said {
+  readonly what: 'start' | 'tool' | 'end'
+  readonly tool?: string
+}
 
 /** What one conversation shows: stored messages by entry id, turns in the making, and how to get the rest. */
 export class Conversation {
@@ -28,6 +41,8 @@ export class Conversation {
   readonly messages = signal<readonly Message[]>([])
   readonly cleanups = signal<readonly CleanupRow[]>([])
   readonly compactions = signal<readonly CompactionRow[]>([])
+  /** Answers that may be missed, by step. */
+  readonly undelivered = signal<ReadonlyMap<string, UndeliveredAnswer>>(new Map())
   readonly live = signal<ReadonlyMap<string, LiveTurn>>(new Map())
   readonly detail = signal<SessionDetail | undefined>(undefined)
   readonly requests = signal<readonly RequestRow[]>([])
@@ -40,8 +55,8 @@ export class Conversation {
   readonly rowStates = new Map<string, unknown>()
   readonly steps: ReadonlySignal<readonly Step[]>
   readonly isRunning: ReadonlySignal<boolean>
-  /** An answer was seen to end here, and no other began since. */
-  readonly hasAnswered = signal(false)
+  /** The latest of what a reader who sees nothing is told: start, tools and end of an answer. */
+  readonly said = signal<Said | undefined>(undefined)
   readonly #close: (() => void)[]
   #loadingOlder: Promise<void> | undefined
   /** Turns in the making as the latest event left them; `live` follows with the next frame. */
@@ -50,6 +65,7 @@ export class Conversation {
   #catchingUp: Promise<void> | undefined
   #again = false
   #later: ReturnType<typeof setTimeout> | undefined
+  #isClosed = false
 
   constructor(key: string) {
     this.key = key
@@ -85,7 +101,9 @@ export class Conversation {
 
   /** Loads the page before what is shown; asked twice at once it loads one page. */
   loadOlder(limit = LARGEST_PAGE): Promise<void> {
-    this.#loadingOlder ??= this.#loadOlderPage(limit).finally(() => (this.#loadingOlder = undefined))
+    const before = this.older.value
+    if (before === undefined) return Promise.resolve()
+    this.#loadingOlder ??= this.#loadOlderPage(before, limit)
     return this.#loadingOlder
   }
 
@@ -96,10 +114,9 @@ export class Conversation {
     while (!isLoaded() && this.older.value !== undefined && this.found.value === entry) await this.loadOlder()
   }
 
-  async #loadOlderPage(limit: number): Promise<void> {
-    const before = this.older.value
-    if (before === undefined) return
-    const page = await this.#page({ before, limit })
+  async #loadOlderPage(before: string, limit: number): Promise<void> {
+    // Whatever reacts to the new messages may ask for the next page at once.
+    const page = await this.#page({ before, limit }).finally(() => (this.#loadingOlder = undefined))
     // A reset may have replaced the conversation meanwhile.
     if (this.older.value !== before) return
     this.messages.value = [...page.messages, ...this.messages.value]
@@ -122,7 +139,10 @@ export class Conversation {
   }
 
   async loadDetail(): Promise<void> {
-    this.detail.value = await api.get<SessionDetail>(sessionPath(this.key, '?limit=0'))
+    if (earlierOf(this.key) !== undefined) return
+    const detail = await api.get<SessionDetail>(sessionPath(this.key, '?limit=0'))
+    learnRow(detail.session)
+    this.detail.value = detail
   }
 
   loadRequests(): Promise<void> {
@@ -156,6 +176,7 @@ export class Conversation {
   }
 
   close(): void {
+    this.#isClosed = true
     clearTimeout(this.#later)
     this.#frame?.()
     for (const end of this.#close) end()
@@ -178,16 +199,17 @@ export class Conversation {
     } catch (thrown) {
       // A reset gave the conversation a new transcript: the entry asked after is not in it.
       if (thrown instanceof ApiError && thrown.status === 404) return this.reload()
-      if (thrown instanceof ApiError && thrown.code === 'OFFLINE') this.#catchUpLater()
+      if (thrown instanceof ApiError && thrown.code === 'OFFLINE') this.#catchUpLater(CATCH_UP_AGAIN_MS)
       else this.#fail(thrown)
     }
   }
 
-  #catchUpLater(): void {
+  #catchUpLater(ms: number): void {
     clearTimeout(this.#later)
+    if (this.#isClosed) return
     this.#later = setTimeout(() => {
       if (feed.state.value === 'open') void this.catchUp()
-    }, CATCH_UP_AGAIN_MS)
+    }, ms)
   }
 
   /** The end of the conversation, as many messages as are shown now. */
@@ -196,11 +218,10 @@ export class Conversation {
     let all = await this.#page({ limit: PAGE })
     while (all.before !== undefined && all.messages.length < wanted) {
       const { messages, before } = await this.#page({ before: all.before, limit: LARGEST_PAGE })
-      const { cleanups, compactions } = all
+      const { before: _, ...marks } = all
       all = {
+        ...marks,
         messages: [...messages, ...all.messages],
-        cleanups,
-        compactions,
         ...(before === undefined ? {} : { before }),
       }
     }
@@ -214,6 +235,11 @@ export class Conversation {
   #takeMarks(page: MessagePage): void {
     this.cleanups.value = page.cleanups
     this.compactions.value = page.compactions
+    const shown = page.undelivered.filter(({ ageMs }) => ageMs >= ON_ITS_WAY_MS)
+    this.undelivered.value = new Map(shown.map((answer) => [answer.stepId, answer]))
+    // Nothing announces a delivery, so it is asked for.
+    if (page.undelivered.length > 0)
+      this.#catchUpLater(shown.length < page.undelivered.length ? ON_ITS_WAY_MS : LOOK_AGAIN_MS)
   }
 
   #fail(thrown: unknown): void {
@@ -234,7 +260,7 @@ export class Conversation {
     this.#keepShownText()
     for (const [run] of ended) this.#turns.delete(run)
     this.#publish()
-    this.hasAnswered.value = true
+    this.#say({ what: 'end' })
   }
 
   /** Text of a round that is over goes when the message that holds it comes. */
@@ -263,9 +289,18 @@ export class Conversation {
     const before = this.#turns.get(run) ?? { run, startedAt: at, round: 1, text: '', tools: [] }
     if (event.type === 'delta' && Number(event['offset'] ?? 0) > before.text.length) feed.resync()
     const after = nextTurn(before, event, at)
+    const tool = after.tools.length > before.tools.length ? after.tools.at(-1)?.tool : undefined
+    if (tool !== undefined) this.#say({ what: 'tool', tool })
+    else if (after.ended !== undefined) this.#say({ what: 'end' })
+    else if (!this.#turns.has(run) && BEGINNINGS.includes(event.type)) this.#say({ what: 'start' })
     this.#turns.set(run, after)
     this.#publishSoon()
     if (event.type === 'accepted' || after.ended !== undefined || isStored(event)) void this.catchUp()
+  }
+
+  /** Said once: the same again would be read out again. */
+  #say(said: Said): void {
+    if (said.what !== this.said.value?.what || said.tool !== this.said.value.tool) this.said.value = said
   }
 
   /** Words that come faster than the screen is drawn are shown together. */
@@ -280,7 +315,6 @@ export class Conversation {
     this.#frame?.()
     this.#frame = undefined
     this.live.value = new Map(this.#turns)
-    if (this.#turns.size > 0) this.hasAnswered.value = false
   }
 }
 

@@ -87,6 +87,11 @@ export function clock(at: Instant): string {
     : new Intl.DateTimeFormat(locale(), { hour: '2-digit', minute: '2-digit' }).format(date)
 }
 
+export function clockWithSeconds(at: Instant): string {
+  const date = dateOf(at)
+  return date === undefined ? '' : new Intl.DateTimeFormat(locale(), { timeStyle: 'medium' }).format(date)
+}
+
 export function fullTime(at: Instant): string {
   const date = dateOf(at)
   return date === undefined

@@ -81,6 +81,12 @@ export const paths = {
   search: (text: string) => `/search?q=${segment(text)}`,
 }
 
+/** An earlier conversation under a key: it is read, and can take the place of the present one. */
+export function earlierOf(key: string): { readonly of: string; readonly sessionId: string } | undefined {
+  const [, of, sessionId] = /^(.+)#(sess_\w+)$/su.exec(key) ?? []
+  return of === undefined || sessionId === undefined ? undefined : { of, sessionId }
+}
+
 /** The message an address points at, if it does. */
 export function entryInAddress(): string | undefined {
   return new URLSearchParams(address.value.split('?')[1] ?? '').get('entry') ?? undefined

@@ -1,3 +1,9 @@
+/** A row that is in the page, and the empty space in front of it. */
+export interface ShownRow {
+  readonly at: number
+  readonly gap: number
+}
+
 /**
  * Heights of the rows of a long list: measured where a row was in the page, estimated where it was not yet. Places
  * count from the top of the list.
@@ -72,6 +78,27 @@ export class RowHeights<Row extends { readonly key: string }> {
       else high = middle - 1
     }
     return low
+  }
+
+  /** The rows that cover a part of the list, and others that have to stay in the page wherever they are. */
+  between(from: number, to: number, pinned: readonly number[] = []): readonly ShownRow[] {
+    if (this.count === 0) return []
+    const places = new Set(pinned.filter((at) => at >= 0 && at < this.count))
+    for (let at = this.rowAt(from), last = this.rowAt(to); at <= last; at++) places.add(at)
+    let end = 0
+    return [...places]
+      .sort((a, b) => a - b)
+      .map((at) => {
+        const gap = this.top(at) - end
+        end = this.top(at + 1)
+        return { at, gap }
+      })
+  }
+
+  /** Empty space behind the last of these rows. */
+  spaceAfter(shown: readonly ShownRow[]): number {
+    const last = shown.at(-1)
+    return last === undefined ? 0 : this.total - this.top(last.at + 1)
   }
 
   #heightAt(at: number): number {

@@ -5,8 +5,12 @@ import type { GatewayStatus, Me, ModelRow, SessionPage, SessionRow } from './typ
 
 const PAGE = 200
 
+/** Changed rows of one moment become visible together. */
+const APPLY_AFTER_MS = 50
+
 const rows = signal<ReadonlyMap<string, SessionRow>>(new Map())
-const nextCursor = signal<string | undefined>(undefined)
+/** Of all conversations, loaded or not. */
+export const total = signal(0)
 export const sessionsState = signal<'loading' | 'ready' | 'failed'>('loading')
 export const filter = signal<{
   readonly text: string
@@ -45,15 +49,58 @@ export const channelsSeen = computed(() =>
 )
 export const runningCount = computed(() => sessions.value.filter((row) => row.state === 'running').length)
 
+/** The demo model alone is set: the first steps are offered. */
+export function isDemoOnly(): boolean {
+  return status.value?.model === 'demo' || status.value?.model === 'demo/demo'
+}
+
 export function rowOf(key: string): SessionRow | undefined {
   return rows.value.get(key)
 }
 
+/** Pages of one filter, in their order; a newer first page makes what is still on its way to these void. */
+interface Pages {
+  readonly asked: string
+  next?: string | undefined
+}
+
+const PLAIN = JSON.stringify({ q: '', channel: '', archived: false, state: '' })
+let pages: Pages = { asked: '' }
+let loading: Promise<void> | undefined
+
+const askedNow = (): string => {
+  const { text, state, channel, archived } = filter.value
+  return JSON.stringify({ q: text.trim(), channel, archived, state: state === 'all' ? '' : state })
+}
+
+function fetchPage({ asked, next }: Pages): Promise<SessionPage> {
+  const fields = JSON.parse(asked) as Parameters<typeof query>[0]
+  return api.get<SessionPage>(`/api/sessions${query({ limit: PAGE, cursor: next, ...fields })}`)
+}
+
+function merge(known: Iterable<readonly [string, SessionRow]>, page: SessionPage): void {
+  rows.value = new Map([...known, ...page.sessions.map((row) => [row.key, row] as const)])
+}
+
+/** A fresh list forgets what may have changed or gone unnoticed. */
+async function loadFirst(isFresh: boolean): Promise<void> {
+  const mine: Pages = { asked: askedNow() }
+  pages = mine
+  try {
+    const page = await fetchPage(mine)
+    mine.next = page.nextCursor
+    const isPlain = mine.asked === PLAIN
+    merge(isFresh && isPlain && pages === mine ? [] : rows.value, page)
+    if (isPlain && page.total !== undefined) total.value = page.total
+  } catch (error) {
+    if (pages === mine) pages = { asked: '' }
+    throw error
+  }
+}
+
 export async function loadSessions(): Promise<void> {
   try {
-    const page = await api.get<SessionPage>(`/api/sessions${query({ limit: PAGE, archived: filter.value.archived })}`)
-    rows.value = new Map(page.sessions.map((row) => [row.key, row]))
-    nextCursor.value = page.nextCursor
+    await loadFirst(true)
     sessionsState.value = 'ready'
   } catch (error) {
     if (rows.value.size === 0)
@@ -61,29 +108,28 @@ export async function loadSessions(): Promise<void> {
   }
 }
 
-let loadingMore = false
-
-export async function loadMoreSessions(): Promise<void> {
-  if (loadingMore || nextCursor.value === undefined) return
-  loadingMore = true
-  try {
-    const page = await api.get<SessionPage>(
-      `/api/sessions${query({ limit: PAGE, cursor: nextCursor.value, archived: filter.value.archived })}`,
-    )
-    rows.value = new Map([...rows.value, ...page.sessions.map((row) => [row.key, row] as const)])
-    nextCursor.value = page.nextCursor
-  } finally {
-    loadingMore = false
-  }
+/** The list was read to its end. */
+export function loadMoreSessions(): Promise<void> {
+  if (pages.next === undefined) return Promise.resolve()
+  loading ??= loadNext(pages).finally(() => (loading = undefined))
+  return loading
 }
 
-/** Asks the gateway for conversations the loaded pages do not hold. */
-export async function findSessions(text: string): Promise<void> {
-  if (text.trim() === '') return
-  const page = await api.get<SessionPage>(
-    `/api/sessions${query({ q: text.trim(), limit: PAGE, archived: filter.value.archived })}`,
-  )
-  rows.value = new Map([...rows.value, ...page.sessions.map((row) => [row.key, row] as const)])
+async function loadNext(mine: Pages): Promise<void> {
+  const page = await fetchPage(mine)
+  if (pages !== mine) return
+  mine.next = page.nextCursor
+  merge(rows.value, page)
+}
+
+/** Asks the gateway for conversations of the present filter that the loaded pages do not hold. */
+export async function findSessions(): Promise<void> {
+  if (pages.asked !== askedNow()) await loadFirst(false)
+}
+
+/** A conversation that was opened by its address may be in no page of the list. */
+export function learnRow(row: SessionRow): void {
+  if (!rows.value.has(row.key)) rows.value = new Map([...rows.value, [row.key, row]])
 }
 
 export async function loadStatus(): Promise<void> {
@@ -102,12 +148,28 @@ export async function loadAll(): Promise<void> {
   await Promise.allSettled([loadMe(), loadStatus(), loadSessions(), loadModels()])
 }
 
+type ChangedRow = SessionRow & { readonly deleted?: boolean }
+
+const changed = new Map<string, ChangedRow>()
+let applying: ReturnType<typeof setTimeout> | undefined
+
+function applyChanged(): void {
+  applying = undefined
+  const next = new Map(rows.value)
+  for (const [key, row] of changed) {
+    const isNew = !next.has(key)
+    if (row.deleted === true) next.delete(key)
+    else next.set(key, { ...next.get(key), ...row })
+    if (isNew !== !next.has(key)) total.value += isNew ? 1 : -1
+  }
+  changed.clear()
+  rows.value = next
+}
+
 export function startSessions(): void {
-  feed.on('session', (row: SessionRow & { readonly deleted?: boolean }) => {
-    const changed = new Map(rows.value)
-    if (row.deleted === true) changed.delete(row.key)
-    else changed.set(row.key, { ...changed.get(row.key), ...row })
-    rows.value = changed
+  feed.on('session', (row: ChangedRow) => {
+    changed.set(row.key, row)
+    applying ??= setTimeout(applyChanged, APPLY_AFTER_MS)
   })
   feed.on('status', (change: Partial<GatewayStatus>) => {
     if (status.value !== undefined) status.value = { ...status.value, ...change }

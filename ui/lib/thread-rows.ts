@@ -58,7 +58,7 @@ function liveRow(turn: LiveTurn): ThreadRow {
 }
 
 /** The answer that ends a step; while it runs, what is stored so far is work. */
-function finalAnswer(messages: readonly Message[], isLive: boolean): AssistantMessage | undefined {
+export function finalAnswer(messages: readonly Message[], isLive: boolean): AssistantMessage | undefined {
   const last = messages.at(-1)
   if (last?.role !== 'assistant') return undefined
   const hasCalls = last.blocks.some((block) => block.type === 'call')

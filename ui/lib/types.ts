@@ -100,10 +100,19 @@ export interface CompactionRow {
   readonly tokensAfter?: number
 }
 
+/** An answer that its channel may not have. */
+export interface UndeliveredAnswer {
+  readonly stepId: string
+  readonly channel: string
+  readonly state: 'waiting' | 'unknown'
+  readonly ageMs: number
+}
+
 export interface MessagePage {
   readonly messages: readonly Message[]
   readonly cleanups: readonly CleanupRow[]
   readonly compactions: readonly CompactionRow[]
+  readonly undelivered: readonly UndeliveredAnswer[]
   readonly before?: string
 }
 
@@ -140,6 +149,8 @@ export interface SentMessage {
   readonly continues?: readonly string[]
   readonly tokens: number
   readonly text: string
+  /** Of a tool's result. */
+  readonly tool?: string
   readonly state: 'same' | 'new' | 'changed'
   readonly changes: readonly { readonly step: string; readonly action: string; readonly reason: string }[]
 }
@@ -152,6 +163,8 @@ export interface NotSent {
   readonly by: string
   readonly reason: string
   readonly cleanup?: string
+  /** The sent message that it stood before. */
+  readonly before?: string
 }
 
 export interface RequestDetail extends Omit<RequestRow, 'messages'> {
@@ -272,7 +285,8 @@ export interface HistoryRow {
 export interface Me {
   readonly account: string
   readonly admin: boolean
-  readonly expiresAt?: number | string
+  /** Null without a cookie. */
+  readonly expiresAt: string | null
 }
 
 /** A gateway of several on one database. */

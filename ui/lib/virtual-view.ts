@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { RowHeights } from './row-heights.ts'
+import { RowHeights, type ShownRow } from './row-heights.ts'
 
 /** So much above and below what is seen is in the page too: a key or a wheel never meets an empty place. */
 const MARGIN_PX = 900
@@ -7,12 +7,6 @@ const MARGIN_PX = 900
 const NEAR_END_PX = 80
 /** A selection over more rows than these keeps only its ends in the page. */
 const MAX_SELECTED_ROWS = 500
-
-/** A row that is in the page, and the empty space in front of it. */
-export interface ShownRow {
-  readonly at: number
-  readonly gap: number
-}
 
 /** The first row in sight, and how far its top is above the upper edge. */
 interface Anchor {
@@ -38,13 +32,17 @@ export class VirtualView<Row extends { readonly key: string }> {
   #scroller: HTMLElement | undefined
   #list: HTMLElement | undefined
   #anchor: Anchor | undefined
-  #isAtEnd = true
+  #isAtEnd: boolean
+  readonly #follows: boolean
   #viewHeight = 800
   #width = 0
   #shown: readonly ShownRow[] = []
 
-  constructor(estimate: (row: Row) => number) {
+  /** A list that grows at its end begins there, and its end stays in sight for a reader who is there. */
+  constructor(estimate: (row: Row) => number, begins: 'at its end' | 'at its top' = 'at its end') {
     this.#heights = new RowHeights(estimate)
+    this.#follows = begins === 'at its end'
+    this.#isAtEnd = this.#follows
   }
 
   /** The rows to put into the page now. */
@@ -56,8 +54,7 @@ export class VirtualView<Row extends { readonly key: string }> {
 
   /** Empty space after the last row in the page. */
   get spaceAfter(): number {
-    const last = this.#shown.at(-1)
-    return last === undefined ? 0 : this.#heights.total - this.#heights.top(last.at + 1)
+    return this.#heights.spaceAfter(this.#shown)
   }
 
   attach(scroller: HTMLElement, list: HTMLElement): () => void {
@@ -84,8 +81,8 @@ export class VirtualView<Row extends { readonly key: string }> {
     const list = this.#list
     if (scroller === undefined || list === undefined) return
     this.#viewHeight = scroller.clientHeight
-    if (list.clientWidth !== this.#width) {
-      this.#width = list.clientWidth
+    if (list.offsetWidth !== this.#width) {
+      this.#width = list.offsetWidth
       this.#heights.forgetMeasured()
     }
     this.#heights.measure(this.#measuredRows(list))
@@ -118,8 +115,9 @@ export class VirtualView<Row extends { readonly key: string }> {
     const at = this.#heights.rowAt(top)
     const key = this.#heights.keyAt(at)
     if (key !== undefined) this.#anchor = { key, at, offset: top - this.#heights.top(at) }
-    this.#isAtEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END_PX
-    this.isAway.value = !this.#isAtEnd
+    const isNearEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END_PX
+    this.#isAtEnd = this.#follows && isNearEnd
+    this.isAway.value = !isNearEnd
     this.#refresh()
     if (top < scroller.clientHeight) this.onNearTop?.()
   }
@@ -136,7 +134,7 @@ export class VirtualView<Row extends { readonly key: string }> {
   #viewTop(): number {
     if (this.#isAtEnd) return this.#heights.total - this.#viewHeight
     const anchor = this.#anchor
-    if (anchor === undefined) return 0
+    if (anchor === undefined) return (this.#scroller?.scrollTop ?? 0) - this.#listTop()
     return this.#heights.top(this.#heights.placeOf(anchor.key) ?? anchor.at) + anchor.offset
   }
 
@@ -148,21 +146,8 @@ export class VirtualView<Row extends { readonly key: string }> {
   }
 
   #rowsToShow(): readonly ShownRow[] {
-    const heights = this.#heights
-    if (heights.count === 0) return []
     const top = this.#viewTop()
-    const first = heights.rowAt(top - MARGIN_PX)
-    const last = heights.rowAt(top + this.#viewHeight + MARGIN_PX)
-    const places = new Set(this.#pinned())
-    for (let at = first; at <= last; at++) places.add(at)
-    let end = 0
-    return [...places]
-      .sort((a, b) => a - b)
-      .map((at) => {
-        const gap = heights.top(at) - end
-        end = heights.top(at + 1)
-        return { at, gap }
-      })
+    return this.#heights.between(top - MARGIN_PX, top + this.#viewHeight + MARGIN_PX, this.#pinned())
   }
 
   /** Rows that stay in the page wherever the reader scrolls: the one with the focus, those of a selection. */

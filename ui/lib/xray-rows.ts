@@ -21,10 +21,36 @@ export function kindOf(row: TableRow): Kind {
   return row.kind === 'ghost' ? 'summary' : row.kind
 }
 
+/** One line of the table as it stands in the page. */
+export type XrayLine = { readonly key: string } & (
+  | { readonly kind: 'sent' | 'ghost'; readonly row: TableRow }
+  | { readonly kind: 'left out'; readonly one: NotSent }
+  | { readonly kind: 'cache' }
+)
+
+/** The rows with what was unfolded of them, and the line up to which the prompt cache may reach. */
+export function linesOf(rows: readonly TableRow[], n: number, unfolded: ReadonlySet<string>): readonly XrayLine[] {
+  const cacheEnd = rows.findLastIndex((row) => row.state === 'same')
+  const showsCache = n > 1 && cacheEnd >= 0 && cacheEnd < rows.length - 1
+  return rows.flatMap((row, at) => [
+    { key: row.id, kind: row.kind === 'ghost' ? 'ghost' : 'sent', row } as const,
+    ...(unfolded.has(row.id) ? row.hidden.map((one) => ({ key: hiddenId(one), kind: 'left out', one }) as const) : []),
+    ...(showsCache && at === cacheEnd ? [{ key: 'cache', kind: 'cache' } as const] : []),
+  ])
+}
+
+export function hiddenId({ entry }: NotSent): string {
+  return `hidden ${entry}`
+}
+
+export function kindOfRole(role: string): Kind {
+  if (role === 'toolResult') return 'result'
+  return role === 'assistant' ? 'model' : role === 'user' ? 'user' : 'summary'
+}
+
 export function kindOfMessage({ role, kind }: Pick<SentMessage, 'role' | 'kind'>): Kind {
   if (kind === 'summary' || kind === 'context' || kind === 'filler') return 'summary'
-  if (role === 'toolResult') return 'result'
-  return role === 'assistant' ? 'model' : 'user'
+  return kindOfRole(role)
 }
 
 /** Tools and system prompt, then every message in order, with what was left out where it would have stood. */
@@ -49,7 +75,7 @@ function plain(id: string, kind: Kind, state: TableRow['state'], text: string, t
 }
 
 function sent(message: SentMessage, at: number): TableRow {
-  const { state, text, tokens, changes } = message
+  const { state, text, tokens, changes, tool } = message
   const entries = [...message.entries, ...(message.continues ?? [])]
   return {
     id: `message ${at}`,
@@ -60,12 +86,8 @@ function sent(message: SentMessage, at: number): TableRow {
     entries,
     changes,
     hidden: [],
-    ...toolOf(message),
+    ...(tool === undefined ? {} : { tool }),
   }
-}
-
-function toolOf({ role, kind }: SentMessage): { tool?: string } {
-  return role === 'toolResult' && kind !== 'result' && kind !== 'synthetic-result' ? { tool: kind } : {}
 }
 
 interface Group {
@@ -97,9 +119,7 @@ function placesOf(detail: RequestDetail, groups: readonly Group[]): ReadonlyMap<
   )
   const places = new Map<number, Group[]>()
   for (const group of groups) {
-    const next = group.hidden
-      .map((one) => (one as NotSent & { before?: string }).before)
-      .find((entry) => entry !== undefined && placeOf.has(entry))
+    const next = group.hidden.map((one) => one.before).find((entry) => entry !== undefined && placeOf.has(entry))
     const at = next === undefined ? detail.messages.length : (placeOf.get(next) ?? detail.messages.length)
     places.set(at, [...(places.get(at) ?? []), group])
   }

@@ -1,11 +1,11 @@
-import { useComputed } from '@preact/signals'
 import type { JSX, RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { api, sessionPath } from '../lib/api.ts'
 import { Conversation } from '../lib/conversation.ts'
 import { feed } from '../lib/feed.ts'
 import { onFind } from '../lib/keys.ts'
 import { texts } from '../lib/language.ts'
-import { entryInAddress } from '../lib/router.ts'
+import { earlierOf, entryInAddress, go, paths } from '../lib/router.ts'
 import { rowOf } from '../lib/sessions.ts'
 import { outgoing } from '../lib/sender.ts'
 import { Empty, Failure, Loading } from '../components/basics.tsx'
@@ -68,6 +68,7 @@ export function ConversationPage({ sessionKey }: { readonly sessionKey: string |
 function OpenConversation({ conversation }: { readonly conversation: Conversation }): JSX.Element {
   const row = rowOf(conversation.key)
   const [showsSide, setShowsSide] = useState(false)
+  const earlier = earlierOf(conversation.key)
   const isRunning = row?.state === 'running' || row?.state === 'queued' || conversation.isRunning.value
   return (
     <section class="open-conversation" aria-label={row?.title ?? conversation.key}>
@@ -88,11 +89,40 @@ function OpenConversation({ conversation }: { readonly conversation: Conversatio
           <Scroll conversation={conversation} />
           <Announcer conversation={conversation} />
           <Approvals session={conversation.key} />
-          <Composer sessionKey={conversation.key} isRunning={isRunning} />
+          {earlier === undefined ? (
+            <Composer sessionKey={conversation.key} isRunning={isRunning} />
+          ) : (
+            <BringBack {...earlier} />
+          )}
         </div>
         <Side conversation={conversation} isOpen={showsSide} />
       </div>
     </section>
+  )
+}
+
+/** Below a conversation that was started over: it can only be read, until it takes the place of the present one. */
+function BringBack({ of, sessionId }: { readonly of: string; readonly sessionId: string }): JSX.Element {
+  const words = texts.value.conversation
+  const [error, setError] = useState<unknown>(undefined)
+  const bringBack = async () => {
+    try {
+      await api.post(sessionPath(of, '/restore'), { archive: sessionId })
+      go(paths.conversation(of))
+    } catch (thrown) {
+      setError(thrown)
+    }
+  }
+  return (
+    <div class="panel bring-back">
+      <p class="hint-line">
+        {words.isArchived}{' '}
+        <button type="button" class="button primary" onClick={() => void bringBack()}>
+          {words.bringBack}
+        </button>
+      </p>
+      {error !== undefined && <Failure error={error} />}
+    </div>
   )
 }
 
@@ -166,19 +196,12 @@ function Content({
 
 /** Says start, tools and end of an answer, not every word. */
 function Announcer({ conversation }: { readonly conversation: Conversation }): JSX.Element {
-  const said = useComputed(() => sayingOf(conversation))
+  const words = texts.value.thread
+  const said = conversation.said.value
   return (
     <p class="hidden-text" aria-live="polite">
-      {said.value}
+      {said !== undefined &&
+        { start: words.answerStarted, tool: words.toolStarted(said.tool ?? ''), end: words.answerEnded }[said.what]}
     </p>
   )
-}
-
-function sayingOf(conversation: Conversation): string {
-  const words = texts.value.thread
-  const turn = [...conversation.live.value.values()].at(-1)
-  if (turn === undefined) return conversation.hasAnswered.value ? words.answerEnded : ''
-  if (turn.ended !== undefined) return words.answerEnded
-  const tool = turn.tools.findLast((one) => one.durationMs === undefined)
-  return tool === undefined ? words.answerStarted : words.toolStarted(tool.tool)
 }

@@ -4,7 +4,7 @@ import { api, sessionPath } from '../lib/api.ts'
 import { count, duration } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import { paths } from '../lib/router.ts'
-import { rowOf, sessions, status } from '../lib/sessions.ts'
+import { isDemoOnly, rowOf, sessions, status } from '../lib/sessions.ts'
 import type { ChannelStatus, LinkStatus, RunningTurn } from '../lib/types.ts'
 import { Empty, Link, Loading } from '../components/basics.tsx'
 import { Approvals } from '../components/approvals.tsx'
@@ -35,6 +35,14 @@ export function LivePage(): JSX.Element {
         <Tile name={words.uptime} value={duration((now.uptimeSeconds ?? 0) * 1_000)} />
         <Tile name={words.model} value={now.model} />
       </dl>
+      {isDemoOnly() && (
+        <p class="panel hint-line">
+          {words.demo}{' '}
+          <Link to="/start" class="button small outlined">
+            {texts.value.nav.start}
+          </Link>
+        </p>
+      )}
       <Approvals />
       <Running />
       <div class="two-columns">
@@ -224,9 +232,13 @@ function Replies(): JSX.Element {
     <section class="panel">
       <h2>{words.replies}</h2>
       <dl>
-        <dt>{words.undelivered}</dt>
+        <dt>
+          <Icon name="clock" size={15} /> {words.undelivered}
+        </dt>
         <dd>{count(replies['waiting'] ?? 0)}</dd>
-        <dt>{words.unknown}</dt>
+        <dt>
+          <Icon name="warning" size={15} /> {words.unknown}
+        </dt>
         <dd>{count(replies['unknown'] ?? 0)}</dd>
       </dl>
     </section>

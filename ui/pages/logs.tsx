@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { api, query } from '../lib/api.ts'
 import { feed } from '../lib/feed.ts'
-import { fullTime } from '../lib/format.ts'
+import { clockWithSeconds, fullTime } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import type { LogLine } from '../lib/types.ts'
 import { CopyButton, Empty, Failure, Loading, useLoaded } from '../components/basics.tsx'
@@ -83,7 +83,7 @@ function Lines({ lines, follows }: { readonly lines: readonly LogLine[]; readonl
     <div class="log-lines" ref={box} tabIndex={0} role="log" aria-label={texts.value.logs.title}>
       {lines.map((line, at) => (
         <p key={at} class={line.level}>
-          <time>{fullTime(line.at)}</time> <b>{line.level}</b> {line.message}{' '}
+          <time title={fullTime(line.at)}>{clockWithSeconds(line.at)}</time> <b>{line.level}</b> {line.message}{' '}
           <span class="quiet">{factsText(line)}</span>
         </p>
       ))}

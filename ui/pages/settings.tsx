@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { api } from '../lib/api.ts'
 import { texts } from '../lib/language.ts'
 import type { ConfigProblem, ConfigValue } from '../lib/types.ts'
-import { Failure, Loading, useLoaded } from '../components/basics.tsx'
+import { Failure, FilterField, Loading, useLoaded } from '../components/basics.tsx'
 import { Icon } from '../components/icons.tsx'
 
 interface Config {
@@ -67,16 +67,7 @@ function Values({ values }: { readonly values: readonly ConfigValue[] }): JSX.El
   return (
     <section class="panel">
       <div class="toolbar">
-        <label class="field search">
-          <Icon name="search" size={16} />
-          <span class="hidden-text">{words.filter}</span>
-          <input
-            type="search"
-            placeholder={words.filter}
-            value={filter}
-            onInput={(event) => setFilter(event.currentTarget.value)}
-          />
-        </label>
+        <FilterField label={words.filter} value={filter} onChange={setFilter} />
         <label>
           <input
             type="checkbox"
@@ -87,7 +78,7 @@ function Values({ values }: { readonly values: readonly ConfigValue[] }): JSX.El
         </label>
       </div>
       <div class="table-scroll" tabIndex={0} role="region" aria-label={words.title}>
-        <table class="plain-table">
+        <table class="plain-table settings-table">
           <thead>
             <tr>
               <th scope="col">{words.key}</th>

@@ -19,6 +19,12 @@ const EXAMPLES: Readonly<Record<Provider, { readonly variable: string; readonly 
   'openai-compatible': { variable: 'MY_API_KEY', model: 'my-model' },
 }
 
+interface Tested {
+  readonly name: string
+  readonly entry: Readonly<Record<string, unknown>>
+  readonly model: string
+}
+
 interface TestResult {
   readonly ok: boolean
   readonly firstByteMs?: number
@@ -58,18 +64,25 @@ function ProviderTest(): JSX.Element {
   const [baseUrl, setBaseUrl] = useState('')
   const [model, setModel] = useState(EXAMPLES.anthropic.model)
   const [result, setResult] = useState<TestResult | 'testing' | undefined>(undefined)
+  const [pasted, setPasted] = useState('')
   const isCompatible = provider === 'openai-compatible'
   const name = isCompatible ? 'my-local' : provider
-  const entry = {
-    ...(isCompatible ? { type: provider } : {}),
-    ...(key === '' ? {} : { apiKey: key }),
-    ...(baseUrl === '' ? {} : { baseUrl }),
+  const typed: Tested = {
+    name,
+    model,
+    entry: {
+      ...(isCompatible ? { type: provider } : {}),
+      ...(key === '' ? {} : { apiKey: key }),
+      ...(baseUrl === '' ? {} : { baseUrl }),
+    },
   }
+  const tested = pasted.trim() === '' ? typed : readPasted(pasted, typed)
   const test = async (event: Event) => {
     event.preventDefault()
+    if (tested === undefined) return setResult({ ok: false, error: words.noEntry })
     setResult('testing')
     try {
-      setResult(await api.post<TestResult>('/api/providers/test', { name, entry, model }))
+      setResult(await api.post<TestResult>('/api/providers/test', tested))
     } catch (error) {
       setResult({ ok: false, error: error instanceof Error ? error.message : String(error) })
     }
@@ -113,7 +126,7 @@ function ProviderTest(): JSX.Element {
               type="url"
               value={baseUrl}
               placeholder={isCompatible ? 'http://127.0.0.1:11434/v1' : ''}
-              required={isCompatible}
+              required={isCompatible && pasted.trim() === ''}
               onInput={(event) => setBaseUrl(event.currentTarget.value)}
             />
           </label>
@@ -121,6 +134,20 @@ function ProviderTest(): JSX.Element {
             {words.modelId}
             <input value={model} required onInput={(event) => setModel(event.currentTarget.value)} />
           </label>
+          <details>
+            <summary>{words.pasteTitle}</summary>
+            <label>
+              <small>{words.pasteHint}</small>
+              <textarea
+                rows={6}
+                spellcheck={false}
+                class="mono"
+                aria-label={words.pasteTitle}
+                value={pasted}
+                onInput={(event) => setPasted(event.currentTarget.value)}
+              />
+            </label>
+          </details>
           <button type="submit" class="button primary" disabled={result === 'testing'}>
             {result === 'testing' ? words.testing : words.test}
           </button>
@@ -131,6 +158,25 @@ function ProviderTest(): JSX.Element {
     </>
   )
 }
+
+/** An entry by itself, or the lines of a `bridge.json` around it. */
+function readPasted(text: string, { name, model }: Tested): Tested | undefined {
+  try {
+    const found: unknown = JSON.parse(text)
+    if (!isObject(found)) return undefined
+    if (!isObject(found['providers'])) return { name, model, entry: found }
+    const [first] = Object.entries(found['providers'])
+    if (first === undefined || !isObject(first[1])) return undefined
+    const ref = typeof found['model'] === 'string' ? found['model'] : ''
+    const prefix = `${first[0]}/`
+    return { name: first[0], entry: first[1], model: ref.startsWith(prefix) ? ref.slice(prefix.length) : model }
+  } catch {
+    return undefined
+  }
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function TestOutcome({ result }: { readonly result: TestResult | 'testing' | undefined }): JSX.Element {
   const words = texts.value.start

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { duration } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import { go, paths } from '../lib/router.ts'
@@ -37,11 +37,17 @@ function Timeline({
   const words = texts.value.timeline
   const steps = conversation.steps.value
   const [zoom, setZoom] = useState(1)
+  const hasMore = conversation.older.value !== undefined
+  const isMissing = chosen !== undefined && steps.every((one) => one.id !== chosen)
+  useEffect(() => {
+    if (isMissing && hasMore) void conversation.loadOlder().catch(() => undefined)
+  }, [isMissing, hasMore, steps])
   if (conversation.state.value === 'loading') return <Loading rows={6} />
   if (conversation.state.value !== 'ready')
     return <Failure error={conversation.error.value} again={() => void conversation.reload()} />
-  const step = steps.find((one) => one.id === chosen) ?? steps.at(-1)
-  if (step === undefined) return <Empty>{words.empty}</Empty>
+  const step = chosen === undefined ? steps.at(-1) : steps.find((one) => one.id === chosen)
+  if (step === undefined && hasMore) return <Loading rows={6} />
+  if (step === undefined) return <Empty>{steps.length === 0 ? words.empty : words.noSuch}</Empty>
   const { parts, totalMs } = partsOfStep(step, conversation.requests.value)
   return (
     <div class="xray-body">

@@ -6,7 +6,7 @@ import { texts } from '../lib/language.ts'
 import { paths } from '../lib/router.ts'
 import { rowOf, status } from '../lib/sessions.ts'
 import type { UsageRow } from '../lib/types.ts'
-import { Empty, Failure, Link, Loading, useLoaded } from '../components/basics.tsx'
+import { Empty, Failure, FilterField, Link, Loading, useLoaded } from '../components/basics.tsx'
 import { StackedBars } from '../components/stacked-bars.tsx'
 
 type By = 'model' | 'channel' | 'session'
@@ -18,14 +18,12 @@ export function TokensPage(): JSX.Element {
   const [by, setBy] = useState<By>('model')
   const [bucket, setBucket] = useState<Bucket>('day')
   const [days, setDays] = useState(7)
+  const [filter, setFilter] = useState('')
   const { value, error, again } = useLoaded(
-    (signal) =>
-      api.get<{ usage: readonly UsageRow[] }>(
-        `/api/usage${query({ from: new Date(Date.now() - days * 86_400_000).toISOString(), by, bucket })}`,
-        signal,
-      ),
+    (signal) => loadUsage({ from: new Date(Date.now() - days * 86_400_000).toISOString(), by, bucket }, signal),
     [by, bucket, days],
   )
+  const shown = useMemo(() => value && rowsWith(value, filter.trim().toLowerCase(), by), [value, filter, by])
   return (
     <div class="page-body">
       <h1>{words.title}</h1>
@@ -51,21 +49,48 @@ export function TokensPage(): JSX.Element {
           nameOf={(one) => words.days(Number(one))}
           onChoose={(one) => setDays(Number(one))}
         />
-        <button type="button" class="button" disabled={value === undefined} onClick={() => saveCsv(value?.usage ?? [])}>
+        <FilterField label={words.filter(words.groups[by])} value={filter} onChange={setFilter} />
+        <button type="button" class="button" disabled={shown === undefined} onClick={() => saveCsv(shown ?? [])}>
           {words.csv}
         </button>
       </div>
       {error !== undefined && <Failure error={error} again={again} />}
       {value === undefined && error === undefined && <Loading rows={6} />}
-      {value !== undefined &&
-        (value.usage.length === 0 ? (
-          <Empty>{words.empty}</Empty>
+      {shown !== undefined &&
+        (shown.length === 0 ? (
+          <Empty>{value?.length === 0 ? words.empty : words.emptyFiltered}</Empty>
         ) : (
-          <Usage rows={value.usage} by={by} bucket={bucket} />
+          <Usage rows={shown} by={by} bucket={bucket} />
         ))}
       <Budget />
     </div>
   )
+}
+
+/** A group is found by what the table calls it; a conversation also by its key. */
+function rowsWith(rows: readonly UsageRow[], wanted: string, by: By): readonly UsageRow[] {
+  if (wanted === '') return rows
+  return rows.filter(({ group }) =>
+    `${group}\n${by === 'session' ? titleOf(group) : ''}`.toLowerCase().includes(wanted),
+  )
+}
+
+function titleOf(session: string): string {
+  return rowOf(session)?.title ?? session
+}
+
+async function loadUsage(fields: Readonly<Record<string, string>>, signal: AbortSignal): Promise<readonly UsageRow[]> {
+  const rows: UsageRow[] = []
+  let cursor: string | undefined
+  do {
+    const page: { usage: readonly UsageRow[]; nextCursor?: string } = await api.get(
+      `/api/usage${query({ ...fields, cursor })}`,
+      signal,
+    )
+    rows.push(...page.usage)
+    cursor = page.nextCursor
+  } while (cursor !== undefined)
+  return rows
 }
 
 function Choice<T extends string>({
@@ -147,7 +172,7 @@ function Usage({
                 <tr key={sum.group} class={sum === total ? 'total' : ''}>
                   <th scope="row">
                     {by === 'session' && sum !== total ? (
-                      <Link to={paths.conversation(sum.group)}>{rowOf(sum.group)?.title ?? sum.group}</Link>
+                      <Link to={paths.conversation(sum.group)}>{titleOf(sum.group)}</Link>
                     ) : (
                       sum.group
                     )}

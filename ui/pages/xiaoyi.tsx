@@ -1,12 +1,12 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { api } from '../lib/api.ts'
-import { clock, count, duration, fullTime } from '../lib/format.ts'
+import { count } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import { loadStatus, status } from '../lib/sessions.ts'
 import type { LinkStatus } from '../lib/types.ts'
 import { Empty, Failure, Loading } from '../components/basics.tsx'
-import { Icon } from '../components/icons.tsx'
+import { LinkCard } from '../components/link-card.tsx'
 import { LinkHistory } from '../components/link-history.tsx'
 import { Phone } from '../components/phone.tsx'
 
@@ -29,6 +29,7 @@ export function XiaoyiPage(): JSX.Element {
             {channel.links.map((link, at) => (
               <LinkCard key={link.url} link={link} n={at + 1} />
             ))}
+            <LinkActions links={channel.links} />
             <Counters channel={channel} />
             <section class="panel">
               <h2>{words.history}</h2>
@@ -42,83 +43,34 @@ export function XiaoyiPage(): JSX.Element {
   )
 }
 
-function LinkCard({ link, n }: { readonly link: LinkStatus; readonly n: number }): JSX.Element {
+/** What is done is done to all links. */
+function LinkActions({ links }: { readonly links: readonly LinkStatus[] }): JSX.Element {
   const words = texts.value.xiaoyi
-  const isOpen = link.state === 'open' || link.state === 'ready'
   const [error, setError] = useState<unknown>(undefined)
-  const run = async (path: string) => {
+  const run = async (verb: 'reconnect' | 'trust') => {
     try {
-      await api.post(path)
+      await api.post(`/api/channels/xiaoyi/${verb}`)
       await loadStatus()
       setError(undefined)
     } catch (thrown) {
       setError(thrown)
     }
   }
-  const isChanged = /certificate/iu.test(link.lastError ?? '')
+  const hasChanged = links.some(({ lastError }) => /certificate/iu.test(lastError ?? ''))
   return (
-    <section class="panel link-card">
-      <header>
-        <h2>{words.link(n)}</h2>
-        <p class={isOpen ? 'good' : 'bad'}>
-          <Icon name={isOpen ? 'check' : 'warning'} size={16} /> {words.states[link.state] ?? link.state}
-        </p>
-      </header>
-      <p>
-        <code>{link.url}</code>
-      </p>
-      <dl>
-        {link.since !== undefined && (
-          <>
-            <dt>{words.since}</dt>
-            <dd title={fullTime(link.since)}>{duration(Date.now() - link.since)}</dd>
-          </>
-        )}
-        {link.lastSeenAt !== undefined && link.lastSeenAt !== null && (
-          <>
-            <dt>{words.lastSeen}</dt>
-            <dd>{clock(link.lastSeenAt)}</dd>
-          </>
-        )}
-        {link.nextInMs !== undefined && link.nextInMs !== null && (
-          <>
-            <dt>{words.next}</dt>
-            <dd>{duration(link.nextInMs)}</dd>
-          </>
-        )}
-        {link.attempts !== undefined && (
-          <>
-            <dt>{words.attempts}</dt>
-            <dd>{count(link.attempts)}</dd>
-          </>
-        )}
-        {link.lastError !== undefined && link.lastError !== null && (
-          <>
-            <dt>{words.error}</dt>
-            <dd class="bad">{link.lastError}</dd>
-          </>
-        )}
-        {link.pinned !== undefined && link.pinned !== null && (
-          <>
-            <dt>{words.pin}</dt>
-            <dd>
-              <code>{link.pinned.slice(0, 24)}</code>
-            </dd>
-          </>
-        )}
-      </dl>
+    <div class="link-actions">
       <p class="answers">
-        <button type="button" class="button small" onClick={() => void run('/api/channels/xiaoyi/reconnect')}>
+        <button type="button" class="button" onClick={() => void run('reconnect')}>
           {words.reconnect}
         </button>
-        {isChanged && (
-          <button type="button" class="button small outlined" onClick={() => void run('/api/channels/xiaoyi/trust')}>
+        {hasChanged && (
+          <button type="button" class="button outlined" onClick={() => void run('trust')}>
             {words.trust}
           </button>
         )}
       </p>
       {error !== undefined && <Failure error={error} />}
-    </section>
+    </div>
   )
 }
 

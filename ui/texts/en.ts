@@ -1,3 +1,8 @@
+const rules = new Intl.PluralRules('en')
+const digits = new Intl.NumberFormat('en-GB')
+const counted = (n: number, one: string, other: string) =>
+  `${digits.format(n)} ${rules.select(n) === 'one' ? one : other}`
+
 /** English texts. Chinese has the same keys: a missing one does not compile. */
 export const en = {
   nav: {
@@ -52,6 +57,14 @@ export const en = {
     none: 'none',
     you: 'you',
   },
+  hints: {
+    offline: 'Look whether it runs: clew status. The page goes on by itself when it does.',
+    access: 'Sign in with a link from clew dashboard, or with a token that may see this.',
+    gone: 'It was deleted or started over, or the address is wrong.',
+    busy: 'Try again in a few seconds.',
+    input: 'Correct what is named here and try again.',
+    broken: 'Try again; the logs say more.',
+  },
   list: {
     title: 'Conversations',
     create: 'New conversation',
@@ -66,6 +79,10 @@ export const en = {
     failed: 'The conversations could not be loaded.',
   },
   conversation: {
+    isArchived: 'This conversation was started over. It can be read.',
+    bringBack: 'Bring it back',
+    maintained: (before: string, after: string) => `${after} tokens instead of ${before}.`,
+    nothingToDo: { cleanup: 'There was nothing to clean up.', compact: 'There was nothing to summarise.' },
     tab: 'Conversation',
     xray: 'Context X-ray',
     timeline: 'Timeline',
@@ -122,8 +139,8 @@ export const en = {
     version: 'Version',
     latency: 'Latency',
     connections: 'Connections',
-    nodes: (n: number) => (n === 1 ? '1 gateway' : `${n} gateways`),
-    lost: (n: number) => (n === 1 ? '1 gateway lost within the last hour' : `${n} gateways lost within the last hour`),
+    nodes: (n: number) => counted(n, 'gateway', 'gateways'),
+    lost: (n: number) => counted(n, 'gateway lost within the last hour', 'gateways lost within the last hour'),
     node: 'Gateway',
     state: 'State',
     live: 'live',
@@ -137,6 +154,7 @@ export const en = {
     started: 'Started',
   },
   thread: {
+    copyAnswer: 'Copy this answer',
     picture: (n: number) => `Picture ${n} of this message`,
     clew: 'Clew',
     sending: 'sending',
@@ -144,9 +162,9 @@ export const en = {
     notSent: 'not sent',
     sendAgain: 'Send again',
     discard: 'Discard',
-    rounds: (n: number) => (n === 1 ? '1 round' : `${n} rounds`),
-    calls: (n: number) => (n === 1 ? '1 tool call' : `${n} tool calls`),
-    failures: (n: number) => (n === 1 ? '1 failed' : `${n} failed`),
+    rounds: (n: number) => counted(n, 'round', 'rounds'),
+    calls: (n: number) => counted(n, 'tool call', 'tool calls'),
+    failures: (n: number) => counted(n, 'failed', 'failed'),
     outOfView: 'out of the model’s view',
     summarised: 'summarised',
     saved: (n: string) => `${n} tokens saved`,
@@ -167,6 +185,8 @@ export const en = {
     stopped: 'This answer was stopped.',
     turnFailed: 'This answer failed.',
     limit: 'The round limit was reached.',
+    deliveryUnknown: (channel: string) => `Sent to ${channel}; it is unknown whether it arrived.`,
+    deliveryWaits: (channel: string) => `Not sent yet: waits until ${channel} can be reached.`,
     interrupted: 'The gateway was restarted during this answer.',
     cut: 'Shown in part.',
     whole: 'Show all of it',
@@ -176,7 +196,6 @@ export const en = {
     answerEnded: 'The answer is complete.',
     toolStarted: (name: string) => `${name} was called.`,
     retry: (code: string) => `The model did not answer (${code}); trying again.`,
-    noText: 'No text.',
   },
   side: {
     turn: 'This turn',
@@ -200,7 +219,7 @@ export const en = {
     noRequests: 'The model has not been asked yet.',
   },
   xray: {
-    requests: (n: number) => (n === 1 ? '1 request' : `${n} requests`),
+    requests: (n: number) => counted(n, 'request', 'requests'),
     kept: (tokens: string, share: string) =>
       `${tokens} tokens left out, added up over all requests: ${share} of what they would have been (estimated).`,
     fromCache: 'from the prompt cache',
@@ -208,14 +227,14 @@ export const en = {
     leftOut: 'left out',
     film: 'Requests of this conversation',
     request: (n: number) => `Request ${n}`,
-    of: (all: number) => `of ${all}`,
+    of: (all: number) => `of ${digits.format(all)}`,
     round: (n: number) => `round ${n}`,
     earlier: 'Earlier request',
     later: 'Later request',
     sent: 'Tokens sent',
     sentDetail: (measured: string) => `estimated, ${measured} measured`,
     left: 'Tokens left out',
-    leftDetail: (n: number) => (n === 1 ? '1 message, still on disk' : `${n} messages, all still on disk`),
+    leftDetail: (n: number) => counted(n, 'message, still on disk', 'messages, all still on disk'),
     cache: 'From prompt cache',
     cacheDetail: (read: string, fresh: string) => `${read} tokens read, ${fresh} new`,
     cacheUnknown: 'not reported by the model',
@@ -230,7 +249,7 @@ export const en = {
     sameAs: (n: number) => `same bytes as request ${n}`,
     tokens: 'Tokens',
     cacheLine: (n: number) => `prompt cache: the same bytes as request ${n} up to here`,
-    hidden: (n: number) => (n === 1 ? '1 message' : `${n} messages`),
+    hidden: (n: number) => counted(n, 'message', 'messages'),
     hiddenWhy: 'hidden when the step was done',
     look: 'Look',
     hide: 'Hide',
@@ -242,7 +261,6 @@ export const en = {
     changed: 'Changed on the way',
     nothing: 'nothing',
     states: { same: 'same', new: 'new', changed: 'changed' },
-    share: (share: string) => share,
     kinds: {
       system: 'System prompt',
       tools: 'Tools',
@@ -252,8 +270,11 @@ export const en = {
       summary: 'Summaries and notes',
     },
     whoNames: { system: 'System', tools: 'Tools', user: 'You', model: 'Model', result: 'Result', summary: 'Note' },
-    notSent: 'Not sent',
+    notSent: 'Left out',
     otherLeftOut: (by: string) => `left out by ${by}`,
+    toLast: 'To the latest request',
+    noSuch: (n: number) => `This conversation has no request ${n}.`,
+    resultOf: (tool: string) => `${tool} result`,
     empty: 'The model has not been asked in this conversation yet.',
     bodyTitle: (n: number) => `Body of request ${n}`,
     inspector: 'Chosen message',
@@ -261,6 +282,7 @@ export const en = {
     restored: 'Shown to the model again from the next request on.',
   },
   live: {
+    demo: 'The demo model answers here. A model of your own is a few lines away.',
     rate: 'Last minute',
     perMinute: (messages: string, answers: string) => `${messages} in · ${answers} out`,
     title: 'Live',
@@ -282,7 +304,6 @@ export const en = {
     tool: 'Now',
     conversation: 'Conversation',
     stop: 'Stop',
-    openIt: 'Open',
     uptime: 'Up for',
     model: 'Model',
     turns: 'Turns',
@@ -295,6 +316,10 @@ export const en = {
     nodes: 'Nodes',
   },
   start: {
+    pasteTitle: 'Or paste an entry',
+    pasteHint:
+      'An entry of providers as JSON, or the lines of a bridge.json around it. It goes before the fields above and is not stored.',
+    noEntry: 'What was pasted is no entry: it has to be a JSON object.',
     title: 'First steps',
     demo: 'The demo model answers: it needs no key, streams, and really calls tools.',
     real: 'A real model answers here. This page stays for trying another one.',
@@ -351,7 +376,7 @@ export const en = {
     phoneClear: 'Clear context',
     phoneCancel: 'Cancel',
     phoneOffline: 'The gateway is not connected to this phone.',
-    phoneViolations: (n: number) => (n === 1 ? '1 rule was broken' : `${n} rules were broken`),
+    phoneViolations: (n: number) => counted(n, 'rule was broken', 'rules were broken'),
     phoneStates: {
       running: 'working…',
       done: 'done',
@@ -384,13 +409,16 @@ export const en = {
     requests: 'Requests',
     csv: 'Save as CSV',
     group: 'Group',
+    filter: (group: string) => `Filter by ${group}`,
     empty: 'No model was asked in this time.',
+    emptyFiltered: 'Nothing matches.',
     total: 'Total',
     budget: 'Limits',
     chart: 'Tokens over time',
     unpriced: 'Models without a known price are not in the cost.',
   },
   timeline: {
+    noSuch: 'This conversation has no such step.',
     title: 'Timeline',
     empty: 'No step has been recorded yet.',
     queue: 'queue',
@@ -414,7 +442,7 @@ export const en = {
     label: 'Search all conversations',
     button: 'Search',
     none: 'Nothing was found.',
-    hits: (n: number) => (n === 1 ? '1 place' : `${n} places`),
+    hits: (n: number) => counted(n, 'place', 'places'),
     more: 'Search on',
     searching: 'Searching, newest first',
     hint: 'Words as they stand in the text; large and small letters are the same.',

@@ -32,4 +32,21 @@ describe('heights of the rows of a long list', () => {
     heights.forgetMeasured()
     expect(heights.top(3)).toBe(30)
   })
+
+  it('say which rows cover a part of the list, with the space before, between and after them', () => {
+    const heights = new RowHeights(() => 10)
+    heights.setRows(rows(100))
+    const shown = heights.between(205, 225, [3, 90, 500])
+    expect(shown).toEqual([
+      { at: 3, gap: 30 },
+      { at: 20, gap: 160 },
+      { at: 21, gap: 0 },
+      { at: 22, gap: 0 },
+      { at: 90, gap: 670 },
+    ])
+    expect(heights.spaceAfter(shown)).toBe(90)
+    heights.setRows([])
+    expect(heights.between(0, 100)).toEqual([])
+    expect(heights.spaceAfter([])).toBe(0)
+  })
 })

@@ -1,0 +1,378 @@
+import { readFileSync } from 'node:fs'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { BuiltGateway, newHome, removeHome } from '../support/built-gateway.ts'
+import { complaintsOf, launchBrowser, PATIENCE } from './browser.ts'
+import { slownessIn, workDuring } from './processor-frames.ts'
+
+const PAGES = [
+  '/',
+  '/c',
+  '/c/used',
+  '/c/used/x',
+  '/c/used/t',
+  '/start',
+  '/xiaoyi',
+  '/tokens',
+  '/search?q=12',
+  '/settings',
+  '/cluster',
+  '/logs',
+]
+
+let browser: Browser
+let home: string
+let gateway: BuiltGateway
+
+beforeAll(async () => {
+  home = await newHome()
+  gateway = await BuiltGateway.start(home)
+  browser = await launchBrowser()
+  const client = await gateway.connect()
+  const lines = ['What is 12 * (3 + 4)? And what time is it?', 'What is 17 * 23? And what time is it?', 'Thank you']
+  for (const [id, content] of lines.entries()) await client.ask({ id: String(id), content, session: 'used' })
+  await client.close()
+}, 240_000)
+
+afterAll(async () => {
+  await browser.close()
+  await gateway.kill()
+  await removeHome(home)
+})
+
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close()
+})
+
+async function open(path: string, options: BrowserContextOptions = {}): Promise<Page> {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: 'en-GB', ...options })
+  const page = await context.newPage()
+  await page.goto(`${gateway.url}${path}`)
+  await page
+    .locator('main h1, main h2')
+    .first()
+    .waitFor({ state: 'attached', ...PATIENCE })
+  await page.waitForLoadState('networkidle').catch(() => undefined)
+  return page
+}
+
+async function say(page: Page, text: string): Promise<void> {
+  await page.getByRole('textbox', { name: 'Message', exact: true }).fill(text)
+  await page.keyboard.press('Enter')
+}
+
+/** Controls that are smaller than so many pixels; a link inside a sentence has the height of its line. */
+const tooSmall = (page: Page, least: number): Promise<readonly string[]> =>
+  page.evaluate(`[...document.querySelectorAll('a, button, summary, select, textarea, input:not([type=file])')].flatMap((one) => {
+    const box = (one.matches('input[type=checkbox]') ? one.closest('label') ?? one : one).getBoundingClientRect()
+    const isSeen = one.checkVisibility({ visibilityProperty: true }) && box.width > 1 && getComputedStyle(one).display !== 'inline'
+    return isSeen && Math.min(box.width, box.height) < ${least} - 0.5
+      ? [one.tagName + ' ' + one.className + ' ' + (one.ariaLabel ?? one.textContent ?? '').slice(0, 30) + ' ' + Math.round(box.width) + ' x ' + Math.round(box.height)]
+      : []
+  })`)
+
+describe('controls', () => {
+  it.each([
+    [24, { viewport: { width: 1440, height: 900 } }],
+    [44, { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true }],
+  ] as const)('are at least %i pixels wide and high', async (least, options) => {
+    const findings: string[] = []
+    for (const path of PAGES) {
+      const page = await open(path, options)
+      await page.evaluate(`for (const one of document.querySelectorAll('main details')) one.open = true`)
+      findings.push(...(await tooSmall(page, least)).map((finding) => `${path}: ${finding}`))
+      await page.context().close()
+    }
+    expect(findings).toEqual([])
+  })
+})
+
+describe('a window of 320 by 256 pixels, as at 400 % zoom', () => {
+  it('needs no sideways scrolling on any page', async () => {
+    const findings: string[] = []
+    for (const path of PAGES) {
+      const page = await open(path, { viewport: { width: 320, height: 256 } })
+      const over = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+      if (Number(over) > 0) findings.push(`${path}: ${String(over)} pixels too wide`)
+      await page.context().close()
+    }
+    expect(findings).toEqual([])
+  })
+
+  it('shows a conversation to read and a place to write', async () => {
+    const page = await open('/c/used', { viewport: { width: 320, height: 256 } })
+    await say(page, 'What is 6 * 7?')
+    await page.locator('.answer.live').waitFor(PATIENCE)
+    await page.locator('.answer.live').waitFor({ state: 'detached', ...PATIENCE })
+    const answer = page.getByText('6 * 7 = 42')
+    await answer.scrollIntoViewIfNeeded(PATIENCE)
+    const box = await page.locator('.scroll').boundingBox()
+    expect(box?.height).toBeGreaterThan(150)
+    const field = page.getByRole('textbox', { name: 'Message', exact: true })
+    await field.scrollIntoViewIfNeeded(PATIENCE)
+    expect((await field.boundingBox())?.y).toBeLessThan(256)
+  })
+})
+
+describe('motion and sounds', () => {
+  it('moves nothing for a reader who wants no motion', async () => {
+    const page = await open('/c/still', { reducedMotion: 'reduce' })
+    await say(page, 'Count to 300')
+    await page.locator('.answer.live').waitFor(PATIENCE)
+    expect(await page.evaluate('document.getAnimations().length')).toBe(0)
+    await page.locator('.answer.live').waitFor({ state: 'detached', ...PATIENCE })
+  })
+
+  it('says start, tools and end of an answer, not every word', async () => {
+    const page = await open('/c/said')
+    await page.evaluate(`{
+      window.said = []
+      const place = document.querySelector('[aria-live=polite]')
+      new MutationObserver(() => window.said.at(-1) === place.textContent || window.said.push(place.textContent))
+        .observe(place, { childList: true, characterData: true, subtree: true })
+    }`)
+    await say(page, 'What is 12 * (3 + 4)?')
+    await page.getByText('12 * (3 + 4) = 84').waitFor(PATIENCE)
+    await expect.poll(() => page.evaluate('window.said.at(-1)'), PATIENCE).toBe('The answer is complete.')
+    const said: readonly string[] = await page.evaluate('window.said')
+    expect(said).toContain('calculator was called.')
+    expect(said).toContain('The model began to answer.')
+    expect(said.length).toBeLessThan(8)
+  })
+})
+
+describe('the page', () => {
+  it('says in its tab where it is', async () => {
+    const page = await open('/tokens')
+    expect(await page.title()).toBe('Tokens · Clew')
+    await page.goto(`${gateway.url}/c/used/x`)
+    await expect.poll(() => page.title(), PATIENCE).toBe('What is 12 * (3 + 4)? And what time is it? · Clew')
+  })
+
+  it('filters the tokens by name, and saves as CSV what it shows', async () => {
+    const client = await gateway.connect()
+    await client.ask({ id: 'f', content: 'Thank you', session: 'filtered' })
+    await client.close()
+    const page = await open('/tokens')
+    await page.getByRole('combobox', { name: 'By' }).selectOption('session')
+    const groups = page.getByRole('region', { name: 'Tokens', exact: true }).locator('tbody tr:not(.total) th')
+    await expect.poll(() => groups.count(), PATIENCE).toBeGreaterThan(1)
+    // By the key; the table has the title.
+    await page.getByRole('searchbox', { name: 'Filter by conversation' }).fill('FILTERED')
+    await expect.poll(() => groups.allTextContents(), PATIENCE).toEqual(['Thank you'])
+    const [download] = await Promise.all([
+      page.waitForEvent('download', PATIENCE),
+      page.getByRole('button', { name: 'Save as CSV' }).click(),
+    ])
+    const lines = readFileSync(await download.path(), 'utf8').split('\r\n')
+    expect(lines.slice(1).map((line) => line.split(',')[1])).toEqual(['filtered'])
+    await page.getByRole('searchbox').fill('no such name')
+    await page.getByText('Nothing matches.').waitFor(PATIENCE)
+    expect(await groups.count()).toBe(0)
+  })
+
+  it('closes a menu by Escape and by a press elsewhere, and says what an action did', async () => {
+    const page = await open('/c/used')
+    const complaints = complaintsOf(page)
+    const menu = page.locator('.menu')
+    const isOpen = () => menu.evaluate((one) => one.hasAttribute('open'))
+    for (const close of [() => page.keyboard.press('Escape'), () => page.locator('.scroll').click()]) {
+      await menu.locator('summary').click()
+      await expect.poll(isOpen, PATIENCE).toBe(true)
+      await close()
+      await expect.poll(isOpen, PATIENCE).toBe(false)
+    }
+    await menu.locator('summary').click()
+    await page.getByRole('button', { name: 'Clean up finished steps' }).click()
+    await page.getByText('There was nothing to clean up.').waitFor(PATIENCE)
+    expect(await isOpen()).toBe(false)
+    expect(complaints).toEqual([])
+  })
+
+  it('says at an answer that it is unknown whether it arrived, until it is confirmed', async () => {
+    const client = await gateway.connect('?uid=confirms')
+    client.send({ type: 'ack', seq: 0 })
+    const answer = await client.ask({ id: 'u', content: 'Thank you', session: 'unsure' })
+    const page = await open('/c/unsure')
+    const said = page.locator('article.answer .ending')
+    await said.getByText('Sent to webhook; it is unknown whether it arrived.').waitFor(PATIENCE)
+    expect(await said.locator('svg').count()).toBe(1)
+    client.send({ type: 'ack', seq: answer['seq'] })
+    await said.waitFor({ state: 'detached', ...PATIENCE })
+    await client.close()
+  })
+
+  it('reads a conversation that was started over, and brings it back', async () => {
+    const client = await gateway.connect()
+    await client.ask({ id: 'o', content: 'What is 7 * 8?', session: 'over' })
+    await client.close()
+    await fetch(`${gateway.url}/api/sessions/over/reset`, { method: 'POST' })
+    const page = await open('/c')
+    await page.getByRole('button', { name: 'Archived' }).click()
+    await page.locator('.virtual').getByText('What is 7 * 8?').first().click()
+    await page.getByText('7 * 8 = 56').waitFor(PATIENCE)
+    expect(await page.getByRole('textbox', { name: 'Message', exact: true }).count()).toBe(0)
+    await page.getByRole('button', { name: 'Bring it back' }).click()
+    await page.waitForURL('**/c/over')
+    await page.getByText('7 * 8 = 56').waitFor(PATIENCE)
+    await page.getByRole('textbox', { name: 'Message', exact: true }).waitFor(PATIENCE)
+  })
+
+  it('opens the timeline of a step by its address, also of one that is not loaded yet', async () => {
+    const { messages } = (await (await fetch(`${gateway.url}/api/sessions/used/messages`)).json()) as {
+      messages: { stepId: string }[]
+    }
+    const page = await open(`/c/used/t/${messages[0]?.stepId ?? ''}`)
+    await expect
+      .poll(
+        () => page.locator('.toolbar select').evaluate((one) => (one as unknown as { value: string }).value),
+        PATIENCE,
+      )
+      .toBe(messages[0]?.stepId)
+    await page.goto(`${gateway.url}/c/used/t/run_none`)
+    await page.getByText('This conversation has no such step.').waitFor(PATIENCE)
+  })
+
+  it('copies an answer and its code', async () => {
+    const page = await open('/c/used', { permissions: ['clipboard-read', 'clipboard-write'] })
+    await page.locator('.answer').last().hover()
+    await page.getByRole('button', { name: 'Copy this answer' }).last().click()
+    await page
+      .getByText('Copied')
+      .first()
+      .waitFor({ state: 'attached', ...PATIENCE })
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(
+      await page.locator('.answer .markdown').last().innerText(),
+    )
+  })
+
+  it('says what to do when something failed, and goes on by itself when the gateway is back', async () => {
+    const page = await open('/')
+    await page.route('**/api/usage*', (route) =>
+      route.fulfill({ status: 503, json: { error: 'full', code: 'QUEUE_FULL' } }),
+    )
+    await page.getByRole('link', { name: 'Tokens' }).click()
+    await page.getByText('Try again in a few seconds.').waitFor(PATIENCE)
+    await page.unroute('**/api/usage*')
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByRole('heading', { name: 'Tokens over time' }).waitFor(PATIENCE)
+  })
+
+  it('offers the first steps while the demo model answers, and takes a pasted entry', async () => {
+    const page = await open('/')
+    await page.locator('.hint-line').getByRole('link', { name: 'First steps' }).click()
+    await page.getByText('Or paste an entry').click()
+    const asked = page.waitForRequest('**/api/providers/test')
+    await page.getByRole('textbox', { name: 'Or paste an entry' }).fill(
+      JSON.stringify({
+        model: 'mine/small',
+        providers: { mine: { type: 'openai-compatible', baseUrl: 'http://127.0.0.1:9/v1' } },
+      }),
+    )
+    await page.getByRole('button', { name: 'Test', exact: true }).click()
+    expect((await asked).postDataJSON()).toEqual({
+      name: 'mine',
+      model: 'small',
+      entry: { type: 'openai-compatible', baseUrl: 'http://127.0.0.1:9/v1' },
+    })
+    await page.getByText('It does not work yet.').waitFor(PATIENCE)
+  })
+
+  it('shows the metrics as plots, with the numbers as a table behind them', async () => {
+    const page = await open('/logs')
+    await page.locator('svg.plot').first().waitFor(PATIENCE)
+    await page.getByText('Show as table').click()
+    await page.getByRole('row', { name: /clew_turns_total/u }).waitFor(PATIENCE)
+  })
+})
+
+const CONVERSATIONS = 10_000
+
+/** Rows as the gateway lists them, newest first, in pages. */
+async function manyConversations(page: Page): Promise<void> {
+  await page.route(/\/api\/sessions\?/u, (route) => {
+    const url = new URL(route.request().url())
+    const from = Number(url.searchParams.get('cursor') ?? 0)
+    const end = from + Number(url.searchParams.get('limit') ?? 50)
+    const text = url.searchParams.get('q') ?? ''
+    const sessions = Array.from({ length: CONVERSATIONS }, (_, at) => ({
+      key: `many-${at}`,
+      sessionId: `sess_${at}`,
+      title: `Conversation ${at}${at === 9_876 ? ' about a needle' : ''}`,
+      preview: 'Some words',
+      lastChannel: 'webhook',
+      updatedAt: 1_790_000_000_000 - at * 1_000,
+      state: 'idle',
+      contextTokens: at,
+    })).filter(({ title }) => title.includes(text))
+    return route.fulfill({
+      json: {
+        sessions: sessions.slice(from, end),
+        total: sessions.length,
+        ...(end < sessions.length ? { nextCursor: String(end) } : {}),
+      },
+    })
+  })
+}
+
+describe('10 000 conversations', () => {
+  it('are scrolled through in 16 ms a frame of processor time, while rows change, and found when not loaded', async () => {
+    const page = await (await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: 'en-GB' })).newPage()
+    const complaints = complaintsOf(page)
+    await manyConversations(page)
+    await page.goto(`${gateway.url}/c`)
+    const list = page.locator('.virtual')
+    await list.getByText('Conversation 0', { exact: true }).waitFor(PATIENCE)
+    await page.getByRole('button', { name: 'All 10,000' }).waitFor(PATIENCE)
+    await page.getByRole('searchbox', { name: 'Filter by name or text' }).fill('needle')
+    await list.getByText('Conversation 9876 about a needle').waitFor(PATIENCE)
+    await page.getByRole('searchbox', { name: 'Filter by name or text' }).fill('')
+    // Each page of the list comes when the end of those before it is reached.
+    await page.evaluate(`(async () => {
+      const box = document.querySelector('.virtual')
+      while (box.scrollHeight < ${CONVERSATIONS} * 58) {
+        box.scrollTop = box.scrollHeight
+        await new Promise((done) => requestAnimationFrame(done))
+      }
+      box.scrollTop = box.scrollHeight
+    })()`)
+    await list.getByText('Conversation 9999', { exact: true }).waitFor(PATIENCE)
+    expect(await page.locator('.virtual li').count()).toBeLessThan(60)
+    const slowness = await slownessIn(page)
+    const FRAMES = 200
+    const client = await gateway.connect('?uid=other')
+    const scrolling = await workDuring(page, async () => {
+      const talking = client.ask({ id: 'meanwhile', content: 'Count to 300', session: 'meanwhile' })
+      await page.evaluate(`(async () => {
+        const box = document.querySelector('.virtual')
+        for (let frame = 0; frame < ${FRAMES}; frame++) {
+          box.scrollTop -= 400
+          await new Promise((done) => requestAnimationFrame(done))
+        }
+      })()`)
+      await talking
+    })
+    await client.close()
+    const frameMs = scrolling.totalMs / FRAMES
+    console.info(
+      `10 000 conversations: ${frameMs.toFixed(1)} ms a frame, longest task ${scrolling.tasks[0]?.toFixed(1)} ms, slowness ${slowness.toFixed(2)}`,
+    )
+    expect(frameMs).toBeLessThan(16 * slowness)
+    expect(scrolling.tasks[0]).toBeLessThan(50 * slowness)
+    expect(complaints).toEqual([])
+  })
+})
+
+describe('opening a page', () => {
+  it.each(['/', '/c/used', '/c/used/x'])('takes 200 ms of processor time until %s can be used', async (path) => {
+    const page = await open(path)
+    const slowness = await slownessIn(page)
+    const opening = await workDuring(page, async () => {
+      await page.reload({ waitUntil: 'commit' })
+      const isThere = { '/': 'main h1', '/c/used': '.thread .answer', '/c/used/x': '.messages .sent' }[path] ?? 'main'
+      await page.locator(isThere).first().waitFor(PATIENCE)
+    })
+    console.info(`${path}: ${opening.totalMs.toFixed(0)} ms until it can be used, slowness ${slowness.toFixed(2)}`)
+    expect(opening.totalMs).toBeLessThan(200 * slowness)
+  })
+})

@@ -1,0 +1,64 @@
+import type { JSX } from 'preact'
+import { clock, count, duration, fullTime } from '../lib/format.ts'
+import { texts } from '../lib/language.ts'
+import type { LinkStatus } from '../lib/types.ts'
+import { Icon } from './icons.tsx'
+
+/** One link to Huawei's service: whether it lives, since when, and what happens next. */
+export function LinkCard({ link, n }: { readonly link: LinkStatus; readonly n: number }): JSX.Element {
+  const words = texts.value.xiaoyi
+  const isOpen = link.state === 'open' || link.state === 'ready'
+  return (
+    <section class="panel link-card">
+      <header>
+        <h2>{words.link(n)}</h2>
+        <p class={isOpen ? 'good' : 'bad'}>
+          <Icon name={isOpen ? 'check' : 'warning'} size={16} /> {words.states[link.state] ?? link.state}
+        </p>
+      </header>
+      <p>
+        <code>{link.url}</code>
+      </p>
+      <dl>
+        {link.since !== undefined && (
+          <>
+            <dt>{words.since}</dt>
+            <dd title={fullTime(link.since)}>{duration(Date.now() - link.since)}</dd>
+          </>
+        )}
+        {link.lastSeenAt !== undefined && link.lastSeenAt !== null && (
+          <>
+            <dt>{words.lastSeen}</dt>
+            <dd>{clock(link.lastSeenAt)}</dd>
+          </>
+        )}
+        {link.nextInMs !== undefined && link.nextInMs !== null && (
+          <>
+            <dt>{words.next}</dt>
+            <dd>{duration(link.nextInMs)}</dd>
+          </>
+        )}
+        {link.attempts !== undefined && (
+          <>
+            <dt>{words.attempts}</dt>
+            <dd>{count(link.attempts)}</dd>
+          </>
+        )}
+        {link.lastError !== undefined && link.lastError !== null && (
+          <>
+            <dt>{words.error}</dt>
+            <dd class="bad">{link.lastError}</dd>
+          </>
+        )}
+        {link.pinned !== undefined && link.pinned !== null && (
+          <>
+            <dt>{words.pin}</dt>
+            <dd>
+              <code>{link.pinned.slice(0, 24)}</code>
+            </dd>
+          </>
+        )}
+      </dl>
+    </section>
+  )
+}
