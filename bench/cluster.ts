@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { loadavg } from 'node:os'
+import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
@@ -12,6 +12,9 @@ const SECONDS = Number(process.env['CLEW_BENCH_SECONDS'] ?? 8)
 const WARM_SECONDS = 2
 const CLIENTS = 60
 const ROUNDS = 2
+const CORES = cpus().length
+/** With more than this of its processors in use a machine has nothing left that more nodes could use. */
+const USED_UP = 0.9
 const MANY_SESSIONS = Number(process.env['CLEW_BENCH_SESSIONS'] ?? 1_000_000)
 const ECHO = join(import.meta.dirname, '..', 'examples', 'plugins', 'echo-provider.mjs')
 
@@ -32,7 +35,7 @@ say(
 say(
   `gateway. ${SECONDS} s after ${WARM_SECONDS} s of warming up, ${ROUNDS} rounds in turn. Clients, nodes and PostgreSQL`,
 )
-say('share two cores with other work: compare processor time per message rather than rates.')
+say(`share ${CORES} processors with other work: compare processor time per message rather than rates.`)
 
 const server = await startServer()
 const pool = new pg.Pool({ connectionString: server.url, max: CLIENTS })
@@ -54,6 +57,8 @@ interface Measured {
   readonly clientsMs: number
   readonly p50: number
   readonly p99: number
+  /** Processors of the machine that were not idle, whoever used them. */
+  readonly busy: number
 }
 
 async function measureThroughput(): Promise<void> {
@@ -81,12 +86,26 @@ async function measureThroughput(): Promise<void> {
     )
   const files = median('one node, files', 'perSecond')
   const three = median('three nodes, PostgreSQL', 'perSecond')
-  const spent = ['nodesMs', 'databaseMs', 'clientsMs'].reduce(
-    (sum, field) => sum + median('three nodes, PostgreSQL', field as keyof Measured),
-    0,
-  )
+  const [nodesMs, databaseMs, clientsMs, busy] = (['nodesMs', 'databaseMs', 'clientsMs', 'busy'] as const).map(
+    (field) => median('three nodes, PostgreSQL', field),
+  ) as [number, number, number, number]
+  const used = (three * (nodesMs + databaseMs + clientsMs)) / 1_000
   say(`  three nodes on PostgreSQL answer ${(three / files).toFixed(2)} times what one node with files does`)
-  say(`  they use ${((three * spent) / 1_000).toFixed(2)} of the two cores, with PostgreSQL and clients`)
+  say(
+    `  they use ${used.toFixed(2)} of ${CORES} processors, with PostgreSQL and clients; ${busy.toFixed(2)} were busy in all`,
+  )
+  say(`  ${verdict(three / files, used, busy)}`)
+  say(
+    `  on machines of their own: a node answers at most ${(1_000 / nodesMs).toFixed(0)}/s with the one processor it uses, and PostgreSQL serves ${(1_000 / databaseMs).toFixed(0)}/s with each of its own`,
+  )
+}
+
+function verdict(ratio: number, used: number, busy: number): string {
+  const most = CORES * USED_UP
+  if (ratio >= 2) return 'the rule is held'
+  if (used >= most) return 'the limit is the machine: nodes, PostgreSQL and clients used its processors up'
+  if (busy >= most) return 'nothing is shown: other work used the processors of this machine up'
+  return 'the rule is NOT held: neither twice the rate nor all processors used; see the raw commits for the disk'
 }
 
 async function measureOnce(count: number, schema: string | undefined): Promise<Measured> {
@@ -104,11 +123,11 @@ async function measureOnce(count: number, schema: string | undefined): Promise<M
       talk(socket, n, state, latencies)
     }
     await pause(WARM_SECONDS * 1_000)
-    const before = await costs(nodes)
+    const [before, machineBefore] = [await costs(nodes), machineTimes()]
     const [answersBefore, startedAt] = [state.answers, performance.now()]
     latencies.length = 0
     await pause(SECONDS * 1_000)
-    const after = await costs(nodes)
+    const [after, machineAfter] = [await costs(nodes), machineTimes()]
     const answers = state.answers - answersBefore
     const seconds = (performance.now() - startedAt) / 1_000
     state.isOver = true
@@ -121,6 +140,7 @@ async function measureOnce(count: number, schema: string | undefined): Promise<M
       clientsMs: perMessage('clients'),
       p50: quantile(latencies, 0.5),
       p99: quantile(latencies, 0.99),
+      busy: CORES * (1 - (machineAfter.idle - machineBefore.idle) / (machineAfter.all - machineBefore.all)),
     }
   } finally {
     for (const socket of sockets) socket.terminate()
@@ -128,6 +148,12 @@ async function measureOnce(count: number, schema: string | undefined): Promise<M
     for (const home of homes) GatewayProcess.removeHome(home)
     if (schema !== undefined) await pool.query(`drop schema if exists ${schema} cascade`)
   }
+}
+
+function machineTimes(): { readonly all: number; readonly idle: number } {
+  const times = cpus().map(({ times: one }) => one)
+  const idle = times.reduce((sum, one) => sum + one.idle, 0)
+  return { idle, all: times.reduce((sum, one) => sum + one.user + one.nice + one.sys + one.irq + one.idle, 0) }
 }
 
 function newHome(schema: string | undefined): string {

@@ -1,13 +1,15 @@
 import type { Entry } from '../src/core/entry.ts'
 import type { EntryId } from '../src/core/ids.ts'
 import { NO_USAGE, type Message } from '../src/core/message.ts'
+import { rememberPath } from '../src/core/path-memory.ts'
 import { createTokenCounter } from '../src/core/token-counter.ts'
 import { createBudget } from '../src/history/budget.ts'
-import { prepareHistory } from '../src/history/prepare.ts'
+import { prepareHistory, settleHistory, type HistoryInput } from '../src/history/prepare.ts'
 
 /**
  * `prepareHistory` on long transcripts: a first call, a second one on the same entries, and calls with one message more
- * each, which is what a tool loop does. Medians over all of them, in one run.
+ * each, which is what a tool loop does. First of arrays that nobody handed out, which are prepared whole, then of paths
+ * as a transcript hands them out, whose first call is made in slices. Medians over all of them, in one run.
  */
 const TARGET = { provider: 'anthropic', api: 'anthropic-messages', model: 'claude-sonnet-4-5', acceptsImages: true }
 const WORDS = 'the parser reads one line after the other and stops at the first that it cannot understand '
@@ -59,10 +61,48 @@ const entryOf = (message: Message, at: number): Entry => ({
   message,
 })
 
+const inputOf = (entries: readonly Entry[], window: number): HistoryInput => ({
+  entries,
+  target: TARGET,
+  budget: createBudget({ contextWindow: window }),
+  historyLimit: 0,
+  now: 1,
+})
+
 function timed(entries: readonly Entry[], window: number): number {
   const started = performance.now()
-  prepareHistory({ entries, target: TARGET, budget: createBudget({ contextWindow: window }), historyLimit: 0, now: 1 })
+  prepareHistory(inputOf(entries, window))
   return performance.now() - started
+}
+
+/** The longest of the slices in which a conversation is settled that is opened again. */
+function longestSlice(path: readonly Entry[], window: number): number {
+  const slices = settleHistory(inputOf(path, window))
+  let longest = 0
+  for (let done = false; !done;) {
+    const started = performance.now()
+    done = slices.next().done === true
+    longest = Math.max(longest, performance.now() - started)
+  }
+  return longest
+}
+
+function measurePath(name: string, messages: number, bytes: number, window: number): void {
+  const slices = Array.from({ length: 5 }, () => {
+    const opened = rememberPath(conversation(messages, bytes), undefined)
+    return longestSlice(opened, window)
+  })
+  let path = rememberPath(conversation(messages, bytes), undefined)
+  timed(path, window)
+  const again = Array.from({ length: 9 }, () => timed(path, window))
+  const grown = Array.from({ length: 40 }, (_, at) => {
+    const more = entryOf(messageOf(messages + at, Math.floor(bytes / messages)), messages + at)
+    path = rememberPath([...path, more], path)
+    return timed(path, window)
+  })
+  console.log(
+    `${name}, as a transcript hands it out: longest slice of the first ${ms(median(slices))} · again ${ms(median(again))} · with one message more each time ${ms(median(grown))}`,
+  )
 }
 
 const median = (values: readonly number[]): number =>
@@ -85,6 +125,8 @@ function measure(name: string, messages: number, bytes: number, window: number):
 
 measure('1 000 messages, 2 MB, fits', 1_000, 2_000_000, 2_000_000)
 measure('20 000 messages, 8 MB, fits', 20_000, 8_000_000, 10_000_000)
+measurePath('1 000 messages, 2 MB, fits', 1_000, 2_000_000, 2_000_000)
+measurePath('20 000 messages, 8 MB, fits', 20_000, 8_000_000, 10_000_000)
 measure('1 000 messages, 2 MB into 200 000 tokens', 1_000, 2_000_000, 200_000)
 
 const counter = createTokenCounter({ maxExactChars: 10_000_000 })

@@ -6,20 +6,27 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import { homePaths } from '../src/app/home.ts'
 import { cpuSecondsOf, GatewayProcess, quantile } from './lib/gateway-process.ts'
+import { OpenClawProcess } from './lib/open-claw.ts'
+import { NOT_INSTALLED } from './lib/peers.ts'
+import { countSystemCalls } from './lib/system-calls.ts'
 
 /**
- * What one whole message costs, from the frame to the answer, against a gateway of about ninety lines with the same
- * durability: the same clients, the same model over HTTP (14 deltas of 12 characters, 12 ms apart), processor time of
- * the process with all its threads. The two take turns in one run; every round counts, the result is the ratio of the
- * medians.
+ * What one whole message costs, from the frame to the answer, against the least a gateway with the same durability,
+ * frames and requests costs (`processes/bare-gateway.ts`): the same clients, the same model over HTTP (14 deltas of 12
+ * characters, 12 ms apart), processor time of the process with all its threads. The two take turns in one run; every
+ * round counts, the result is the ratio of the medians. Then what each did for a message is counted, and OpenClaw does
+ * the same job, where it is installed.
  */
 const DELTAS = 14
 const CONNECTIONS = 40
 const PER_SECOND = 50
 const WARM_UP = 400
 const MESSAGES = 800
+const COUNTED = 200
 const ROUNDS = 5
 const LIMIT = 1.5
+const PEER_WARM_UP = 4
+const PEER_MESSAGES = 16
 
 interface Target {
   readonly name: string
@@ -29,8 +36,19 @@ interface Target {
   stop(): Promise<void>
 }
 
+interface Requests {
+  readonly requests: number
+  readonly bytes: number
+}
+
 const model = fork(join(import.meta.dirname, 'processes', 'short-answers.ts'), [String(DELTAS)])
 const [baseUrl] = (await once(model, 'message')) as [string]
+
+async function requestsSoFar(): Promise<Requests> {
+  model.send('count')
+  const [counted] = (await once(model, 'message')) as [Requests]
+  return counted
+}
 
 async function startClew(): Promise<Target> {
   const home = GatewayProcess.newHome()
@@ -38,38 +56,26 @@ async function startClew(): Promise<Target> {
   mkdirSync(home, { recursive: true })
   const providers = { local: { type: 'openai-compatible', baseUrl } }
   writeFileSync(config, JSON.stringify({ model: 'local/m', providers, agent: { tools: [] } }))
-  const { pid, port, ...gateway } = await startIn(home)
-  return { name: 'clew', pid, port, path: '/ws?uid=', stop: gateway.stop }
-}
-
-async function startIn(home: string): Promise<{ pid: number; port: number; stop(): Promise<void> }> {
   const gateway = await GatewayProcess.start(home)
-  return {
-    pid: gateway.pid,
-    port: gateway.port,
-    async stop() {
-      await gateway.stop()
-      GatewayProcess.removeHome(home)
-    },
+  const { pid, port } = gateway
+  const stop = async (): Promise<void> => {
+    await gateway.stop()
+    GatewayProcess.removeHome(home)
   }
+  return { name: 'clew', pid, port, path: '/ws?uid=', stop }
 }
 
 async function startBare(): Promise<Target> {
   const home = GatewayProcess.newHome()
   const child = fork(join(import.meta.dirname, 'processes', 'bare-gateway.ts'), [join(home, 'journal'), baseUrl])
   const [port] = (await once(child, 'message')) as [number]
-  return {
-    name: 'bare gateway',
-    pid: child.pid ?? 0,
-    port,
-    path: '/?uid=',
-    async stop() {
-      const ended = once(child, 'exit')
-      child.disconnect()
-      await ended
-      GatewayProcess.removeHome(home)
-    },
+  const stop = async (): Promise<void> => {
+    const ended = once(child, 'exit')
+    child.disconnect()
+    await ended
+    GatewayProcess.removeHome(home)
   }
+  return { name: 'bare gateway', pid: child.pid ?? 0, port, path: '/?uid=', stop }
 }
 
 class Clients {
@@ -77,6 +83,7 @@ class Clients {
   #open = new Map<string, () => void>()
   #sent = 0
   frames = 0
+  bytes = 0
 
   async connect({ port, path }: Target): Promise<void> {
     for (let at = 0; at < CONNECTIONS; at++) {
@@ -89,6 +96,7 @@ class Clients {
 
   #heard(data: Buffer): void {
     this.frames++
+    this.bytes += data.length
     const frame = JSON.parse(data.toString()) as { type: string; messageId?: string }
     if (frame.type === 'error') throw new Error(data.toString())
     if (frame.type === 'complete') this.#open.get(frame.messageId ?? '')?.()
@@ -114,38 +122,81 @@ class Clients {
   }
 }
 
-const targets = [await startBare(), await startClew()]
-const clients = new Map<Target, Clients>()
-for (const target of targets) {
-  const own = new Clients()
-  await own.connect(target)
-  await own.send(WARM_UP)
-  clients.set(target, own)
+interface Pair {
+  readonly target: Target
+  readonly clients: Clients
+  readonly costs: number[]
 }
+
+async function begin(target: Target): Promise<Pair> {
+  const clients = new Clients()
+  await clients.connect(target)
+  await clients.send(WARM_UP)
+  return { target, clients, costs: [] }
+}
+
+async function measure({ target, clients, costs }: Pair, round: number): Promise<void> {
+  const before = cpuSecondsOf(target.pid)
+  await clients.send(MESSAGES)
+  const ms = ((cpuSecondsOf(target.pid) - before) * 1000) / MESSAGES
+  costs.push(ms)
+  console.log(`round ${round}, ${target.name}: ${ms.toFixed(2)} ms`)
+}
+
+/** What each does for a message: the same job, or the ratio says nothing. */
+async function count({ target, clients }: Pair): Promise<void> {
+  const { frames, bytes } = clients
+  const before = await requestsSoFar()
+  const calls = await countSystemCalls(target.pid, () => clients.send(COUNTED))
+  if (calls === undefined) await clients.send(COUNTED)
+  const after = await requestsSoFar()
+  const each = (total: number): string => (total / COUNTED).toFixed(1)
+  const requests = `${each(after.requests - before.requests)} request of ${Math.round((after.bytes - before.bytes) / COUNTED)} bytes`
+  const seen = `${each(clients.frames - frames)} frames, ${Math.round((clients.bytes - bytes) / COUNTED)} bytes to clients, ${requests}`
+  const system =
+    calls === undefined
+      ? 'system calls not counted: strace is not installed'
+      : `${each(calls.syncs)} syncs, ${each(calls.all)} system calls`
+  console.log(`a message through ${target.name}: ${seen}, ${system}`)
+}
+
+async function measureOpenClaw(clew: number): Promise<void> {
+  const peer = await OpenClawProcess.start(baseUrl)
+  if (peer === undefined) return console.log(`OpenClaw 2026.9.6: ${NOT_INSTALLED}`)
+  try {
+    await peer.ask(PEER_WARM_UP)
+    const costs: number[] = []
+    for (let round = 1; round <= ROUNDS; round++) {
+      const before = peer.cpuSeconds
+      await peer.ask(PEER_MESSAGES)
+      costs.push(((peer.cpuSeconds - before) * 1000) / PEER_MESSAGES)
+    }
+    const ms = quantile(costs, 0.5)
+    const rounds = costs.map((cost) => cost.toFixed(0)).join(', ')
+    console.log(
+      `OpenClaw 2026.9.6 (/v1/chat/completions, streamed): ${ms.toFixed(0)} ms (rounds ${rounds}), ${(ms / clew).toFixed(0)}× clew`,
+    )
+  } finally {
+    await peer.stop()
+  }
+}
+
+const bare = await begin(await startBare())
+const clew = await begin(await startClew())
+const pairs = [bare, clew]
 console.log(
   `processor time per message, ${DELTAS} deltas, ${PER_SECOND}/s over ${CONNECTIONS} connections, ${MESSAGES} messages a round`,
 )
-const costs = new Map<Target, number[]>(targets.map((target) => [target, []]))
-for (let round = 1; round <= ROUNDS; round++) {
-  for (const target of round % 2 === 0 ? targets.toReversed() : targets) {
-    const own = clients.get(target)
-    if (own === undefined) continue
-    const before = cpuSecondsOf(target.pid)
-    const frames = own.frames
-    await own.send(MESSAGES)
-    const ms = ((cpuSecondsOf(target.pid) - before) * 1000) / MESSAGES
-    costs.get(target)?.push(ms)
-    console.log(
-      `round ${round}, ${target.name}: ${ms.toFixed(2)} ms, ${((own.frames - frames) / MESSAGES).toFixed(1)} frames`,
-    )
-  }
-}
-const [bare = 0, clew = 0] = targets.map((target) => quantile(costs.get(target) ?? [], 0.5))
-console.log(`medians: bare gateway ${bare.toFixed(2)} ms, clew ${clew.toFixed(2)} ms`)
-const ratio = clew / bare
+for (let round = 1; round <= ROUNDS; round++)
+  for (const pair of round % 2 === 0 ? pairs.toReversed() : pairs) await measure(pair, round)
+const [bareMs, clewMs] = [quantile(bare.costs, 0.5), quantile(clew.costs, 0.5)]
+const ratio = clewMs / bareMs
+console.log(`medians: bare gateway ${bareMs.toFixed(2)} ms, clew ${clewMs.toFixed(2)} ms`)
 console.log(`ratio ${ratio.toFixed(2)} (limit ${LIMIT}: ${ratio <= LIMIT ? 'held' : 'not held'})`)
-for (const target of targets) {
-  clients.get(target)?.close()
+for (const pair of pairs) await count(pair)
+for (const { target, clients } of pairs) {
+  clients.close()
   await target.stop()
 }
+await measureOpenClaw(clewMs)
 model.disconnect()

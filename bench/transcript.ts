@@ -1,16 +1,17 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, openSync, rmSync, closeSync, writeSync, fdatasyncSync } from 'node:fs'
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
 import { pathToFileURL } from 'node:url'
-import { openJournal, type Journal } from '../src/base/journal.ts'
+import { conversation } from './lib/conversation.ts'
+import { newestPi, NOT_INSTALLED } from './lib/peers.ts'
+import { openJournal, type Journal } from '../src/storage/files/journal.ts'
 import { silentLog } from '../src/base/log.ts'
 import { textOf } from '../src/core/message.ts'
 import { nodeFiles } from '../src/platform/node-files.ts'
 import { nodeProcesses } from '../src/platform/node-processes.ts'
-import { systemClock } from '../src/platform/system-clock.ts'
-import { systemIds } from '../src/platform/system-ids.ts'
+import { systemClock, systemIds } from '../src/platform/system.ts'
 import { openFileStore, type FileTranscriptStore } from '../src/transcript/file-store.ts'
 import { TranscriptTopic } from '../src/transcript/topic.ts'
 import { generateSession } from '../test/support/transcript-session.ts'
@@ -22,13 +23,13 @@ import type { EntryDraft } from '../src/core/entry.ts'
  * opening is measured in a process of its own. Prints a block for `bench/RESULTS.md`.
  */
 const never = new AbortController().signal
+const STAMP = '2026-01-01T00:00:00.000Z'
 /** Plain JavaScript, as it is published, instead of what a loader makes of it on the fly. */
 const BUILT = process.env['CLEW_BENCH_BUILT']
 const ROOT = BUILT ?? join(import.meta.dirname, '..')
 const PI = join(ROOT, 'test/oracles/node_modules/@mariozechner/pi-coding-agent/dist/core/session-manager.js')
-/** Another pi's `session-manager.js` and the Node it wants, measured beside 0.73.1 when both are given. */
-const NEWER_PI = process.env['BENCH_NEWER_PI']
-const NEWER_NODE = process.env['BENCH_NEWER_NODE']
+/** Messages of a conversation that was never compacted. */
+const LONG_MESSAGES = 4_000
 const SIZES_MB = (process.env['BENCH_SIZES_MB'] ?? '1,10,100,400').split(',').map(Number)
 /** Of our openings, which take milliseconds: the median of a few would be a matter of luck. */
 const RUNS = 15
@@ -101,7 +102,7 @@ const median = (values: readonly number[]): number =>
 /** Each in its own process; the median by time. */
 function inFreshProcesses(how: 'ours' | 'pi' | 'newer-pi', path: string, runs: number): Opening {
   const results: Opening[] = []
-  const node = how === 'newer-pi' ? (NEWER_NODE ?? process.execPath) : process.execPath
+  const node = how === 'newer-pi' ? (newestPi?.node ?? process.execPath) : process.execPath
   for (let run = 0; run < runs; run++) {
     const args = ['--max-old-space-size=8192', import.meta.filename, how, path]
     const { stdout, stderr } = spawnSync(node, args, { encoding: 'utf8', maxBuffer: 2 ** 24 })
@@ -234,19 +235,45 @@ async function piAppends(home: string, text: string): Promise<number> {
   return 20_000 / ((performance.now() - start) / 1000)
 }
 
+function cell(opening: Opening): string {
+  return `${opening.ms.toFixed(1)} ms (${opening.before.toFixed(0)} → ${opening.peak.toFixed(0)} MB)`
+}
+
+/** Everything of such a file is active context: opening it costs what its messages cost, records apart. */
+function longConversationRows(home: string): string[] {
+  const files = [
+    { name: 'records whole, as before decision 0024', records: 'whole', limit: 1 / 5 },
+    { name: 'as it is written now', records: 'as now', limit: 1 },
+  ] as const
+  return files.map(({ name, records, limit }) => {
+    const path = join(home, 'long.jsonl')
+    const file = openSync(path, 'w')
+    writeSync(file, `${JSON.stringify({ type: 'session', version: 3, id: 'long', timestamp: STAMP, cwd: '/' })}\n`)
+    for (const { lines } of conversation(LONG_MESSAGES / 2, records)) writeSync(file, lines.join(''))
+    closeSync(file)
+    const megabytes = (statSync(path).size / 1e6).toFixed(1)
+    const ours = inFreshProcesses('ours', path, RUNS)
+    const newer = newestPi === undefined ? undefined : inFreshProcesses('newer-pi', path, 5)
+    rmSync(path)
+    if (newer === undefined) return `| ${name}, ${megabytes} MB | ${NOT_INSTALLED} | ${cell(ours)} | – | – |`
+    if (newer.messages !== ours.messages || newer.textLength !== ours.textLength) throw new Error('the contexts differ')
+    const verdict = ours.ms <= newer.ms * limit ? 'held' : 'not held'
+    const goal = `at least ${(1 / limit).toFixed(0)}×: ${verdict}`
+    return `| ${name}, ${megabytes} MB | ${cell(newer)} | ${cell(ours)} | ${(newer.ms / ours.ms).toFixed(1)}× | ${goal} |`
+  })
+}
+
 function openingRows(home: string): string[] {
   const rows: string[] = []
-  const cell = (opening: Opening): string =>
-    `${opening.ms.toFixed(1)} ms (${opening.before.toFixed(0)} → ${opening.peak.toFixed(0)} MB)`
   for (const sizeMb of SIZES_MB) {
     const own = generateSession(join(home, `own_${sizeMb}.jsonl`), sizeMb, { isRestated: true })
     const foreign = generateSession(join(home, `foreign_${sizeMb}.jsonl`), sizeMb, { isRestated: false })
     const tail = inFreshProcesses('ours', own, RUNS)
     const scan = inFreshProcesses('ours', foreign, RUNS)
     const pi = inFreshProcesses('pi', own, sizeMb > 50 ? 1 : 3)
-    const newer = NEWER_PI === undefined ? undefined : inFreshProcesses('newer-pi', own, 3)
+    const newer = newestPi === undefined ? undefined : inFreshProcesses('newer-pi', own, 3)
     if (pi.messages !== tail.messages || pi.textLength !== tail.textLength) throw new Error('the contexts differ')
-    const newerCells = newer === undefined ? '' : ` ${cell(newer)} | ${(newer.ms / tail.ms).toFixed(0)}× |`
+    const newerCells = newer === undefined ? ' – | – |' : ` ${cell(newer)} | ${(newer.ms / tail.ms).toFixed(0)}× |`
     rows.push(
       `| ${sizeMb} MB | ${cell(pi)} |${newerCells} ${cell(tail)} | ${(pi.ms / tail.ms).toFixed(0)}× | ${cell(scan)} | ${(pi.ms / scan.ms).toFixed(0)}× | ${tail.delayP99.toFixed(1)} / ${tail.delayMax.toFixed(1)} ms | ${scan.delayP99.toFixed(1)} / ${scan.delayMax.toFixed(1)} ms |`,
     )
@@ -273,7 +300,7 @@ function runBuilt(): void {
 async function main(): Promise<void> {
   const [how, path] = process.argv.slice(2)
   if (how === 'ours' || how === 'pi' || how === 'newer-pi') {
-    const module = how === 'pi' ? PI : (NEWER_PI ?? '')
+    const module = how === 'pi' ? PI : (newestPi?.path ?? '')
     const result = how === 'ours' ? await openOurs(path ?? '') : await openPi(path ?? '', module)
     process.stdout.write(JSON.stringify(result))
     return
@@ -283,15 +310,20 @@ async function main(): Promise<void> {
   try {
     const appends = await appendRates(home)
     const rows = openingRows(home)
+    const long = longConversationRows(home)
     console.log(
       [
         '## Transcripts',
         '',
         `Node ${process.version}, ${new Date().toISOString().slice(0, 10)}; page cache warm, every opening in a fresh process, medians. RSS before → peak.`,
         '',
-        `| file | pi 0.73.1 open + context |${NEWER_PI === undefined ? '' : ` ${process.env['BENCH_NEWER_NAME'] ?? 'newer pi'} | its ratio to own |`} clew, own file | ratio | clew, foreign file | ratio | event loop p99 / max, own | foreign |`,
-        `|---|---|${NEWER_PI === undefined ? '' : '---|---|'}---|---|---|---|---|---|`,
+        '| file | pi 0.73.1 open + context | pi 1.5.0 (Node 24) | its ratio to own | clew, own file | ratio | clew, foreign file | ratio | event loop p99 / max, own | foreign |',
+        '|---|---|---|---|---|---|---|---|---|---|',
         ...rows,
+        '',
+        `| ${LONG_MESSAGES.toLocaleString('en')} messages, never compacted | pi 1.5.0 (Node 24) | clew | ratio | limit |`,
+        '|---|---|---|---|---|',
+        ...long,
         '',
         '| appends | rate | |',
         '|---|---|---|',

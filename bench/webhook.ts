@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { WebSocket } from 'ws'
-import { openJournal } from '../src/base/journal.ts'
+import { openJournal } from '../src/storage/files/journal.ts'
 import { silentLog } from '../src/base/log.ts'
 import type { SessionId, SessionKey } from '../src/core/ids.ts'
 import type { SessionRecord } from '../src/core/inbound.ts'
 import { nodeFiles } from '../src/platform/node-files.ts'
-import { systemClock } from '../src/platform/system-clock.ts'
+import { systemClock, systemIds } from '../src/platform/system.ts'
 import { SessionDirectory } from '../src/storage/local/directory.ts'
+import { TableFile } from '../src/storage/tables/table-file.ts'
 import { GatewayProcess, quantile, summary } from './lib/gateway-process.ts'
-import { systemIds } from '../src/platform/system-ids.ts'
 
 /** The webhook channel under load, its session index, its restart. Short runs: CLEW_BENCH_SECONDS=10. */
 const SECONDS = Number(process.env['CLEW_BENCH_SECONDS'] ?? 60)
@@ -45,14 +45,17 @@ async function measureIndex(): Promise<void> {
   for (const sessions of [100, 10_000, 100_000]) {
     const folder = mkdtempSync(join(tmpdir(), 'clew-bench-index-'))
     try {
-      const directory = new SessionDirectory(systemClock)
+      const kept = new TableFile({ files: nodeFiles, ids: systemIds, log: silentLog, directory: join(folder, 'rows') })
+      const directory = new SessionDirectory(systemClock, kept)
+      await kept.open()
       const journal = await openJournal({
         ids: systemIds,
         files: nodeFiles,
-        directory: folder,
-        topics: [directory],
+        directory: join(folder, 'journal'),
+        topics: [directory, kept],
         log: silentLog,
       })
+      await kept.start()
       for (let start = 0; start < sessions; start += 1_000) {
         const count = Math.min(1_000, sessions - start)
         await journal.commit(
@@ -73,7 +76,8 @@ async function measureIndex(): Promise<void> {
       const ours = await ratePerSecond(2_000, update)
       const callers = Array.from({ length: 100 }, () => ratePerSecond(2_000, update))
       const together = (await Promise.all(callers)).reduce((sum, rate) => sum + rate, 0)
-      const theirs = await ratePerSecond(2_000, async (turn) => rewrite(folder, directory, turn))
+      const rows = Object.fromEntries(Array.from({ length: sessions }, (_, at) => [keyOf(at), row(at, at)]))
+      const theirs = await ratePerSecond(2_000, async (turn) => rewrite(folder, rows, turn))
       const list = await latencies(200, () => directory.list({ limit: 50 }))
       const get = await latencies(200, () => directory.resolve(keyOf(sessions - 1)))
       say(
@@ -81,6 +85,7 @@ async function measureIndex(): Promise<void> {
           `   list of 50: p99 ${quantile(list, 0.99).toFixed(2)} ms, get: p99 ${quantile(get, 0.99).toFixed(3)} ms`,
       )
       await journal.close()
+      await kept.close()
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }
@@ -107,9 +112,9 @@ function keyOf(index: number): SessionKey {
   return `webhook:msg-${index}` as SessionKey
 }
 
-function rewrite(folder: string, directory: SessionDirectory, turn: number): void {
-  const rows = Object.fromEntries(directory.rows())
-  rows[keyOf(turn % directory.size)] = row(turn % directory.size, turn)
+function rewrite(folder: string, rows: Record<string, SessionRecord>, turn: number): void {
+  const at = turn % Object.keys(rows).length
+  rows[keyOf(at)] = row(at, turn)
   const temporary = join(folder, 'sessions.json.tmp')
   const file = openSync(temporary, 'w')
   writeSync(file, JSON.stringify(rows, null, 2))
@@ -125,12 +130,14 @@ async function ratePerSecond(forMs: number, work: (turn: number) => Promise<void
   return turns / ((performance.now() - startedAt) / 1000)
 }
 
-async function latencies(count: number, work: () => unknown): Promise<number[]> {
-  return Array.from({ length: count }, () => {
+async function latencies(count: number, work: () => Promise<unknown>): Promise<number[]> {
+  const measured: number[] = []
+  for (let at = 0; at < count; at++) {
     const startedAt = performance.now()
-    work()
-    return performance.now() - startedAt
-  })
+    await work()
+    measured.push(performance.now() - startedAt)
+  }
+  return measured
 }
 
 async function measureRestart(): Promise<void> {

@@ -1,0 +1,69 @@
+import type { Entry } from '../../src/core/entry.ts'
+import type { EntryId } from '../../src/core/ids.ts'
+import { NO_USAGE } from '../../src/core/message.ts'
+import { createBudget } from '../../src/history/budget.ts'
+import { prepareHistory } from '../../src/history/prepare.ts'
+import { recordOfState } from '../../src/history/request-delta.ts'
+import { createRequestState, REQUEST_ENTRY_TYPE, storedForm } from '../../src/history/request-record.ts'
+
+const TARGET = { provider: 'anthropic', api: 'anthropic-messages', model: 'claude-sonnet-4-5', acceptsImages: true }
+const QUESTION = 'What does the parser do with a line that it cannot read at all, here? '.slice(0, 70)
+const ANSWER = 'It keeps the line as it is, says so in the report of the file, and goes on with the next one. '
+  .repeat(3)
+  .slice(0, 200)
+
+/** What one turn of a conversation adds to its transcript. */
+export interface TurnLines {
+  readonly lines: readonly string[]
+  /** Characters of question and answer. */
+  readonly text: number
+  /** Bytes of the record of its request. */
+  readonly record: number
+  readonly isWhole: boolean
+}
+
+/**
+ * A conversation without tools that is never compacted, as the turn stores it: questions of 70 and answers of 200
+ * characters, with the record of each request. `whole`: as it was before records were differences (decision 0024).
+ */
+export function* conversation(turns: number, records: 'whole' | 'as now'): Generator<TurnLines> {
+  const entries: Entry[] = []
+  const push = (part: object): string => {
+    const base = {
+      id: entries.length.toString(16).padStart(8, '0') as EntryId,
+      parentId: entries.at(-1)?.id ?? null,
+      timestamp: '2026-01-01T00:00:00.000Z',
+    }
+    const line = JSON.stringify({ ...base, ...part })
+    entries.push(JSON.parse(line) as Entry)
+    return `${line}\n`
+  }
+  for (let n = 1; n <= turns; n++) {
+    const stepId = `run_${n.toString(16).padStart(20, '0')}`
+    const provenance = { kind: 'external_user', sourceChannel: 'webhook', sourceSessionKey: 'terminal' }
+    const question = push({
+      type: 'message',
+      message: { role: 'user', content: QUESTION, timestamp: n, provenance },
+      stepId,
+    })
+    const budget = createBudget({ contextWindow: 1_000_000, calibration: 1 + (n % 5) / 97 })
+    const input = { entries: [...entries], target: TARGET, budget, historyLimit: 0, now: n }
+    const state = createRequestState({ n, input, prepared: prepareHistory(input), body: `${n}` })
+    const stored = records === 'whole' ? recordOfState(state) : storedForm(entries, state)
+    const timing = { startedAt: 1_767_225_675_760, firstByteMs: 420, durationMs: 2_240 }
+    const record = push({ type: 'custom', customType: REQUEST_ENTRY_TYPE, data: { ...stored, ...timing } })
+    const message = {
+      role: 'assistant',
+      content: [{ type: 'text', text: ANSWER }],
+      api: TARGET.api,
+      provider: TARGET.provider,
+      model: TARGET.model,
+      usage: NO_USAGE,
+      stopReason: 'stop',
+      timestamp: n,
+    }
+    const answer = push({ type: 'message', message, stepId, round: 0 })
+    const text = QUESTION.length + ANSWER.length
+    yield { lines: [question, record, answer], text, record: record.length, isWhole: !('base' in stored) }
+  }
+}
