@@ -41,13 +41,14 @@ export class SessionControl {
 
   /**
    * A new, empty conversation under the same key. Settings and delivery stay. The old transcript is archived: the row
-   * lists it, its file stays where it is. So a reset moves nothing and costs one transaction.
+   * lists it, its file stays where it is. So a reset moves nothing and costs one transaction. `written`: the conversation
+   * that its caller writes to in that transaction.
    */
-  async planReset(key: SessionKey): Promise<PlannedReset> {
+  async planReset(key: SessionKey, written?: SessionId): Promise<PlannedReset> {
     const { clock, ids, storage, maxArchivedPerSession } = this.#deps
     const record = await this.#recordOf(key)
     // A session that never got an answer has nothing to bring back.
-    const hasTranscript = await storage.transcripts.exists(record.sessionId)
+    const hasTranscript = written === record.sessionId || (await storage.transcripts.exists(record.sessionId))
     const latest = hasTranscript ? [archivedOf(record, clock.now())] : []
     const archived = [...(record.archived ?? []), ...latest]
     const fields = { sessionId: newSessionId(ids), archived: archived.slice(-maxArchivedPerSession) }

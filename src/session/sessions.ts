@@ -298,7 +298,9 @@ export class Sessions {
         const isDone = known?.resetDone === true || (known !== undefined && known.state !== 'open')
         if (record === undefined || isDone) return void (await this.#commit({ key, ended, owner }))
       }
-      const reset = await control.planReset(key)
+      // What the stopped turn is still writing, or has left to write, may be the first words of the conversation.
+      const unfinished = await ended.unfinished
+      const reset = await control.planReset(key, unfinished?.sessionId)
       const heard = told === reset.old ? undefined : control.announceEnding(key, reset.old, 'reset')
       told = reset.old
       if (heard !== undefined) {

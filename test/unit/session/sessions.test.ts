@@ -63,6 +63,23 @@ test('an append that is under way when the stop comes is waited for, and what is
   expect(await scene.types()).toEqual(['test.said'])
 })
 
+test.each(['under way', 'left to the stop'])(
+  'a conversation whose first words are %s when a reset comes is archived, and a delete takes it along',
+  async (which) => {
+    const scene = new SessionScene(new ManualClock())
+    await scene.say('a')
+    const { transcript } = scene.turn('a')
+    if (which === 'under way') void transcript.append([SAID]).catch(() => undefined)
+    else transcript.ifStopped(() => ({ drafts: [UNSAID], changes: [] }))
+    await scene.sessions.reset(KEY)
+    const [archived, ...others] = (await scene.storage.sessions.get(KEY))?.archived ?? []
+    expect(archived?.sessionId).toBe(OLD)
+    expect(others).toEqual([])
+    await scene.sessions.delete(KEY)
+    expect(await scene.storage.transcripts.exists(OLD)).toBe(false)
+  },
+)
+
 test('a turn whose answer stands keeps it: a cancel stores it at once, the turn tidies up in its own right', async () => {
   const scene = new SessionScene(new ManualClock())
   await scene.say('a', 'b')
