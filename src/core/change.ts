@@ -10,6 +10,8 @@ import type { Spent } from './spent.ts'
 export interface Owner {
   readonly session: SessionKey
   readonly epoch: number
+  /** What a client waits for: what was not handed to the storage by then is not done any more. */
+  readonly until?: AbortSignal
 }
 
 /** `waiting`: nothing was sent · `unknown`: sent, and whether it arrived is unknown · `delivered`. */

@@ -18,6 +18,7 @@ import { withoutSuffix } from './claims.ts'
 import type { Delivery, Destination } from './delivery.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
 import { InboxIntake, type Stored } from './intake.ts'
+import { withPatience } from './patience.ts'
 
 export interface GatewayLimits extends QueueLimits {
   /** Rows of one list. */
@@ -88,10 +89,15 @@ export class Gateway implements Intake {
     if (this.#state === 'closed') throw new GatewayError('SHUTTING_DOWN', 'the gateway is shutting down')
     const line = orderingKeyOf(this.#inbox.orderingKeyOf(message))
     let stored: Stored | undefined
-    const storing = this.#inbox.store(message, line).then((made): Acceptance => {
-      stored = made
-      const { run, key } = made.message
-      const acceptance = { run, key, duplicate: made.duplicate }
+    const made = withPatience(
+      this.#deps,
+      (signal) => this.#inbox.store(message, line, signal),
+      (late) => this.#storedLate(late),
+    )
+    const storing = made.then((one): Acceptance => {
+      stored = one
+      const { run, key } = one.message
+      const acceptance = { run, key, duplicate: one.duplicate }
       onDurable?.(acceptance)
       return acceptance
     })
@@ -105,6 +111,12 @@ export class Gateway implements Intake {
       stored.entered()
     })
     return storing
+  }
+
+  /** Its sender was refused and may never come again: it is in no queue, so it is looked for. */
+  #storedLate({ message, duplicate, entered }: Stored): void {
+    entered()
+    if (!duplicate) this.#sessions.runInBackground(this.#sessions.take(message.key))
   }
 
   /** What other nodes did; of what this one did itself nothing is to follow. */
@@ -175,7 +187,11 @@ export class Gateway implements Intake {
     }
   }
 
-  async control(command: ControlCommand, caller?: Caller): Promise<ControlResult> {
+  control(command: ControlCommand, caller?: Caller): Promise<ControlResult> {
+    return withPatience(this.#deps, (signal) => this.#control(command, caller, signal))
+  }
+
+  async #control(command: ControlCommand, caller: Caller | undefined, signal: AbortSignal): Promise<ControlResult> {
     const { storage, limits } = this.#deps
     switch (command.type) {
       case 'get': {
@@ -199,12 +215,12 @@ export class Gateway implements Intake {
         return this.#inOrder(command.key, caller, async ({ key }) => ({
           type: 'cancel',
           key,
-          cancelled: await this.#sessions.cancel(key, command.run),
+          cancelled: await this.#sessions.cancel(key, command.run, signal),
         }))
       case 'reset':
       case 'delete':
         return this.#inOrder(command.key, caller, async ({ key }) => {
-          await this.#sessions[command.type](key)
+          await this.#sessions[command.type](key, signal)
           this.#deps.watch?.changed(key)
           return { type: command.type, key }
         })

@@ -66,7 +66,7 @@ export class InboxIntake {
   }
 
   /** Messages of one line reach the storage in the order they came, however long their look-ups take. */
-  async store(message: InboundMessage, line: string): Promise<Stored> {
+  async store(message: InboundMessage, line: string, signal: AbortSignal): Promise<Stored> {
     const { clock, ids } = this.#deps
     const ours = { run: `run_${ids.hex(20)}` as RunId, acceptedAt: clock.now() }
     const before = this.#handed.get(line)
@@ -75,7 +75,7 @@ export class InboxIntake {
     this.#handed.set(line, handed.promise)
     try {
       await before
-      return await this.#tryCandidates(message, ours, handed.resolve)
+      return await this.#tryCandidates(message, ours, handed.resolve, signal)
     } finally {
       handed.resolve()
       const others = (this.#storing.get(line) ?? 1) - 1
@@ -89,10 +89,11 @@ export class InboxIntake {
     message: InboundMessage,
     ours: Pick<AcceptedMessage, 'run' | 'acceptedAt'>,
     onHanded: () => void,
+    signal: AbortSignal,
   ): Promise<Stored> {
     for await (const candidate of this.#claims.candidates(message)) {
       const accepted: AcceptedMessage = Object.assign({}, message, ours, { key: candidate.key })
-      const result = await this.#accept(accepted, candidate, onHanded)
+      const result = await this.#accept(accepted, candidate, onHanded, signal)
       switch (result.kind) {
         case 'fresh':
           return { message: accepted, duplicate: false, entered: result.leave, mine: result.mine, epoch: result.epoch }
@@ -108,7 +109,12 @@ export class InboxIntake {
     throw new GatewayError('SESSION_NOT_FOUND', 'no session has this key', {})
   }
 
-  async #accept(message: AcceptedMessage, { joins }: Candidate, onHanded: () => void): Promise<Placed> {
+  async #accept(
+    message: AcceptedMessage,
+    { joins }: Candidate,
+    onHanded: () => void,
+    signal: AbortSignal,
+  ): Promise<Placed> {
     const { storage, admission } = this.#deps
     const recognition = recognitionOf(message)
     const claim = await this.#claims.hold(message.key, message)
@@ -131,6 +137,7 @@ export class InboxIntake {
         place()
         over()
       }
+      signal.throwIfAborted()
       const accepting = storage.inbox.accept(message, { ...recognition, joins, ...row })
       onHanded()
       const accepted = await accepting

@@ -264,14 +264,14 @@ export class Sessions {
   }
 
   /** Stops what runs and drops what waits, or only the run named; resolves with their number when all are answered. */
-  async cancel(key: SessionKey, run?: RunId): Promise<number> {
+  async cancel(key: SessionKey, run?: RunId, signal?: AbortSignal): Promise<number> {
     const session = this.#session(key)
     return this.#stop(
       session,
       'user',
       async (ended) => {
         const { superseded, finishing, dropped } = ended
-        const others = await this.#commit({ key, ended, run })
+        const others = await this.#commit({ key, ended, run, signal })
         return dropped.length + others + (superseded === undefined && finishing === undefined ? 0 : 1)
       },
       { run },
@@ -282,16 +282,20 @@ export class Sessions {
    * A new conversation under this key. What it stops is answered in the commit that makes it durable: there is no moment
    * at which one is true without the other, and the disk is waited for once.
    */
-  reset(key: SessionKey): Promise<void> {
+  reset(key: SessionKey, signal?: AbortSignal): Promise<void> {
     const session = this.#session(key)
-    return this.#stop(session, 'reset', (ended) => this.#beginAnew(key, ended))
+    return this.#stop(session, 'reset', (ended) => this.#beginAnew(key, ended, { signal }))
   }
 
   /** `asked`: the message that asks for it. */
-  #beginAnew(key: SessionKey, ended: Ended, asked?: RunId): Promise<void> {
+  #beginAnew(
+    key: SessionKey,
+    ended: Ended,
+    { asked, signal }: { readonly asked?: RunId; readonly signal?: AbortSignal | undefined },
+  ): Promise<void> {
     const { control, storage } = this.#deps
     let told: SessionId | undefined
-    return this.#whileHeld(key, async (owner) => {
+    const begin = async (owner: Owner): Promise<void> => {
       if (asked !== undefined) {
         const [record, known] = await Promise.all([storage.sessions.get(key), storage.inbox.find(asked)])
         // Another node did it for one that it believed to be gone, or there is nothing to leave.
@@ -309,9 +313,10 @@ export class Sessions {
         await heard
       }
       const done: readonly Change[] = asked === undefined ? [] : [{ kind: 'reset-done', run: asked }]
-      await this.#commit({ key, ended, changes: [reset.change, ...done], owner })
+      await this.#commit({ key, ended, changes: [reset.change, ...done], owner, signal })
       control.tidyUp(reset)
-    })
+    }
+    return this.#whileHeld(key, begin, signal)
   }
 
   /** Goes on with an archived conversation; what runs or waits in the present one is stopped. */
@@ -325,27 +330,28 @@ export class Sessions {
     )
   }
 
-  async delete(key: SessionKey): Promise<void> {
+  async delete(key: SessionKey, signal?: AbortSignal): Promise<void> {
     const { control } = this.#deps
     await this.#stop(this.#session(key), 'delete', async (ended) => {
-      await this.#whileHeld(key, async (owner) => void (await this.#commit({ key, ended, owner })))
-      await this.#whileHeld(key, (owner) => control.delete(key, owner))
+      await this.#whileHeld(key, async (owner) => void (await this.#commit({ key, ended, owner, signal })), signal)
+      await this.#whileHeld(key, (owner) => control.delete(key, owner), signal)
     })
   }
 
   /**
    * For what is decided about a whole session: it is taken from whichever node holds it, so that none begins anything in
    * it meanwhile, and `task` stores under that right. When it was lost before that, nothing was stored and it is done
-   * again.
+   * again, unless the signal has come.
    */
-  async #whileHeld<T>(key: SessionKey, task: (owner: Owner) => Promise<T>): Promise<T> {
+  async #whileHeld<T>(key: SessionKey, task: (owner: Owner) => Promise<T>, signal: AbortSignal = NEVER): Promise<T> {
     const { clock, ids, storage } = this.#deps
     for (let attempt = 0; ; attempt++) {
+      signal.throwIfAborted()
       try {
         return await task(await storage.ownership.takeOver(key))
       } catch (thrown) {
         if (toGatewayError(thrown).code !== 'OWNERSHIP_LOST' || attempt === STOP_TRIES) throw thrown
-        await sleep(clock, backoffDelay(attempt, STOP_PAUSES, ids), NEVER)
+        await sleep(clock, backoffDelay(attempt, STOP_PAUSES, ids), signal)
       }
     }
   }
@@ -427,9 +433,14 @@ export class Sessions {
       if (first !== undefined) session.enqueue(first)
       return
     }
-    await this.#stop(session, 'reset', (ended) => this.#whenReachable(() => this.#beginAnew(key, ended, run)), {
-      first,
-    })
+    await this.#stop(
+      session,
+      'reset',
+      (ended) => this.#whenReachable(() => this.#beginAnew(key, ended, { asked: run })),
+      {
+        first,
+      },
+    )
   }
 
   /**

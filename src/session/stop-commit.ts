@@ -23,6 +23,8 @@ export interface StopCommit {
   readonly changes?: readonly Change[]
   /** The right to write, for what no other node may begin meanwhile. */
   readonly owner?: Owner
+  /** Nothing is stored from then on. */
+  readonly signal?: AbortSignal | undefined
   /** Whether a message of this session came here after the stop. */
   isLater(run: RunId): boolean
 }
@@ -33,7 +35,8 @@ export interface StopCommit {
  * Resolves with the number of messages that were stopped elsewhere.
  */
 export async function commitStop(stop: StopCommit, deps: StopCommitDeps): Promise<number> {
-  const { key, ended, changes = [], owner } = stop
+  const { key, ended, changes = [], owner, signal } = stop
+  const until = signal === undefined ? {} : { until: signal }
   const { superseded, finishing, by } = ended
   await finishing?.storing
   const others = await stoppedElsewhere(stop, deps)
@@ -42,13 +45,14 @@ export async function commitStop(stop: StopCommit, deps: StopCommitDeps): Promis
   const all = [...changes, ...(isRaised ? [{ kind: 'raise-epoch', key } as const] : [])]
   const answers = [...answersOf(ended), ...others]
   if (answers.length === 0 && all.length === 0) return 0
+  signal?.throwIfAborted()
   if (unfinished !== undefined && superseded?.owner !== undefined) {
     const { drafts, sessionId } = unfinished
     try {
       await deps.open.answer(answers, {
         changes: [...unfinished.changes, ...all],
         entries: { sessionId, drafts },
-        owner: superseded.owner,
+        owner: { ...superseded.owner, ...until },
       })
       return others.length
     } catch (thrown) {
@@ -58,7 +62,8 @@ export async function commitStop(stop: StopCommit, deps: StopCommitDeps): Promis
       deps.log.warn('what a stopped turn had not stored yet is lost', { code })
     }
   }
-  await deps.open.answer(answers, { changes: all, owner })
+  signal?.throwIfAborted()
+  await deps.open.answer(answers, { changes: all, owner: owner && { ...owner, ...until } })
   return others.length
 }
 

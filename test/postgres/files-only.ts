@@ -11,6 +11,7 @@
 export const FILES_ONLY_SUITES: Readonly<Record<string, string>> = {
   'test/flow/corrupt-homes.test.ts': 'damages files of the journal and the index',
   'test/flow/damaged-files.test.ts': 'plants damaged transcript files',
+  'test/flow/database-away.test.ts': 'opens a PostgreSQL of its own in either run',
   'test/flow/descriptors-gone.test.ts': 'takes the file descriptors away that the journal needs',
   'test/flow/disk-full.test.ts': 'fills the disk that the journal is on',
   'test/flow/home-lock.test.ts': 'two gateways on one home: each node has a home of its own',

@@ -34,6 +34,8 @@ export interface GroupCommitOptions {
 }
 
 export interface SubmitOptions {
+  /** As when `waitMs` is over. */
+  readonly until?: AbortSignal | undefined
   /** It may share the next round trip of others. */
   readonly mayWait?: boolean
   /** The result of a unit whose caller was told `STORAGE_UNAVAILABLE`, and that was done after all. */
@@ -78,13 +80,16 @@ export class GroupCommit {
    */
   async submit(unit: Unit, waitMs: number, options: SubmitOptions = {}): Promise<string> {
     const { clock, maxWaiting, gatherMs } = this.#options
-    const { mayWait = false } = options
-    if (this.#closing.signal.aborted || this.#waiting.length >= maxWaiting) throw unavailable()
+    const { mayWait = false, until } = options
+    if (this.#closing.signal.aborted || until?.aborted === true || this.#waiting.length >= maxWaiting)
+      throw unavailable()
     const waiting: Waiting = { ...options, unit, done: deferred<string>(), isGivenUp: false }
-    const timer = clock.after(waitMs, () => {
+    const giveUp = (): void => {
       waiting.isGivenUp = true
       waiting.done.reject(unavailable())
-    })
+    }
+    const timer = clock.after(waitMs, giveUp)
+    until?.addEventListener('abort', giveUp, { once: true })
     this.#waiting.push(waiting)
     if (mayWait && this.#working === undefined) this.#gathering ??= clock.after(gatherMs, () => this.#start())
     else this.#start()
@@ -92,6 +97,7 @@ export class GroupCommit {
       return await waiting.done.promise
     } finally {
       timer.cancel()
+      until?.removeEventListener('abort', giveUp)
     }
   }
 

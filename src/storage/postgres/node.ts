@@ -99,6 +99,8 @@ interface Present {
 }
 
 const FORGET_MS = 600_000
+/** Longest wait for one of a node's own statements, which are small: a database that takes longer is away. */
+const SILENT_MS = 3_000
 const NO_TURNS: NodeLoad = { turns: 0, maxTurns: 0, waiting: 0 }
 
 /**
@@ -116,7 +118,7 @@ export class Node {
   #reported = NO_TURNS.turns
 
   constructor(options: NodeOptions) {
-    this.#options = options
+    this.#options = { ...options, database: noticing(options) }
   }
 
   async start(load?: () => NodeLoad): Promise<void> {
@@ -256,5 +258,19 @@ export class Node {
         () => onReachable(false),
       )
     }
+  }
+}
+
+/** A line that holds everything back fails no statement: that nothing comes is noticed before anything gives up. */
+function noticing({ database, clock, onReachable }: NodeOptions): Pick<Database, 'query'> {
+  return {
+    async query(statement, values) {
+      const timer = clock.after(SILENT_MS, () => onReachable(false))
+      try {
+        return await database.query(statement, values)
+      } finally {
+        timer.cancel()
+      }
+    },
   }
 }

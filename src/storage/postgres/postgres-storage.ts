@@ -296,7 +296,9 @@ export class PostgresStorage implements Storage {
       this.#see(result, askedAt, accepts)
       return result
     }
-    const result = seen(await this.#commits.submit(unit, waitMs, { mayWait, late: (text) => late?.(seen(text)) }))
+    const result = seen(
+      await this.#commits.submit(unit, waitMs, { mayWait, until: owner?.until, late: (text) => late?.(seen(text)) }),
+    )
     if (result.lost === true && owner !== undefined) {
       if (this.#held.epochOf(owner.session) === owner.epoch) this.#held.drop(owner.session)
       throw new GatewayError('OWNERSHIP_LOST', 'the session belongs to another node or was reset', {})

@@ -1,0 +1,139 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { DatabaseError, type Database, type Databases } from '../../src/base/database.ts'
+import { ownFile } from '../../src/platform/own-folder.ts'
+import { pgDatabases } from '../../src/platform/pg-databases.ts'
+import { ManualClock } from '../../src/testing/manual-clock.ts'
+import { MemoryFiles } from '../../src/testing/memory-files.ts'
+import { pause } from '../support/built-gateway.ts'
+import { MemoryGateway, type Frame, type TestClient } from '../support/gateway.ts'
+import { databaseUrl, freshSchema } from '../support/test-database.ts'
+
+const MIGRATIONS = ownFile('storage/postgres/migrations')
+/** What the driver waits for an answer. */
+const DRIVER_MS = 5_000
+const [MOST_WAIT_MS, STEP_MS] = [5_000, 50]
+
+/** `refuses`: nothing listens there · `holds`: the line takes everything and gives nothing back. */
+type Line = 'passes' | 'refuses' | 'holds'
+
+class Away {
+  line: Line = 'passes'
+  readonly #clock: ManualClock
+
+  constructor(clock: ManualClock) {
+    this.#clock = clock
+  }
+
+  readonly databases: Databases = {
+    open: async (options) => this.#behind(await pgDatabases.open(options)),
+  }
+
+  #behind(database: Database): Database {
+    const pass = async <T>(work: () => Promise<T>): Promise<T> => {
+      if (this.line === 'holds') await new Promise((resolve) => this.#clock.after(DRIVER_MS, () => resolve(undefined)))
+      if (this.line !== 'passes') throw new DatabaseError('unreachable', 'ECONNREFUSED', undefined)
+      return work()
+    }
+    return {
+      query: (statement, values) => pass(() => database.query(statement, values)),
+      transaction: (work) => pass(() => database.transaction(work)),
+      listen: (channels, heard, onLost) => pass(() => database.listen(channels, heard, onLost)),
+      get connections() {
+        return database.connections
+      },
+      close: () => database.close(),
+    }
+  }
+}
+
+let gateway: MemoryGateway | undefined
+let away: Away | undefined
+
+afterEach(async () => {
+  if (away !== undefined) away.line = 'passes'
+  await gateway?.stop()
+  gateway = undefined
+})
+
+async function given(): Promise<{ readonly away: Away; readonly client: TestClient }> {
+  const files = new MemoryFiles()
+  for (const name of readdirSync(MIGRATIONS)) files.plant(`${MIGRATIONS}/${name}`, readFileSync(join(MIGRATIONS, name)))
+  const clock = new ManualClock()
+  away = new Away(clock)
+  // So long that nothing a client waits for can be a lease.
+  const storage = { kind: 'postgres', url: await databaseUrl(), schema: freshSchema(), lease_ms: 600_000 }
+  gateway = await MemoryGateway.open({
+    files,
+    clock,
+    config: { model: 'demo', storage },
+    ports: { databases: away.databases },
+  })
+  return { away, client: await gateway.connect('?uid=ann') }
+}
+
+/** Time passes, and the real database has time to answer. */
+async function pass(ms: number, isOver: () => boolean = () => false): Promise<void> {
+  for (let gone = 0; gone < ms && !isOver(); gone += STEP_MS) {
+    await gateway?.clock.advance(STEP_MS)
+    await pause(2)
+  }
+}
+
+async function answered(client: TestClient, frame: Frame): Promise<Frame> {
+  const before = client.terminal().length
+  await client.send(frame)
+  await pass(120_000, () => client.terminal().length > before)
+  return client.terminal()[before] ?? {}
+}
+
+const CONTROLS = ['session.reset', 'session.cancel', 'session.delete', 'session.get', 'session.list']
+
+describe.each(['refuses', 'holds'] as const)('a database whose line %s', (line) => {
+  it('has every frame refused within five seconds, to be sent again; connections stay, and it goes on', async () => {
+    const { away: database, client } = await given()
+    expect(await answered(client, { id: 'm1', content: 'hello', session: 'held' })).toMatchObject({ type: 'complete' })
+    const before = client.terminal().length
+    database.line = line
+    await client.send({ id: 'm2', content: 'hello', session: 'held' })
+    await client.send({ id: 'm3', content: 'hello', session: 'new' })
+    for (const type of CONTROLS) await client.send({ type, key: 'held', requestId: type })
+    await pass(MOST_WAIT_MS + STEP_MS)
+    const refusals = client.terminal().slice(before)
+    for (const id of ['m2', 'm3'])
+      expect(refusals.find(({ messageId }) => messageId === id)).toMatchObject({
+        type: 'error',
+        code: 'STORAGE_UNAVAILABLE',
+        retryable: true,
+      })
+    for (const type of CONTROLS)
+      expect(refusals.find(({ requestId }) => requestId === type)).toMatchObject({
+        type,
+        data: { success: false, code: 'STORAGE_UNAVAILABLE', retryable: true },
+      })
+    expect(refusals).toHaveLength(2 + CONTROLS.length)
+    expect((await gateway!.request('/healthz')).status).toBe(503)
+    database.line = 'passes'
+    await pass(DRIVER_MS * 2)
+    expect((await gateway!.request('/healthz')).status).toBe(200)
+    expect(client.closed).toBeUndefined()
+    expect(await answered(client, { id: 'm4', content: 'hello', session: 'held' })).toMatchObject({
+      type: 'complete',
+      messageId: 'm4',
+    })
+  })
+
+  it('keeps what a running turn has: it goes on and is answered when the database is back', async () => {
+    const { away: database, client } = await given()
+    await client.send({ id: 'm1', content: 'count to 100', session: 'held' })
+    await pass(2_000, () => gateway?.app.sessions.activity().running === 1)
+    await pass(200)
+    database.line = line
+    await pass(8_000)
+    expect(client.terminal()).toEqual([])
+    database.line = 'passes'
+    await pass(120_000, () => client.terminal().length > 0)
+    expect(client.terminal()).toMatchObject([{ type: 'complete', messageId: 'm1' }])
+  })
+})
