@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
 import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -15,6 +17,8 @@ const ROUNDS = 2
 const CORES = cpus().length
 /** With more than this of its processors in use a machine has nothing left that more nodes could use. */
 const USED_UP = 0.9
+const TAKE_OVERS = Number(process.env['CLEW_BENCH_TAKE_OVERS'] ?? 5)
+const [LEASE_MS, DRAIN_MS] = [10_000, 1_000]
 const MANY_SESSIONS = Number(process.env['CLEW_BENCH_SESSIONS'] ?? 1_000_000)
 const ECHO = join(import.meta.dirname, '..', 'examples', 'plugins', 'echo-provider.mjs')
 
@@ -44,6 +48,7 @@ pool.on('error', () => undefined)
 try {
   await measureThroughput()
   await measureRaw()
+  await measureTakeOver()
   await measureMany()
 } finally {
   await pool.end()
@@ -156,7 +161,7 @@ function machineTimes(): { readonly all: number; readonly idle: number } {
   return { idle, all: times.reduce((sum, one) => sum + one.user + one.nice + one.sys + one.irq + one.idle, 0) }
 }
 
-function newHome(schema: string | undefined): string {
+function newHome(schema: string | undefined, more: object = {}): string {
   const home = GatewayProcess.newHome()
   const storage = schema === undefined ? {} : { storage: { kind: 'postgres', url: server.url, schema } }
   const config = {
@@ -165,6 +170,7 @@ function newHome(schema: string | undefined): string {
     agent: { tools: [] },
     limits: { sessions: 10_000_000, frames_per_second: 10_000, frames_burst: 10_000, concurrent_turns: 200 },
     ...storage,
+    ...more,
   }
   writeFileSync(join(home, 'bridge.json'), JSON.stringify(config))
   return home
@@ -263,6 +269,124 @@ async function measureRaw(): Promise<void> {
     )
   }
   await pool.query('drop schema raw cascade')
+}
+
+/** From the end of a node to the answer that another one gives, at a client that is connected there. */
+async function measureTakeOver(): Promise<void> {
+  say('')
+  say(
+    `taken over by another node (lease ${LEASE_MS} ms, shutdown.drain_ms ${DRAIN_MS}): from the signal to the answer, ${TAKE_OVERS} times each`,
+  )
+  const model = await startModel()
+  try {
+    const found = new Map<string, number[]>()
+    for (let round = 0; round < TAKE_OVERS; round++)
+      for (const [name, signal, isRunning] of [
+        ['kill -9 while a turn runs', 'SIGKILL', true],
+        ['kill -9, a message that comes then', 'SIGKILL', false],
+        ['SIGTERM while a turn runs', 'SIGTERM', true],
+        ['SIGTERM, a message that comes then', 'SIGTERM', false],
+      ] as const)
+        found.set(name, [...(found.get(name) ?? []), await takeOverOnce(model, signal, isRunning)])
+    for (const [name, times] of found)
+      say(
+        `  ${name.padEnd(36)} ${quantile(times, 0.5).toFixed(0).padStart(6)} ms (${Math.min(...times).toFixed(0)} to ${Math.max(...times).toFixed(0)})`,
+      )
+  } finally {
+    model.close()
+  }
+}
+
+async function takeOverOnce(model: BenchModel, signal: NodeJS.Signals, isRunning: boolean): Promise<number> {
+  const schema = 'bench_taken'
+  const homes = [newHome(schema, model.config), newHome(schema, model.config)] as const
+  const nodes = [await GatewayProcess.start(homes[0]), await GatewayProcess.start(homes[1])] as const
+  const sockets: WebSocket[] = []
+  try {
+    const [first, second] = [await nodes[0].connect('ann'), await nodes[1].connect('ann')]
+    sockets.push(first, second)
+    await answered(first, 'm0', () => ask(first, 'm0'))
+    const [open, isAsked] = [isRunning ? 'm1' : 'm2', model.hang(isRunning)]
+    if (isRunning) {
+      ask(first, open)
+      await isAsked
+      void model.hang(false)
+    }
+    const signalledAt = performance.now()
+    await answered(second, open, () => {
+      nodes[0].child.kill(signal)
+      if (!isRunning) ask(second, open)
+    })
+    return performance.now() - signalledAt
+  } finally {
+    for (const socket of sockets) socket.terminate()
+    for (const node of nodes) if (node.child.exitCode === null && node.child.signalCode === null) await node.stop()
+    for (const home of homes) GatewayProcess.removeHome(home)
+    await pool.query(`drop schema if exists ${schema} cascade`)
+  }
+}
+
+function ask(socket: WebSocket, id: string): void {
+  socket.send(JSON.stringify({ id, content: 'hello there', session: 'taken' }))
+}
+
+function answered(socket: WebSocket, id: string, begin: () => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const hear = (data: Buffer): void => {
+      const { type, messageId } = JSON.parse(data.toString()) as { type: string; messageId?: string }
+      if (messageId !== id || (type !== 'complete' && type !== 'error')) return
+      socket.off('message', hear)
+      if (type === 'complete') resolve()
+      else reject(new Error(`a message was not taken over: ${data.toString()}`))
+    }
+    socket.on('message', hear)
+    begin()
+  })
+}
+
+interface BenchModel {
+  readonly config: object
+  /** Whether it leaves requests without an answer from now on; resolves when it is asked the next time. */
+  hang(isHanging: boolean): Promise<void>
+  close(): void
+}
+
+/** A service that answers at once, or never. */
+async function startModel(): Promise<BenchModel> {
+  let [isHanging, asked] = [false, (): void => undefined]
+  const hanging = new Set<ServerResponse>()
+  const service = createServer((request, response) => {
+    request.resume()
+    request.on('end', () => {
+      asked()
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      if (isHanging) return void hanging.add(response)
+      const chunk = { id: 'c', object: 'chat.completion.chunk', created: 0, model: 'm' }
+      const choices = [{ index: 0, delta: { content: 'yes' }, finish_reason: 'stop' }]
+      response.end(`data: ${JSON.stringify({ ...chunk, choices })}\n\ndata: [DONE]\n\n`)
+    })
+  })
+  service.listen(0, '127.0.0.1')
+  await once(service, 'listening')
+  const address = service.address()
+  const baseUrl = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}/v1`
+  return {
+    config: {
+      model: 'test/m',
+      providers: { test: { type: 'openai-compatible', baseUrl, apiKey: 'none' } },
+      storage: { kind: 'postgres', url: server.url, schema: 'bench_taken', lease_ms: LEASE_MS },
+      shutdown: { drain_ms: DRAIN_MS },
+    },
+    hang: (isNow) => {
+      isHanging = isNow
+      return new Promise((resolve) => (asked = resolve))
+    },
+    close: () => {
+      for (const response of hanging) response.destroy()
+      service.closeAllConnections()
+      service.close()
+    },
+  }
 }
 
 /** Start and memory of a node beside the number of conversations in the database. */
