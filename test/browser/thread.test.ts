@@ -159,6 +159,23 @@ describe('a thread of 5 000 messages', () => {
     expect(await page.evaluate(`document.activeElement.className`)).toBe('scroll')
   })
 
+  it('steps to the next place also when Enter follows the last letter before the page is drawn', async () => {
+    const page = await open('/c/long')
+    await loadAll(page)
+    await page.keyboard.press('Control+f')
+    await page.keyboard.type('orders/3.md')
+    await page.getByText('1 of 1, newest first').waitFor(PATIENCE)
+    await page.evaluate(`(async () => {
+      const field = document.activeElement
+      field.value = 'Question 12'
+      field.dispatchEvent(new InputEvent('input', { bubbles: true }))
+      for (let turn = 0; turn < 10; turn++) await undefined
+      field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true }))
+    })()`)
+    await frames(page)
+    expect(await page.getByRole('search').getByRole('status').textContent()).toBe('2 of 61, newest first')
+  })
+
   it('is read with the keys alone, and keeps the row that has the focus', async () => {
     const page = await open('/c/long')
     await loadAll(page)

@@ -34,10 +34,11 @@ export function FindBar({
   const isSearching = text.trim() !== '' && conversation.older.value !== undefined
   // Before the next key is pressed.
   useLayoutEffect(() => field.current?.focus(), [])
-  useEffect(() => {
+  // Before the next key too: a step that is taken at once must not be undone by them.
+  useLayoutEffect(() => {
     conversation.found.value = found.at(-1)
   }, [text])
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (at === -1 && found.length > 0) conversation.found.value = found.at(-1)
   }, [found])
   useEffect(() => {
