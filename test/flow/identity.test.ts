@@ -3,7 +3,7 @@ import type { Intake } from '../../src/channel/channel.ts'
 import { UNKNOWN_OWNER } from '../../src/core/inbound.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
-import { CoreClient, GatewayCore } from '../support/gateway-core.ts'
+import { openWaiting } from '../support/waiting-model.ts'
 import type { MemoryGateway } from '../support/gateway.ts'
 import { gatewaysOfThisFile } from '../support/gateways.ts'
 
@@ -76,15 +76,14 @@ describe('two strangers', () => {
         )
       }
     }
-    const core = await GatewayCore.open({
+    const gateway = await openWaiting({
       clock,
       files: new MemoryFiles({ now: () => clock.now() }),
-      seed: 1,
       duringStart: send,
     })
     expect(new Set(accepted.map(({ key }) => key)).size).toBe(3)
     expect(accepted.some(({ duplicate }) => duplicate)).toBe(false)
-    await core.close()
+    await gateway.stop()
   })
 })
 
@@ -246,12 +245,12 @@ describe('session.list', () => {
   })
 })
 
-it('a client that shares a core with others keeps its own conversation', async () => {
+it('a client that shares a gateway with others keeps its own conversation', async () => {
   const clock = new ManualClock()
-  const core = await GatewayCore.open({ clock, files: new MemoryFiles({ now: () => clock.now() }), seed: 3 })
-  const [ann, bob] = [new CoreClient(core), new CoreClient(core)]
+  const gateway = await openWaiting({ clock, files: new MemoryFiles({ now: () => clock.now() }) })
+  const [ann, bob] = [gateway.link(), gateway.link()]
   await Promise.all([ann, bob].map((client) => client.send({ id: 'x', content: 'hi' })))
   await clock.advance(100)
   expect(ann.terminal()[0]?.['session']).not.toBe(bob.terminal()[0]?.['session'])
-  await core.close()
+  await gateway.stop()
 })

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { AcceptedMessage } from '../../src/core/inbound.ts'
 import type { LinkedSocket } from '../../src/testing/linked-sockets.ts'
 import { ManualClock, settle } from '../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { seededRandom } from '../../src/testing/seeded-ids.ts'
-import { GatewayCore } from '../support/gateway-core.ts'
+import type { MemoryGateway } from '../support/gateway.ts'
+import { openWaiting } from '../support/waiting-model.ts'
 
 const SEED = Number(process.env['CLEW_PROPERTY_SEED'] ?? 20261115)
 const RUNS = Number(process.env['CLEW_PROPERTY_RUNS'] ?? 150)
@@ -80,9 +80,9 @@ class Client {
     this.who = name
   }
 
-  connect(core: GatewayCore, resume: boolean): void {
+  connect(gateway: MemoryGateway, resume: boolean): void {
     const last = Math.max(0, ...this.terminal().map(({ seq }) => seq))
-    const socket = core.connect({ account: this.who, ...(resume && last > 0 ? { resume: last } : {}) })
+    const socket = gateway.linkSocket({ account: this.who, ...(resume && last > 0 ? { resume: last } : {}) })
     this.socket = socket
     socket.listen({
       onText: (text) => this.frames.push(JSON.parse(text) as Frame),
@@ -116,11 +116,17 @@ class Client {
   }
 }
 
+interface Sent {
+  readonly id: string
+  readonly content: string
+  readonly session: string
+}
+
 /** The world of one example: clients, the gateway of the moment, and what every execution looked like. */
 class World {
   readonly clock = new ManualClock()
   readonly clients = { ann: new Client('ann'), bob: new Client('bob') }
-  readonly sent: { readonly who: Who; readonly frame: { readonly id: string; readonly session: string } }[] = []
+  readonly sent: { readonly who: Who; readonly frame: Sent }[] = []
   readonly deleted = new Set<string>()
   /** May arrive for the first time, or again after a delete, when it is repeated: its place is not the first one. */
   readonly repeated = new Set<string>()
@@ -129,7 +135,7 @@ class World {
   readonly #running = new Map<string, string>()
   readonly #random: () => number
   files = new MemoryFiles({ now: () => this.clock.now() })
-  core!: GatewayCore
+  gateway!: MemoryGateway
   life = 0
 
   constructor(seed: number) {
@@ -139,30 +145,34 @@ class World {
   async start(): Promise<void> {
     const life = ++this.life
     this.#running.clear()
-    this.core = await GatewayCore.open({
+    this.gateway = await openWaiting({
       clock: this.clock,
       files: this.files,
-      seed: life,
-      workMs: ({ text }) => 3 + (text.length % 3) * 6,
-      onTurn: (message, what) => this.#onTurn(message, what, life),
+      life,
+      workMs: (text) => 3 + (text.length % 3) * 6,
+      onTurn: (text, what) => this.#onTurn(text, what, life),
     })
   }
 
-  #onTurn({ key, messageId }: AcceptedMessage, what: 'start' | 'end', life: number): void {
-    if (life !== this.life) return
+  #onTurn(text: string, what: 'start' | 'end', life: number): void {
+    const frame = this.sent.find((one) => one.frame.content === text)?.frame
+    if (life !== this.life || frame === undefined) return
+    const { session: key, id } = frame
     if (what === 'end') {
       this.#running.delete(key)
       return
     }
     if (this.#running.has(key)) this.overlaps.push(key)
-    this.#running.set(key, messageId)
-    this.executed.push({ key, id: messageId, life })
+    this.#running.set(key, id)
+    this.executed.push({ key, id, life })
   }
 
   async die(how: 'kill' | 'crash'): Promise<void> {
     const next = how === 'kill' ? this.files.kill() : this.files.crash(this.#random)
     for (const client of Object.values(this.clients)) client.socket?.cut()
     this.files = next
+    // A power cut may leave a lock file without a name in it, which is believed until it is stale.
+    if (how === 'crash') await this.clock.advance(60_000)
     await this.start()
   }
 
@@ -194,7 +204,7 @@ class World {
         return undefined
       }
       case 'come':
-        return this.clients[step.who].connect(this.core, step.resume)
+        return this.clients[step.who].connect(this.gateway, step.resume)
       case 'wait':
         return this.clock.advance(step.ms)
       case 'die':
@@ -204,9 +214,9 @@ class World {
 
   /** Faults stop; everybody comes back and stays. */
   async heal(): Promise<void> {
-    for (const client of Object.values(this.clients)) client.connect(this.core, false)
+    for (const client of Object.values(this.clients)) client.connect(this.gateway, false)
     await this.clock.advance(300_000)
-    for (const client of Object.values(this.clients)) client.connect(this.core, false)
+    for (const client of Object.values(this.clients)) client.connect(this.gateway, false)
     await this.clock.advance(10_000)
   }
 }
@@ -241,7 +251,7 @@ async function check(world: World): Promise<void> {
         expect(kept, `order of ${name} in ${key}`).toEqual(kept.toSorted((a, b) => a - b))
       }
   expect(world.overlaps, 'two turns of one session at once').toEqual([])
-  expect((await world.core.storage.outbox.counts()).open).toBe(0)
+  expect((await world.gateway.app.storage.outbox.counts()).open).toBe(0)
 }
 
 it(`keeps its promises through any sequence of messages, control, losses and crashes (seed ${SEED})`, async () => {
@@ -249,8 +259,8 @@ it(`keeps its promises through any sequence of messages, control, losses and cra
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), fc.nat(), async (steps, seed) => {
       const world = new World(seed)
       await world.start()
-      world.clients.ann.connect(world.core, false)
-      world.clients.bob.connect(world.core, false)
+      world.clients.ann.connect(world.gateway, false)
+      world.clients.bob.connect(world.gateway, false)
       for (const one of steps) {
         await world.take(one)
         if (one.do !== 'wait') for (let turn = 0; turn < seed % 4; turn++) await Promise.resolve()
@@ -258,7 +268,7 @@ it(`keeps its promises through any sequence of messages, control, losses and cra
       await settle()
       await world.heal()
       await check(world)
-      await world.core.close()
+      await world.gateway.stop()
     }),
     { seed: SEED, numRuns: RUNS, endOnFailure: false },
   )

@@ -3,7 +3,7 @@ import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { FrameFuzzer } from '../support/frame-fuzzer.ts'
 import { watchStalls } from '../support/loop-stalls.ts'
-import { CoreClient, GatewayCore } from '../support/gateway-core.ts'
+import { openWaiting } from '../support/waiting-model.ts'
 
 const FRAMES = Number(process.env['CLEW_FUZZ_FRAMES'] ?? 20_000)
 const SEED = Number(process.env['CLEW_SEED'] ?? 20261115)
@@ -19,25 +19,22 @@ it(
     let sent = 0
     while (sent < FRAMES) {
       const clock = new ManualClock()
-      const core = await GatewayCore.open({
+      const gateway = await openWaiting({
         clock,
         files: new MemoryFiles({ now: () => clock.now() }),
-        seed: SEED,
-        limits: { rememberedMessages: 1_000 },
-        gatewayLimits: {
-          queuedPerSession: 50,
-          queuedTotal: 500,
+        limits: {
+          remembered_messages: 1_000,
+          queued_per_session: 50,
+          queued_total: 500,
           list: 1_000,
-          sessions: 100_000,
-          messageAttempts: 2,
-          turns: { total: 64, perProvider: 64, perAccount: 64 },
+          concurrent_turns: 64,
+          concurrent_turns_per_provider: 64,
+          concurrent_turns_per_account: 64,
         },
       })
-      const neighbour = new CoreClient(core, { account: 'neighbour' })
+      const neighbour = gateway.link({ account: 'neighbour' })
       for (let round = 0; round < ROUNDS_PER_HOME && sent < FRAMES; round++) {
-        const attackers = ['a', 'b', undefined].map(
-          (account) => new CoreClient(core, account === undefined ? {} : { account }),
-        )
+        const attackers = ['a', 'b', undefined].map((account) => gateway.link(account === undefined ? {} : { account }))
         for (let index = 0; index < ROUND; index++, sent++) await attackers[index % 3]?.send(fuzzer.next())
         await neighbour.send({ id: `n${sent}`, content: 'hello', session: `neighbour-${sent}` })
         await clock.advance(400)
@@ -50,10 +47,10 @@ it(
         await clock.advance(1)
         expect(stalls.take()).toEqual([])
       }
-      expect((await core.storage.outbox.counts()).open).toBe(0)
-      expect(core.sessions.size).toBe(0)
-      expect(core.sessions.activity()).toEqual({ running: 0, queued: 0, waitingForTurn: 0, longestWaitMs: 0 })
-      await core.close()
+      expect((await gateway.app.storage.outbox.counts()).open).toBe(0)
+      expect(gateway.app.sessions.size).toBe(0)
+      expect(gateway.app.sessions.activity()).toEqual({ running: 0, queued: 0, waitingForTurn: 0, longestWaitMs: 0 })
+      await gateway.stop()
       expect(clock.pending).toBe(0)
     }
     stalls.stop()

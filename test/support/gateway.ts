@@ -2,11 +2,15 @@ import { silentLog } from '../../src/base/log.ts'
 import { homePaths } from '../../src/app/home.ts'
 import { openGatewayApp, type GatewayApp } from '../../src/app/gateway-app.ts'
 import type { Platform } from '../../src/app/platform.ts'
+import { providersOf, type PluginSource } from '../../src/app/plugin.ts'
 import { serve, type Serving } from '../../src/app/serve.ts'
 import type { SimulatedPhone } from '../../src/app/simulated-phone.ts'
 import { loadConfig, type LoadedConfig } from '../../src/config/load.ts'
 import type { HookSource } from '../../src/hook/register.ts'
+import type { Clock } from '../../src/base/clock.ts'
 import type { Socket } from '../../src/base/sockets.ts'
+import type { ConnectQuery } from '../../src/channel/webhook/channel.ts'
+import { linkedSockets, type LinkedSocket } from '../../src/testing/linked-sockets.ts'
 import { ManualClock, settle } from '../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
@@ -29,6 +33,7 @@ export interface GatewayOptions {
   /** Ports to use instead of the inert ones: programs, hook modules, an image resizer. */
   readonly ports?: Partial<Platform>
   readonly hooks?: readonly HookSource[]
+  readonly plugins?: readonly PluginSource[]
   /** A simulated phone, as `clew start --simulate-xiaoyi` brings one. */
   readonly phone?: SimulatedPhone
 }
@@ -80,16 +85,18 @@ export class MemoryGateway {
     const paths = homePaths(HOME, {})
     if (options.config !== undefined) files.plant(paths.config, JSON.stringify(options.config))
     const { phone } = options
-    const storage = (await schemas?.storageOf(files, clock)) ?? ON_FILES
+    const ownClock = clockOfLife(clock, files)
+    const storage = (await schemas?.storageOf(files, ownClock)) ?? ON_FILES
     const overrides = [...storage.overrides, ...(phone === undefined ? [] : [phone.override])]
-    const { env = {} } = options
-    const load = (): Promise<LoadedConfig> => loadConfig({ files, path: paths.config, env, overrides })
+    const { env = {}, hooks = [], plugins = [] } = options
+    const ownProviders = providersOf(plugins).map(({ provider }) => provider.name)
+    const load = (): Promise<LoadedConfig> => loadConfig({ files, path: paths.config, env, overrides, ownProviders })
     const { config } = await load()
     const ids = new SeededIds(options.seed ?? 1)
     const processes = options.processes ?? new ScriptedProcesses({ pid: 1 })
     const platform: Platform = {
       files,
-      clock,
+      clock: ownClock,
       ids,
       processes,
       http: network,
@@ -101,7 +108,7 @@ export class MemoryGateway {
       ...options.ports,
     }
     const screen = phone === undefined ? {} : { phone: phone.screen }
-    const app = await openGatewayApp(platform, { config, paths, load, hooks: options.hooks ?? [], ...screen })
+    const app = await openGatewayApp(platform, { config, paths, load, hooks, plugins, ...screen })
     return new MemoryGateway({
       files,
       clock,
@@ -124,6 +131,18 @@ export class MemoryGateway {
     const url = `ws://127.0.0.1:${this.serving.port}/ws${query}`
     const options = { headers, maxFrameBytes: 1024 * 1024, timeoutMs: 1_000 }
     return new TestClient(this, await this.network.dial(url, options, new AbortController().signal))
+  }
+
+  /** A socket that the webhook channel gets directly, behind the door that decides whose it is. */
+  linkSocket(query: ConnectQuery): LinkedSocket {
+    const [socket, server] = linkedSockets({ clock: this.clock })
+    this.app.webhook.connect(server, query)
+    return socket
+  }
+
+  /** A client on such a socket, which a test can also silence, cut or slow. */
+  link(query: ConnectQuery = {}): TestClient<LinkedSocket> {
+    return new TestClient(this, this.linkSocket(query))
   }
 
   async request(
@@ -154,16 +173,32 @@ export class MemoryGateway {
   }
 }
 
+/** The process of one life of a home, whose earlier lives were killed. */
+export function processOfLife(life: number): ScriptedProcesses {
+  const processes = new ScriptedProcesses({ pid: 1_000 + life })
+  for (let earlier = 1; earlier < life; earlier++) processes.die({ ...processes.self, pid: 1_000 + earlier })
+  return processes
+}
+
+/** A program that was killed with its disk's life leaves timers that never fire. */
+function clockOfLife(clock: ManualClock, files: MemoryFiles): Clock {
+  return {
+    now: () => clock.now(),
+    monotonic: () => clock.monotonic(),
+    after: (delayMs, callback) => clock.after(delayMs, () => void (!files.isCrashed && callback())),
+  }
+}
+
 /** One client's socket: frames in, frames out, as objects. */
-export class TestClient {
-  readonly socket: Socket
+export class TestClient<S extends Socket = Socket> {
+  readonly socket: S
   readonly frames: Frame[] = []
   closed: { readonly code: number; readonly reason: string } | undefined
   /** Called in the moment a frame arrives, before anything else can happen. */
   onFrame: ((frame: Frame) => void) | undefined
   readonly #gateway: MemoryGateway
 
-  constructor(gateway: MemoryGateway, socket: Socket) {
+  constructor(gateway: MemoryGateway, socket: S) {
     this.#gateway = gateway
     this.socket = socket
     socket.listen({
@@ -179,8 +214,8 @@ export class TestClient {
     })
   }
 
-  async send(frame: unknown): Promise<void> {
-    await this.socket.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
+  async send(...frames: readonly unknown[]): Promise<void> {
+    for (const frame of frames) await this.socket.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
   }
 
   /** Sends, and waits for the next frame that is not a preview. */

@@ -23,6 +23,8 @@ export class SessionScene {
   readonly ids = new SeededIds(1)
   readonly storage: Storage
   readonly replies: string[] = []
+  /** Events that reached the channel. */
+  readonly shown: string[] = []
   readonly tidied: string[] = []
   readonly turns = new Map<string, SceneTurn>()
   queueMode: QueueMode = 'queue'
@@ -37,7 +39,7 @@ export class SessionScene {
     channels.add({
       name: 'test',
       start: async () => undefined,
-      observe: () => undefined,
+      observe: ({ run, event }) => void this.shown.push(`${run} ${event.type}`),
       deliver: async (reply) => {
         this.replies.push(`${reply.run} ${describe(reply)}`)
         return 'delivered'

@@ -1,25 +1,16 @@
 import type { HookModule } from '../../src/hook/hook.ts'
-import { inertPorts } from './inert-ports.ts'
-import type { Clock } from '../../src/base/clock.ts'
-import type { XiaoyiChannel } from '../../src/channel/xiaoyi/channel.ts'
-import { homePaths } from '../../src/app/home.ts'
-import { openGatewayApp, type GatewayApp } from '../../src/app/gateway-app.ts'
-import { openXiaoyiChannel } from '../../src/app/xiaoyi-channel.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import type { GatewayApp } from '../../src/app/gateway-app.ts'
 import { createXiaoyiSimulator } from '../../src/simulator/xiaoyi/simulator.ts'
 import type { XiaoyiSimulator } from '../../src/simulator/xiaoyi/simulator.ts'
 import type { Switches } from '../../src/simulator/xiaoyi/switches.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
-import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
+import { MemoryGateway, processOfLife } from './gateway.ts'
 import type { ModelServer } from './model-server.ts'
 import { openModelServer } from './model-server.ts'
-import { storageOf } from './virtual-schemas.ts'
 import { AGENT, recordingLog } from './xiaoyi-world.ts'
-
-const HOME = '/home/clew'
 
 /** Phone, service and model live on while gateways come and go. */
 export interface Outside {
@@ -32,18 +23,17 @@ export interface Outside {
 export interface Inside {
   readonly files: MemoryFiles
   readonly app: GatewayApp
-  readonly channel: XiaoyiChannel
   readonly logs: string[]
-  readonly die: () => void
   stop(): Promise<void>
 }
 
 const running = new Set<Inside>()
 const outsides: Outside[] = []
 
-/** Ends everything a test opened. */
+/** Ends everything a test opened and did not kill. */
 export async function closeAll(): Promise<void> {
-  for (const inside of running) await inside.stop()
+  for (const inside of running) if (!inside.files.isCrashed) await inside.stop()
+  running.clear()
   for (const { simulator } of outsides.splice(0)) await simulator.close()
 }
 
@@ -58,7 +48,7 @@ export async function openOutside(switches: Partial<Switches> = {}): Promise<Out
   return outside
 }
 
-let seed = 1
+let seed = 0
 
 export async function openInside(
   outside: Outside,
@@ -67,70 +57,31 @@ export async function openInside(
   hooks: readonly HookModule[] = [],
 ): Promise<Inside> {
   const { clock, network, simulator, model } = outside
-  const paths = homePaths(HOME, {})
   const [wsUrl1, wsUrl2] = simulator.urls
-  const config = {
-    model: 'local/m',
-    providers: { local: { type: 'openai-compatible', baseUrl: model.baseUrl } },
-    agent: { tools: ['time'] },
-    channels: { xiaoyi: { enabled: true, ...AGENT, wsUrl1, wsUrl2, ...xiaoyi } },
-  }
-  files.plant(paths.config, JSON.stringify(config))
   const logs: string[] = []
-  const processes = new ScriptedProcesses({ pid: 1000 + ++seed })
-  // Whoever held the lock before was killed.
-  for (let earlier = 1001; earlier < 1000 + seed; earlier++) processes.die({ ...processes.self, pid: earlier })
-  let isAlive = true
-  // A killed program's timers never fire.
-  const ownClock: Clock = {
-    now: () => clock.now(),
-    monotonic: () => clock.monotonic(),
-    after: (delayMs, callback) => clock.after(delayMs, () => void (isAlive && callback())),
-  }
-  const storage = await storageOf(files, ownClock)
-  const platform = {
+  const gateway = await MemoryGateway.open({
     files,
-    clock: ownClock,
-    ids: new SeededIds(seed),
-    processes,
-    http: network,
-    httpServers: network,
-    dialer: network,
-    ...inertPorts,
-    ...storage.ports,
-    log: recordingLog(logs),
-  }
-  const loaded = await loadConfig({ files, path: paths.config, env: {}, overrides: storage.overrides })
-  const app = await openGatewayApp(platform, {
-    config: loaded.config,
-    paths,
+    clock,
+    network,
+    processes: processOfLife(++seed),
+    seed,
+    config: {
+      model: 'local/m',
+      listen: { port: 0 },
+      providers: { local: { type: 'openai-compatible', baseUrl: model.baseUrl } },
+      agent: { tools: ['time'] },
+      channels: { xiaoyi: { enabled: true, ...AGENT, wsUrl1, wsUrl2, ...xiaoyi } },
+    },
     plugins: [{ source: 'test', plugin: { hooks } }],
+    ports: { log: recordingLog(logs) },
   })
-  const channel = await openXiaoyiChannel(platform, loaded.config, paths, {
-    state: app.home.xiaoyi,
-    hooks: app.agent.hooks,
-    storage: app.storage,
-  })
-  if (channel === undefined) throw new Error('the channel is not enabled')
-  await app.open([channel])
   const inside: Inside = {
     files,
-    app,
-    channel,
+    app: gateway.app,
     logs,
-    die: () => {
-      isAlive = false
-      running.delete(inside)
-    },
     async stop() {
       running.delete(inside)
-      let done = false
-      const stopping = app.gateway
-        .drain(AbortSignal.abort())
-        .then(() => app.close())
-        .finally(() => (done = true))
-      await clock.runUntil(() => done)
-      await stopping
+      await gateway.stop()
     },
   }
   running.add(inside)
@@ -141,7 +92,6 @@ export async function openInside(
 /** As after `kill -9`: sockets break, timers stop mattering, the disk keeps what the system has. */
 export async function kill({ network, clock }: Outside, inside: Inside): Promise<MemoryFiles> {
   const files = inside.files.kill()
-  inside.die()
   for (const { client } of network.connections()) client.cut()
   await clock.advance(1)
   return files

@@ -4,12 +4,13 @@ import { LATER_MS } from '../../../src/storage/later-commit.ts'
 import type { LinkedSocket } from '../../../src/testing/linked-sockets.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
-import { GatewayCore } from '../../support/gateway-core.ts'
+import type { MemoryGateway } from '../../support/gateway.ts'
+import { openWaiting } from '../../support/waiting-model.ts'
 import { linkedWebSocket } from '../../support/linked-web-socket.ts'
 
 let clock: ManualClock
 let files: MemoryFiles
-let core: GatewayCore
+let gateway: MemoryGateway
 let client: ClewClient | undefined
 /** Sockets the client opened, and with which query. */
 let dialled: { readonly url: URL; readonly socket: LinkedSocket | undefined }[]
@@ -20,7 +21,7 @@ beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   clock = new ManualClock()
   files = new MemoryFiles({ now: () => clock.now() })
-  core = await GatewayCore.open({ clock, files, seed: 1 })
+  gateway = await openWaiting({ clock, files })
   dialled = []
   reachable = true
 })
@@ -28,14 +29,14 @@ beforeEach(async () => {
 afterEach(async () => {
   client?.close()
   vi.useRealTimers()
-  if (!files.isCrashed) await core.close()
+  if (!files.isCrashed) await gateway.stop()
 })
 
 function connect(options: Partial<ClientOptions> = {}): ClewClient {
   const WebSocket = linkedWebSocket((url) => {
     const resume = url.searchParams.get('resume')
     const query = { account: url.searchParams.get('uid') ?? '', ...(resume === null ? {} : { resume: Number(resume) }) }
-    const socket = reachable ? core.connect(query) : undefined
+    const socket = reachable ? gateway.linkSocket(query) : undefined
     dialled.push({ url, socket })
     return socket
   })
@@ -61,7 +62,14 @@ describe('an answer', () => {
     await pass(50)
     expect(await answer.text()).toBe('answer to hi')
     await watching
-    expect(seen.map(({ type }) => type)).toEqual(['accepted', 'complete'])
+    expect(seen.map((each) => (each.type === 'event' ? each.event : each.type))).toEqual([
+      'accepted',
+      'turn_start',
+      'round_end',
+      'step_cleanup_completed',
+      'step_completed',
+      'complete',
+    ])
     expect(seen.at(-1)).toMatchObject({ session: 's', redelivered: false })
   })
 
@@ -118,7 +126,7 @@ describe('a lost connection', () => {
     await pass(50 + LATER_MS)
     expect([await accepted.text(), await unsent.text()]).toEqual(['answer to one', 'answer to two'])
     expect(states).toEqual(['open', 'waiting', 'connecting', 'open'])
-    expect(await core.storage.outbox.counts()).toEqual({ open: 0, waiting: 0, unknown: 0, delivered: 2 })
+    expect(await gateway.app.storage.outbox.counts()).toEqual({ open: 0, waiting: 0, unknown: 0, delivered: 2 })
   })
 
   it('resumes behind the last reply it has, and confirms every reply', async () => {
@@ -128,7 +136,7 @@ describe('a lost connection', () => {
     await first.text()
     // A confirmation is stored with the next commit, or after this long.
     await pass(LATER_MS)
-    expect(await core.storage.outbox.counts()).toMatchObject({ delivered: 1, unknown: 0 })
+    expect(await gateway.app.storage.outbox.counts()).toMatchObject({ delivered: 1, unknown: 0 })
     dialled[0]?.socket?.cut()
     await pass(1_000)
     expect(dialled[0]?.url.searchParams.has('resume')).toBe(false)
@@ -155,7 +163,7 @@ describe('a lost connection', () => {
     const after = files.kill()
     for (const { socket } of dialled) socket?.cut()
     files = after
-    core = await GatewayCore.open({ clock, files, seed: 2 })
+    gateway = await openWaiting({ clock, files, life: 2 })
     await pass(2_000)
     expect(await answer.text()).toBe('answer to one')
   })

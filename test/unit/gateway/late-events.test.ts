@@ -1,71 +1,41 @@
 import { expect, it } from 'vitest'
-import { sleep } from '../../../src/base/clock.ts'
 import type { TurnEvent } from '../../../src/core/event.ts'
-import type { SessionId } from '../../../src/core/ids.ts'
-import { ManualClock } from '../../../src/testing/manual-clock.ts'
-import { MemoryFiles } from '../../../src/testing/memory-files.ts'
-import { CoreClient, GatewayCore } from '../../support/gateway-core.ts'
+import type { RunId } from '../../../src/core/ids.ts'
+import { ManualClock, settle } from '../../../src/testing/manual-clock.ts'
+import { KEY, OLD, SessionScene } from '../../support/session-scene.ts'
 
-it('a turn that goes on after a reset answered its message shows nothing behind the terminal frame', async () => {
-  const clock = new ManualClock()
-  const files = new MemoryFiles({ now: () => clock.now() })
-  const emitted: number[] = []
-  const core = await GatewayCore.open({
-    clock,
-    files,
-    seed: 1,
-    // As a tool that cannot be stopped: it reports every 100 ms, five times, whatever the signal says.
-    async converse({ key, run }, { emit }) {
-      const sessionId = 'sess_1' as SessionId
-      for (let round = 0; round < 5; round++) {
-        const events: readonly TurnEvent[] = [
-          { type: 'text-delta', round, delta: 'more ' },
-          { type: 'tool-start', round, callId: `call_${round}`, tool: 'exec', arguments: {} },
-        ]
-        for (const event of events) await emit({ session: key, sessionId, run, at: clock.now(), event })
-        emitted.push(clock.now())
-        await sleep(clock, 100, new AbortController().signal)
-      }
-      return { kind: 'complete', text: 'too late' }
-    },
-  })
-  const client = new CoreClient(core, { account: 'u', stream: true })
-  await client.send({ id: '1', content: 'work', session: 's' })
-  await clock.advance(150)
-  expect(client.frames.map(({ type }) => type)).toContain('event')
-  const resetAt = clock.now()
-  await client.send({ type: 'session.reset', key: 's' })
-  await clock.advance(1_000)
-  expect(emitted.filter((at) => at > resetAt)).toHaveLength(3)
-  const ofTheRun = client.frames.filter(({ messageId }) => messageId === '1').map(({ type }) => type)
-  const end = ofTheRun.indexOf('error')
-  expect(end).toBeGreaterThan(0)
-  expect(ofTheRun.slice(end)).toEqual(['error'])
-  await core.close()
-})
+const EVENTS: readonly TurnEvent[] = [
+  { type: 'text-delta', round: 0, delta: 'more ' },
+  { type: 'tool-start', round: 0, callId: 'call', tool: 'exec', arguments: {} },
+]
+
+async function emit(scene: SessionScene, run: string): Promise<void> {
+  const { context } = scene.turn(run)
+  for (const event of EVENTS)
+    await context.emit({ session: KEY, sessionId: OLD, run: run as RunId, at: scene.clock.now(), event })
+}
+
+it.each(['cancel', 'reset', 'delete'] as const)(
+  'a turn that goes on after a %s answered its message shows nothing more',
+  async (what) => {
+    const scene = new SessionScene(new ManualClock())
+    await scene.say('1')
+    await emit(scene, '1')
+    expect(scene.shown).toEqual(['1 text-delta', '1 tool-start'])
+    await scene.sessions[what](KEY)
+    expect(scene.replies).toHaveLength(1)
+    // As a tool that cannot be stopped: it reports whatever the signal says.
+    await emit(scene, '1')
+    expect(scene.shown).toHaveLength(2)
+  },
+)
 
 it('what a turn still says after its answer is not shown', async () => {
-  const clock = new ManualClock()
-  const files = new MemoryFiles({ now: () => clock.now() })
-  let said = 0
-  const core = await GatewayCore.open({
-    clock,
-    files,
-    seed: 1,
-    // As a tool that works on after its time was up.
-    async converse({ key, run }, { emit }) {
-      clock.after(100, () => {
-        const event = { type: 'text-delta', round: 0, delta: 'late' } as const
-        void emit({ session: key, sessionId: 'sess_1' as SessionId, run, at: clock.now(), event }).then(() => said++)
-      })
-      return { kind: 'complete', text: 'done' }
-    },
-  })
-  const client = new CoreClient(core, { account: 'u', stream: true })
-  await client.send({ id: '1', content: 'work', session: 's' })
-  await clock.advance(1_000)
-  expect(said).toBe(1)
-  const ofTheRun = client.frames.filter(({ messageId }) => messageId === '1').map(({ type }) => type)
-  expect(ofTheRun.at(-1)).toBe('complete')
-  await core.close()
+  const scene = new SessionScene(new ManualClock())
+  await scene.say('1')
+  scene.turn('1').end.resolve({ kind: 'complete', text: 'done' })
+  await settle()
+  expect(scene.replies).toEqual(['1 done'])
+  await emit(scene, '1')
+  expect(scene.shown).toEqual([])
 })
