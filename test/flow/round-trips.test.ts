@@ -4,8 +4,8 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { Database, Databases } from '../../src/base/database.ts'
 import { ownFile } from '../../src/platform/own-folder.ts'
 import { pgDatabases } from '../../src/platform/pg-databases.ts'
+import { duringOutsideWork } from '../../src/testing/outside-work.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
-import { pause } from '../support/built-gateway.ts'
 import { MemoryGateway, type Frame, type TestClient } from '../support/gateway.ts'
 import { databaseUrl, freshSchema } from '../support/test-database.ts'
 
@@ -14,24 +14,24 @@ const MIGRATIONS = ownFile('storage/postgres/migrations')
 /** What a node does once in a while, whether or not there are messages. */
 const BACKGROUND = new Set(['node_beat', 'held_epochs', 'waiting_here', 'waiting_anywhere', 'replies_waiting'])
 
-/** Every statement is one round trip. */
+/** Every statement is one round trip, and virtual time waits for it. */
 function counted(trips: string[]): Databases {
   const count = (database: Database): Database => ({
     query: (statement, values) => {
       if (!BACKGROUND.has(statement.name)) trips.push(statement.name)
-      return database.query(statement, values)
+      return duringOutsideWork(database.query(statement, values))
     },
     transaction: (work) => {
       trips.push('transaction')
-      return database.transaction(work)
+      return duringOutsideWork(database.transaction(work))
     },
-    listen: (channels, heard, onLost) => database.listen(channels, heard, onLost),
+    listen: (channels, heard, onLost) => duringOutsideWork(database.listen(channels, heard, onLost)),
     get connections() {
       return database.connections
     },
-    close: () => database.close(),
+    close: () => duringOutsideWork(database.close()),
   })
-  return { open: async (options) => count(await pgDatabases.open(options)) }
+  return { open: async (options) => count(await duringOutsideWork(pgDatabases.open(options))) }
 }
 
 let gateway: MemoryGateway | undefined
@@ -50,27 +50,14 @@ async function given(): Promise<{ readonly trips: string[]; readonly client: Tes
   const config = { model: 'demo', storage: { kind: 'postgres', url: await databaseUrl(), schema } }
   gateway = await MemoryGateway.open({ files, config, ports: { databases: counted(trips) } })
   const client = await gateway.connect('?uid=ann')
-  await quiet(trips)
+  await quiet()
   trips.length = 0
   return { trips, client }
 }
 
-async function answered(client: TestClient, frame: Frame): Promise<void> {
-  const before = client.terminal().length
-  await client.send(frame)
-  while (client.terminal().length === before) {
-    await gateway?.clock.advance(5)
-    await pause(1)
-  }
-}
-
-/** Until nothing more comes: what may wait for company has waited. */
-async function quiet(trips: readonly string[]): Promise<void> {
+/** What may wait for company has waited. */
+async function quiet(): Promise<void> {
   await gateway?.clock.advance(500)
-  for (let [still, seen] = [0, 0]; still < 20; still = trips.length === seen ? still + 1 : 0) {
-    seen = trips.length
-    await pause(5)
-  }
 }
 
 const message = (n: number): Frame => ({ id: `m${n}`, content: `hello ${n}`, session: 'plain' })
@@ -78,27 +65,27 @@ const message = (n: number): Frame => ({ id: `m${n}`, content: `hello ${n}`, ses
 describe('round trips to the database', () => {
   it('are four for a plain message: accepted, in the transcript, answered by the model, answered', async () => {
     const { trips, client } = await given()
-    await answered(client, message(0))
-    await quiet(trips)
+    await client.ask(message(0))
+    await quiet()
     trips.length = 0
-    for (const n of [1, 2, 3, 4, 5]) await answered(client, message(n))
+    for (const n of [1, 2, 3, 4, 5]) await client.ask(message(n))
     expect(trips).toEqual(Array.from({ length: 20 }, () => 'commit_all'))
     // That an answer arrived is stored with the next transaction of the node, or shortly after when there is none.
-    await quiet(trips)
+    await quiet()
     expect(trips.slice(20)).toEqual(['commit_all'])
   })
 
   it('are a few look-ups more for the first message of a conversation', async () => {
     const { trips, client } = await given()
-    await answered(client, message(0))
+    await client.ask(message(0))
     expect(trips.filter((name) => name === 'commit_all')).toHaveLength(4)
     expect(trips.length).toBeLessThanOrEqual(13)
   })
 
   it('are no more when another node changed the row: the next acceptance sees it', async () => {
     const { trips, client } = await given()
-    await answered(client, message(0))
-    await quiet(trips)
+    await client.ask(message(0))
+    await quiet()
     const other = await pgDatabases.open({
       url: await databaseUrl(),
       schema,
@@ -110,7 +97,7 @@ describe('round trips to the database', () => {
     await other.query({ name: '', text }, [])
     await other.close()
     trips.length = 0
-    await answered(client, message(1))
+    await client.ask(message(1))
     expect(trips).toHaveLength(4)
     const row = await gateway?.app.gateway.control({ type: 'get', key: 'plain' })
     expect(row).toMatchObject({ record: { title: 'from elsewhere' } })

@@ -9,7 +9,7 @@ import {
   type OwnedLockFile,
 } from '../../../src/base/lock-file.ts'
 import type { ProcessIdentity, Processes } from '../../../src/base/processes.ts'
-import { ManualClock } from '../../../src/testing/manual-clock.ts'
+import { ManualClock, settle } from '../../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { ScriptedProcesses } from '../../../src/testing/scripted-processes.ts'
 import { seededRandom, SeededIds } from '../../../src/testing/seeded-ids.ts'
@@ -124,7 +124,7 @@ describe('a lock file', () => {
         name === 'rename' ? () => new Promise(() => undefined) : (Reflect.get(target, name) as () => void).bind(target),
     })
     void takeOver(PATH, judged, never, { ...killed, files })
-    await new Promise((resolve) => setImmediate(resolve))
+    await settle()
     expect(await deps.files.list('/home')).toHaveLength(3)
     const taken = await takeOver(PATH, judged, never, deps)
     expect(taken?.isHeld()).toBe(true)
