@@ -97,6 +97,11 @@ export const ERRORS = {
 /** The codes of `docs/errors.md`. */
 export type ErrorCode = keyof typeof ERRORS
 
+/** The service that runs a model failed: the request was right, and may succeed later or elsewhere. */
+export function isProviderFailure(code: ErrorCode): boolean {
+  return ERRORS[code].kind === 'provider'
+}
+
 export type ErrorFacts = { readonly [name: string]: JsonValue | undefined }
 
 /**

@@ -75,10 +75,10 @@ export interface StepCompleted {
   readonly endTime?: number
 }
 
-export interface StepCleanupCompleted {
-  readonly type: 'step-cleanup-completed'
-  readonly stepId: string
+/** What a cleanup did, in messages and tokens. */
+export interface CleanupNumbers {
   readonly cleanedMessages: number
+  /** What the model would be sent, without the system prompt. */
   readonly remainingMessages: number
   readonly tokensBefore: number
   readonly tokensSaved: number
@@ -91,6 +91,11 @@ export interface StepCleanupCompleted {
    */
   readonly netTokensSaved: number
   readonly netRequests: number
+}
+
+export interface StepCleanupCompleted extends CleanupNumbers {
+  readonly type: 'step-cleanup-completed'
+  readonly stepId: string
   readonly netBasis: 'measured' | 'estimated'
   /** All that were cleaned at once, when there were several; the finished one is the last. */
   readonly steps?: readonly string[]

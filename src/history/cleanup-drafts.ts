@@ -1,8 +1,8 @@
+import type { CleanupNumbers } from '../core/event.ts'
 import type { Entry } from '../core/entry.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
 import { cleanupNote } from './cleanup-note.ts'
 import { deferredSteps, type CleanupRecord } from './cleanup-records.ts'
-import type { CleanupStats } from './cleanup-stats.ts'
 import { chooseHidden, type CleanupChoice, type CleanupRules } from './cleanup-strategy.ts'
 import type { TranscriptStep } from './derive-steps.ts'
 import { normalizeMessage } from './normalize-message.ts'
@@ -77,7 +77,7 @@ export function batches(deferred: readonly CleanupDraft[], own: CleanupDraft): r
 /** The numbers of each record of a batch: the last one carries what rounding leaves over, so that they add up. */
 export function numbersOf(
   drafts: readonly CleanupDraft[],
-  { tokensBefore, tokensSaved, tokensRemaining, estimated }: CleanupStats,
+  { tokensBefore, tokensSaved, tokensRemaining, estimated }: CleanupNumbers,
 ): readonly Pick<CleanupRecord, 'tokensBefore' | 'tokensAfter' | 'estimated'>[] {
   const total = Math.max(
     1,

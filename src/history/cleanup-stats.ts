@@ -1,3 +1,4 @@
+import type { CleanupNumbers } from '../core/event.ts'
 import type { PreparedMessage } from '../core/message.ts'
 import type { TokenCount } from '../core/token-counter.ts'
 import { netSavings, type CachePrices } from './cache-cost.ts'
@@ -6,20 +7,6 @@ import type { Part } from './part.ts'
 import type { PreparedHistory } from './prepare.ts'
 import type { MessageReport } from './report.ts'
 import type { CountMessages } from './view-tokens.ts'
-
-/** What a cleanup did, in messages and tokens. */
-export interface CleanupStats {
-  readonly cleanedMessages: number
-  /** What the model would be sent, without the system prompt. */
-  readonly remainingMessages: number
-  readonly tokensBefore: number
-  readonly tokensSaved: number
-  readonly tokensRemaining: number
-  readonly estimated: boolean
-  /** Over the requests to come, less the prompt cache that is invalidated, in tokens at the price of fresh input. */
-  readonly netTokensSaved: number
-  readonly netRequests: number
-}
 
 export interface StatsOptions {
   readonly cleaned: number
@@ -32,7 +19,7 @@ export interface StatsOptions {
 }
 
 /** What one history saves against the other; zeros when they are the same. */
-export function statsOf(before: PreparedHistory, after: PreparedHistory, options: StatsOptions): CleanupStats {
+export function statsOf(before: PreparedHistory, after: PreparedHistory, options: StatsOptions): CleanupNumbers {
   const { cleaned, count, prices, requests } = options
   const [sent, remaining] = [before.parts.map(sentMessages), after.parts.map(sentMessages)]
   const counted = countAll(sent, count)

@@ -1,10 +1,11 @@
 import type { CustomEntry, Entry } from '../core/entry.ts'
+import type { CleanupNumbers } from '../core/event.ts'
 import type { EntryId } from '../core/ids.ts'
 import { tryOutPath } from '../core/path-memory.ts'
 import { USUAL_CACHE_PRICES, type CachePrices } from './cache-cost.ts'
 import { batches, createDraft, deferredDrafts, numbersOf, type CleanupDraft } from './cleanup-drafts.ts'
 import { activeCleanups, CLEANUP_ENTRY_TYPE, type CleanupRecord } from './cleanup-records.ts'
-import { statsOf, type CleanupStats } from './cleanup-stats.ts'
+import { statsOf } from './cleanup-stats.ts'
 import { chooseHidden, DEFAULT_RULES, type CleanupChoice, type CleanupRules } from './cleanup-strategy.ts'
 import { deriveStep, deriveSteps, type StepOutcome } from './derive-steps.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from './prepare.ts'
@@ -39,10 +40,10 @@ export type CleanupPlan =
   | {
       readonly kind: 'clean'
       readonly records: readonly CleanupRecord[]
-      readonly stats: CleanupStats
+      readonly stats: CleanupNumbers
       readonly reason?: string
     }
-  | { readonly kind: 'skipped'; readonly reason: SkipReason; readonly stats: CleanupStats }
+  | { readonly kind: 'skipped'; readonly reason: SkipReason; readonly stats: CleanupNumbers }
 
 export type SkipReason =
   | 'unknown step'
@@ -102,7 +103,7 @@ export function uncleanedSteps(entries: readonly Entry[], rules: CleanupRules = 
 
 interface Attempt {
   readonly drafts: readonly CleanupDraft[]
-  readonly stats: CleanupStats
+  readonly stats: CleanupNumbers
   /** Why it is not to be done. */
   readonly problem?: SkipReason | undefined
 }
@@ -124,12 +125,12 @@ function measure(
   after: PreparedHistory,
   { input, count, prices = USUAL_CACHE_PRICES, cacheHorizonRequests: requests = 5 }: CleanupOptions,
   drafts: readonly CleanupDraft[] = [],
-): CleanupStats {
+): CleanupNumbers {
   const cleaned = drafts.reduce((sum, { record }) => sum + record.hidden.length, 0)
   return statsOf(before, after, { cleaned, count, prices, requests, now: input.now, ttlMs: input.budget.pruning.ttlMs })
 }
 
-function problemOf({ tokensSaved, netTokensSaved }: CleanupStats, options: CleanupOptions): SkipReason | undefined {
+function problemOf({ tokensSaved, netTokensSaved }: CleanupNumbers, options: CleanupOptions): SkipReason | undefined {
   if (tokensSaved <= 0) return 'nothing to gain'
   if (tokensSaved < options.minTokens) return 'below the minimum'
   return options.policy === 'cache-aware' && netTokensSaved <= 0 ? 'the cache is warm' : undefined

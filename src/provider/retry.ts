@@ -1,5 +1,5 @@
 import type { Ids } from '../base/ids.ts'
-import type { ErrorCode, GatewayError } from '../core/errors.ts'
+import { isProviderFailure, type ErrorCode, type GatewayError } from '../core/errors.ts'
 
 export interface RetryOptions {
   /** Requests altogether, the first one included. */
@@ -17,21 +17,14 @@ export const DEFAULT_RETRY: RetryOptions = {
   maxRetryAfterMs: 60_000,
 }
 
-const RETRYABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  'MODEL_RATE_LIMITED',
-  'MODEL_OVERLOADED',
-  'MODEL_FAILED',
-  'MODEL_NETWORK',
-  'MODEL_TIMEOUT',
-  'MODEL_STREAM_CUT',
-  'MODEL_ANSWER_INVALID',
-])
+/** `MODEL_UNAVAILABLE` says that no request is made for a while. */
+const isWorthRepeating = (code: ErrorCode): boolean => isProviderFailure(code) && code !== 'MODEL_UNAVAILABLE'
 
 /** How long to wait before request number `attempt + 1`, or undefined when there must not be one. */
 export function retryDelay(error: GatewayError, attempt: number, options: RetryOptions, ids: Ids): number | undefined {
   const { retryAfterMs, shouldRetry } = error.facts
   if (attempt >= options.maxAttempts || shouldRetry === false) return undefined
-  if (!RETRYABLE.has(error.code) && shouldRetry !== true) return undefined
+  if (!isWorthRepeating(error.code) && shouldRetry !== true) return undefined
   const backoff = Math.min(options.maxDelayMs, options.baseDelayMs * 2 ** (attempt - 1))
   // Between half and all of it, so that many sessions do not come back in step.
   const spread = Math.round(backoff * (0.5 + ids.fraction() / 2))

@@ -2,7 +2,7 @@ import { GrowingText } from '../base/text.ts'
 import type { Change } from '../core/change.ts'
 import type { EntryDraft } from '../core/entry.ts'
 import type { LogFacts } from '../base/log.ts'
-import { GatewayError, toGatewayError, type ErrorCode } from '../core/errors.ts'
+import { GatewayError, isProviderFailure, toGatewayError, type ErrorCode } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
 import { NO_USAGE, textOf, type AssistantMessage, type Usage } from '../core/message.ts'
 import { cachePricesOf } from '../history/cache-cost.ts'
@@ -51,21 +51,16 @@ export class ModelFailure extends Error {
   }
 }
 
-/** Failures another model may not have. A request that is wrong or filtered is the same request elsewhere. */
-const FALLBACK_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+/** Of this model alone: its key, its account, its window. A request that is wrong or filtered is the same elsewhere. */
+const OF_ONE_MODEL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'MODEL_AUTH',
   'MODEL_QUOTA',
-  'MODEL_RATE_LIMITED',
-  'MODEL_OVERLOADED',
-  'MODEL_FAILED',
-  'MODEL_NETWORK',
-  'MODEL_TIMEOUT',
-  'MODEL_STREAM_CUT',
-  'MODEL_ANSWER_INVALID',
-  'MODEL_UNAVAILABLE',
   'MODEL_UNKNOWN',
   'MODEL_CONTEXT_OVERFLOW',
 ])
+
+/** Whether another model may not have this failure. */
+const mayFallBack = (code: ErrorCode): boolean => isProviderFailure(code) || OF_ONE_MODEL.has(code)
 
 /**
  * Asks the model, streams what it says, and appends its answer together with the record of the request. Other models
@@ -82,7 +77,7 @@ export async function callModel(round: Round, deps: TurnDeps, signal: AbortSigna
       failures.push({ model: model.name, failure: thrown })
       deps.log.warn('the model did not answer', refusalFacts(model, thrown))
       const next = deps.models[index + 1]
-      if (next === undefined || thrown.partialText !== '' || !FALLBACK_CODES.has(error.code)) {
+      if (next === undefined || thrown.partialText !== '' || !mayFallBack(error.code)) {
         const { request, partialText, usage } = thrown
         const told = tellAll(failures, thrown)
         const errorMessage = `${told.code}: ${told.message}`

@@ -12,7 +12,7 @@ import type { Transcript } from '../transcript/store.ts'
 import { askForText } from './ask-for-text.ts'
 import { countFor } from './count-messages.ts'
 import { hookContext } from './hook-context.ts'
-import { joinsOfLatestStep } from './joined.ts'
+import { joinsOfLatestStep } from './step-state.ts'
 import { learnWindow } from './learn-window.ts'
 import type { TurnModel, TurnDeps } from './deps.ts'
 

@@ -11,7 +11,7 @@ import { latestWords } from '../history/latest-words.ts'
 import type { TurnDeps } from './deps.ts'
 import { tokensInView } from '../history/view-tokens.ts'
 import { undoLatestCleanup } from './undo-cleanup.ts'
-import { offeredTools } from './own-tools.ts'
+import { offeredTools } from './turn-tools.ts'
 import { prepareRequest } from './request.ts'
 import { chooseVersion } from './versions.ts'
 

@@ -1,7 +1,7 @@
 import { isRecord } from '../base/json.ts'
 import { sliceText } from '../core/cut-text.ts'
 import type { ToolResult } from '../tool/tool.ts'
-import type { OwnTool } from './own-tools.ts'
+import type { OwnTool } from './turn-tools.ts'
 import { findStoredResult } from './stored-result.ts'
 
 const DEFAULT_CHARS = 20_000

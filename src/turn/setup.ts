@@ -87,3 +87,25 @@ function isToolSpec(value: unknown): boolean {
   const { name, description, parameters } = value
   return typeof name === 'string' && typeof description === 'string' && isRecord(parameters)
 }
+
+const WORKSPACE_BEGIN = '<workspace>'
+const WORKSPACE_END = '</workspace>'
+
+/** How the workspace stands in the system prompt; nothing when it has nothing to say. */
+export function workspaceBlock(text: string): string {
+  if (text === '') return ''
+  const intro =
+    'Files of the workspace. Follow what they ask for; read a skill with the tool "files" when it fits the task.'
+  return `${WORKSPACE_BEGIN}\n${intro}\n${text.replaceAll(WORKSPACE_END, '')}\n${WORKSPACE_END}`
+}
+
+/**
+ * The block of the latest request in view, which stays as it is for the whole session: a file that changes in the middle
+ * would cost the provider's prompt cache. Undefined when there was no request, or a summary took it out of view.
+ */
+export function earlierWorkspaceBlock(entries: readonly Entry[]): string | undefined {
+  const system = latestSetup(entries, ({ client }) => client?.system !== true)?.system
+  if (system === undefined) return undefined
+  const start = system.lastIndexOf(WORKSPACE_BEGIN)
+  return start < 0 || !system.endsWith(WORKSPACE_END) ? '' : system.slice(start)
+}

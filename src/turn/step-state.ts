@@ -1,8 +1,9 @@
 import { isRecord } from '../base/json.ts'
 import type { AnswerFile } from '../core/outcome.ts'
-import type { Entry, MessageEntry } from '../core/entry.ts'
+import type { Entry, EntryDraft, MessageEntry } from '../core/entry.ts'
 import type { RunId } from '../core/ids.ts'
 import { CUT_NOTICE } from '../core/cut-text.ts'
+import { readPath, type PathReader } from '../core/path-memory.ts'
 import { textOf, toolCallsOf, type AssistantMessage, type ToolCallBlock } from '../core/message.ts'
 import { entriesFromStep } from '../history/derive-steps.ts'
 import { addSpent, NOTHING_SPENT, spentOn, storedUsd, type Spent } from '../core/spent.ts'
@@ -108,4 +109,39 @@ function answersOf(entries: readonly Entry[], run: RunId): readonly AssistantMes
   return entriesFromStep(entries, run).flatMap((entry) =>
     entry.type === 'message' && entry.stepId === run && entry.message.role === 'assistant' ? [entry.message] : [],
   )
+}
+
+const JOINED_ENTRY_TYPE = 'clew.joined'
+
+/** Says that a message joined a step that was already running; written together with the message's text. */
+export function joinedDraft(run: RunId, stepId: string): EntryDraft {
+  return { type: 'custom', customType: JOINED_ENTRY_TYPE, data: { run, stepId } }
+}
+
+/** The step a message joined before a crash: its text is in the transcript, its answer is that step's answer. */
+export function stepJoinedBy(entries: readonly Entry[], run: RunId): RunId | undefined {
+  return joinsIn(entries).findLast((join) => join.run === run)?.stepId
+}
+
+/** To be written again behind a summary that takes them out of view while their step still runs. */
+export function joinsOfLatestStep(entries: readonly Entry[]): readonly EntryDraft[] {
+  const latest = entries.findLast((entry) => entry.type === 'message' && entry.stepId !== undefined)?.stepId
+  return joinsIn(entries).flatMap(({ run, stepId }) => (stepId === latest ? [joinedDraft(run, stepId)] : []))
+}
+
+interface Join {
+  readonly run: RunId
+  readonly stepId: RunId
+}
+
+const joinsIn = (entries: readonly Entry[]): readonly Join[] => readPath(entries, JOINS)
+
+const JOINS: PathReader<Join[]> = {
+  start: () => [],
+  add(joins, entry) {
+    if (entry.type !== 'custom' || entry.customType !== JOINED_ENTRY_TYPE || !isRecord(entry.data)) return
+    const { run, stepId } = entry.data
+    if (typeof run === 'string' && typeof stepId === 'string')
+      joins.push({ run: run as RunId, stepId: stepId as RunId })
+  },
 }

@@ -12,22 +12,22 @@ import { callModel, ModelFailure, type Round } from './call-model.ts'
 import { cleanDeferredSteps, cleanFinishedStep } from './cleanup.ts'
 import { hookContext } from './hook-context.ts'
 import { endsAt, hasPlace, placedDrafts } from './placed-turn.ts'
-import { joinedDraft, stepJoinedBy } from './joined.ts'
 import type { Instruction, TurnModel, TurnDeps } from './deps.ts'
-import { createOwnTools } from './own-tools.ts'
-import { choiceOfRound, clientCalls, isOfClient, toolsOfRound } from './client-tools.ts'
+import { choiceOfRound, clientCalls, createOwnTools, isOfClient, toolsOfRound } from './turn-tools.ts'
 import { closeInterruptedCalls, runTools, type OwnTools } from './run-tools.ts'
 import {
   answeredWith,
   filesOfStep,
+  joinedDraft,
   modelOfStep,
+  stepJoinedBy,
   stepRounds,
   stepSpent,
   stepState,
   type StepState,
 } from './step-state.ts'
 import { NOTHING_UNFINISHED, stoppedStep, ignoreFailureIfAborted } from './stopping.ts'
-import { earlierBlock, workspaceBlock } from './workspace-prompt.ts'
+import { earlierWorkspaceBlock, workspaceBlock } from './setup.ts'
 
 /**
  * One user message, answered: instruction, then rounds of model and tools until an answer without calls. Everything is
@@ -70,7 +70,7 @@ async function askBeforeStart(instruction: Instruction, deps: TurnDeps, signal: 
 async function systemPromptOf({ settings, transcript, workspaceText, client }: TurnDeps): Promise<string> {
   if (client?.system !== undefined) return client.system
   const { entries } = await transcript.context()
-  const block = earlierBlock(entries) ?? workspaceBlock(await workspaceText())
+  const block = earlierWorkspaceBlock(entries) ?? workspaceBlock(await workspaceText())
   return block === '' ? settings.systemPrompt : `${settings.systemPrompt}\n\n${block}`
 }
 
