@@ -27,6 +27,7 @@ export async function bundle(folder) {
   const { output } = await bundled.generate({
     format: 'esm',
     sourcemap: true,
+    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
   })

@@ -151,12 +151,23 @@ describe('rows that were not changed lately', () => {
         const open = await openRows(files).catch(() => undefined)
         if (open !== undefined) found = await run(open)
         const seeds = new SeededIds(at)
-        for (const disk of [files.crash(), files.crash(() => seeds.fraction()), files.kill()]) {
+        const partly = files.crash(() => seeds.fraction())
+        for (const disk of [files.crash(), partly, files.kill()]) {
           const again = await openRows(disk, new SeededIds(7))
           const where = `${fault} at ${at}`
           expect(again.losses, where).toEqual({ isCut: false, damagedRows: 0 })
           const rows = sorted(await seen(again))
           expect([sorted(found.sure), sorted(found.last)], where).toContainEqual(rows)
+          if (disk !== partly) continue
+          // What the crash tore off is no damage, however late it is read again.
+          await take(again, { put: 'z', at: 1_000 })
+          await again.journal.checkpoint()
+          const later = again.files.kill()
+          for (const name of await later.list('/home/rows'))
+            if (name.endsWith('.slots')) await later.remove(`/home/rows/${name}`)
+          const last = await openRows(later, new SeededIds(8))
+          expect(last.losses, where).toEqual({ isCut: false, damagedRows: 0 })
+          expect(sorted(await seen(last)), where).toEqual(sorted(applied(new Map(rows), { put: 'z', at: 1_000 })))
         }
       }
   })
@@ -189,6 +200,22 @@ describe('rows that were not changed lately', () => {
     const file = await cut.open('/home/rows/2.rows', 'update')
     await file.truncate(file.stat().size - 10)
     expect((await openRows(cut)).losses.isCut).toBe(true)
+  })
+
+  it('that a cut file held are not known any more, whatever the image of the index says', async () => {
+    const open = await openRows()
+    await run(open)
+    const whole = (await open.files.open('/home/rows/2.rows', 'read')).stat().size
+    for (let size = whole - 1; size > 0; size -= 13) {
+      const files = open.files.kill()
+      await (await files.open('/home/rows/2.rows', 'update')).truncate(size)
+      const again = await openRows(files)
+      expect(again.losses.isCut, `${size} bytes`).toBe(true)
+      const rows = applied(await seen(again), { put: 'z', at: 1_000 })
+      await take(again, { put: 'z', at: 1_000 })
+      await again.journal.checkpoint()
+      expect(sorted(await seen(await openRows(again.files.kill()))), `${size} bytes`).toEqual(sorted(rows))
+    }
   })
 
   it('are found without the image of their index, and with one that is damaged', async () => {

@@ -41,18 +41,22 @@ export async function writeImage(
   )
 }
 
-/** Fills the tables; returns up to which place the rows are known, undefined when nothing was filled. */
+/**
+ * Fills the tables; returns up to which place the rows are known, undefined when nothing was filled: an image of more
+ * than the file of rows holds is one of rows that are gone.
+ */
 export async function loadImage(
   files: Files,
   path: string,
   tables: readonly Table<unknown>[],
+  size: number,
 ): Promise<number | undefined> {
   const file = await openIfThere(files, path, 'read')
   if (file === undefined) return undefined
   try {
     const first = await readHead(file, 0)
     const fits = first?.kind === FORMAT && first.table === tables.length && isWhole(first, shapeOf(tables))
-    if (fits && (await fill(file, tables))) return first.end
+    if (fits && first.end <= size && (await fill(file, tables))) return first.end
     for (const table of tables) table.clear()
     return undefined
   } finally {

@@ -64,7 +64,7 @@ export class TableFile implements JournalTopic<FileState>, Tables {
   #writer: FileHandle | undefined
   /** Lines up to here are counted in the tables. */
   #end = 0
-  /** Behind a write that failed the next line begins after a newline of its own. */
+  /** What may stand behind them is of a write that failed or of a crash: it is cut off before the next one. */
   #isTorn = false
   /** Lines that the image of the index does not have. */
   #linesBehindImage = 0
@@ -117,8 +117,8 @@ export class TableFile implements JournalTopic<FileState>, Tables {
       this.#reader = undefined
       return
     }
-    const known = await loadImage(files, this.#path('slots'), this.#tables)
-    this.#end = known ?? header.bytes
+    const { size } = this.#reader.stat()
+    this.#end = (await loadImage(files, this.#path('slots'), this.#tables, size)) ?? header.bytes
     await this.#readTail()
   }
 
@@ -204,11 +204,9 @@ export class TableFile implements JournalTopic<FileState>, Tables {
       this.#requireOwnership()
       const writer = await this.#openWriter()
       const placed = this.#tables.map(() => new Map<number, { place: number; length: number }>())
+      if (this.#isTorn) await writer.truncate(this.#end)
+      this.#isTorn = true
       let end = this.#end
-      if (this.#isTorn) {
-        await writer.write('\n', end)
-        end++
-      }
       let lines = 0
       for (const part of inParts(this.#linesOf(taken))) {
         const { bytes, lengths } = encodeLines(part.map(({ line }) => line))
@@ -228,19 +226,7 @@ export class TableFile implements JournalTopic<FileState>, Tables {
       for (const [number, table] of this.#tables.entries()) table.written(placed[number] ?? new Map())
     } catch (error) {
       for (const table of this.#tables) table.failed()
-      this.#endBehindTorn()
       throw error
-    }
-  }
-
-  /** What a failed write left stays there, and the next line begins behind it. */
-  #endBehindTorn(): void {
-    try {
-      const size = this.#writer?.stat().size ?? 0
-      this.#isTorn ||= size > this.#end
-      this.#end = Math.max(this.#end, size)
-    } catch {
-      // A file that cannot even be looked at takes no lines either.
     }
   }
 
@@ -358,9 +344,8 @@ export class TableFile implements JournalTopic<FileState>, Tables {
         else table.found(line.key, line.value, place, newline + 1 - start)
       },
     })
-    const size = this.#reader?.stat().size ?? 0
-    this.#isTorn = size > end
-    this.#end = size
+    this.#isTorn = (this.#reader?.stat().size ?? 0) > end
+    this.#end = end
   }
 
   /** Every line in a part of the file, whole or not. */
