@@ -45,6 +45,9 @@ export interface TurnWorkDeps {
   onRoom(): void
 }
 
+/** A stop is tidied up in milliseconds, unless the disk is full or a hook hangs. */
+const TIDY_UP_MS = 10_000
+
 /** Works messages out. */
 export interface TurnRunner {
   /**
@@ -123,14 +126,18 @@ export class TurnWork {
     this.#working.delete(turn)
   }
 
-  /** After a cancel, before the next turn of the session. Never throws. */
+  /** After a cancel, before the next turn of the session, which does not wait for it for ever. Never throws. */
   async tidyUp(turn: RunningTurn, by: CancelCause): Promise<void> {
-    const { storage, turns, log } = this.#deps
+    const { clock, storage, turns, log } = this.#deps
     const { message } = turn
+    // The turn's own signal is what stopped it: nothing could be tidied up under it.
+    const limit = new AbortController()
+    const timer = clock.after(TIDY_UP_MS, () => limit.abort())
     try {
       const claim = await storage.ownership.claim(message.key)
-      if (claim !== undefined)
-        await turns.tidyUp(message, by, { ...this.#contextOf(turn, claim.owner), writesTo: () => undefined })
+      if (claim === undefined) return
+      const context = this.#contextOf(turn, claim.owner)
+      await turns.tidyUp(message, by, { ...context, signal: limit.signal, writesTo: () => undefined })
     } catch (thrown) {
       const error = toGatewayError(thrown)
       if (error.code !== 'OWNERSHIP_LOST')
@@ -139,6 +146,8 @@ export class TurnWork {
           run: message.run,
           code: error.code,
         })
+    } finally {
+      timer.cancel()
     }
   }
 

@@ -81,6 +81,14 @@ describe('a turn that is stopped', () => {
     expect(world.requests.at(-1)?.bodyText).toContain('please build it')
   })
 
+  it.each(STAGES)('$at is tidied up: its step ends in the transcript, and no error is logged', async (stage) => {
+    const { world } = await stopAt(stage)
+    await world.clock.advance(10_000)
+    expect((await world.gateway.api('/api/logs?level=error'))['lines']).toEqual([])
+    const ends = (await world.transcript()).filter(({ customType }) => customType === 'clew.step')
+    expect(ends).toHaveLength(1)
+  })
+
   it('keeps what a person has read, marked as cut', async () => {
     const { world } = await stopAt(STAGES[1] as Stage)
     const [cut] = messagesOf(await world.transcript()).filter(({ role }) => role === 'assistant')
