@@ -69,6 +69,9 @@ export interface UserMessage {
 }
 
 /** Where a user message came from. Anything but `external_user` is shown to the model as such. */
+/** The source of what was written on the dashboard. */
+export const DASHBOARD_TOOL = 'dashboard'
+
 export interface Provenance {
   readonly kind: 'external_user' | 'inter_session' | 'internal_system'
   readonly sourceSessionKey?: string

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '../base/json.ts'
 import { takeHead } from '../core/cut-text.ts'
 import type { Entry, MessageEntry } from '../core/entry.ts'
-import { textOf, type AssistantBlock, type ImageBlock, type Message } from '../core/message.ts'
+import { DASHBOARD_TOOL, textOf, type AssistantBlock, type ImageBlock, type Message } from '../core/message.ts'
 import { storedUsd } from '../core/spent.ts'
 import { estimateStoredTokens } from './stored-tokens.ts'
 import { activeCleanups } from '../history/cleanup-records.ts'
@@ -150,6 +150,7 @@ function bodyOf(message: Message, cut: Cutter): JsonObject {
       return {
         role: 'user',
         text: cut.text(textOf(message.content)),
+        ...(message.provenance?.sourceTool === DASHBOARD_TOOL ? { from: 'dashboard' } : {}),
         ...imagesIn(message),
         ...(typeof message.prependContext === 'string' ? { prependContext: cut.text(message.prependContext) } : {}),
       }

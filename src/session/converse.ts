@@ -171,7 +171,7 @@ async function answer(
   const instruction =
     rewritten === undefined
       ? await toInstruction(message, { agent, model, clock }, signal)
-      : { run, channel: message.channel, content: rewritten.content }
+      : { run, ...sourceOf(message), content: rewritten.content }
   await agent.pictures.addMissing(transcript, model, signal)
   return toReply(await runTurn(instruction, turn, signal))
 }
@@ -283,7 +283,11 @@ async function toInstruction(
   const content = await pictures.contentOf(text, message, model, signal)
   const contentOf: ContentOf = (words, attachments) => pictures.contentOf(words, { attachments }, model, signal)
   const place = message.client === undefined ? {} : { place: await placedTurn(message, clock.now(), contentOf) }
-  return { run: message.run, content, channel: message.channel, ...place }
+  return { run: message.run, content, ...sourceOf(message), ...place }
+}
+
+function sourceOf({ channel, fromDashboard }: AcceptedMessage): Pick<Instruction, 'channel' | 'fromDashboard'> {
+  return { channel, ...(fromDashboard === true ? { fromDashboard } : {}) }
 }
 
 function toReply(outcome: Outcome): ReplyContent | undefined {

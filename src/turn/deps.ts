@@ -106,6 +106,8 @@ export interface Instruction {
   readonly prependContext?: string
   /** Where it came in; the transcript keeps it as the message's source. */
   readonly channel?: string
+  /** Written on the dashboard, whichever channel the conversation belongs to. */
+  readonly fromDashboard?: boolean
   /** Where a client that resends its history wants it; absent: at the end. */
   readonly place?: PlacedTurn
 }

@@ -3,7 +3,14 @@ import type { Entry, EntryDraft } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { ClientCall } from '../core/client-turn.ts'
 import type { StepCompleted } from '../core/event.ts'
-import { textOf, toolCallsOf, type AssistantMessage, type Provenance, type ToolCallBlock } from '../core/message.ts'
+import {
+  DASHBOARD_TOOL,
+  textOf,
+  toolCallsOf,
+  type AssistantMessage,
+  type Provenance,
+  type ToolCallBlock,
+} from '../core/message.ts'
 import type { RunId } from '../core/ids.ts'
 import { type AnsweredBy, type CancelCause, type Outcome, causeOf } from '../core/outcome.ts'
 import { addSpent, NOTHING_SPENT, toTurnUsage, type Spent } from '../core/spent.ts'
@@ -253,9 +260,10 @@ function userDraft(message: Instruction, step: Instruction, deps: TurnDeps): Ent
   }
 }
 
-function provenanceOf({ channel }: Instruction, { session }: TurnDeps): Provenance {
+function provenanceOf({ channel, fromDashboard }: Instruction, { session }: TurnDeps): Provenance {
   const source = channel === undefined ? {} : { sourceChannel: channel }
-  return { kind: 'external_user', ...source, sourceSessionKey: session }
+  const tool = fromDashboard === true ? { sourceTool: DASHBOARD_TOOL } : {}
+  return { kind: 'external_user', ...source, sourceSessionKey: session, ...tool }
 }
 
 /** Those who listen to a stopped step have so long, because the next turn waits for them. */
