@@ -237,8 +237,13 @@ export async function answerSignIn(
 }
 
 function cookie(value: string, maxAgeSeconds: number, request: Request): string {
-  const secure = new URL(request.url).protocol === 'https:' ? '; Secure' : ''
+  const secure = isByHttps(request) ? '; Secure' : ''
   return `${COOKIE_NAME}=${value}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${maxAgeSeconds}${secure}`
+}
+
+/** Behind a proxy that ends https, only the page's origin says how the browser came. */
+function isByHttps({ url, headers }: Request): boolean {
+  return new URL(url).protocol === 'https:' || headers.get('origin')?.startsWith('https:') === true
 }
 
 async function openEvents(
