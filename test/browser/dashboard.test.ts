@@ -1,13 +1,11 @@
 import { gzipSync } from 'node:zlib'
 import { readFileSync, readdirSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { BuiltGateway, newHome, removeHome, ROOT } from '../support/built-gateway.ts'
+import { axeFindings } from './axe.ts'
 import { complaintsOf, launchBrowser, PATIENCE } from './browser.ts'
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 let browser: Browser
 let home: string
@@ -89,6 +87,16 @@ describe('a conversation on the page', () => {
     await expect.poll(() => page.locator('.instruction').count(), PATIENCE).toBe(2)
   })
 
+  it('says beside it what the turn does right now', async () => {
+    const { page } = await open('/c/watched')
+    await say(page, 'Count to 2000')
+    await page.getByRole('heading', { name: 'This turn' }).waitFor(PATIENCE)
+    await page.locator('.waterfall-small .part.growing').waitFor({ state: 'attached', ...PATIENCE })
+    await page.keyboard.press('Escape')
+    await page.getByRole('heading', { name: 'Last turn' }).waitFor(PATIENCE)
+    expect(await page.locator('.part.growing').count()).toBe(0)
+  })
+
   it('is stopped by its button, and says so', async () => {
     const { page } = await open('/c/stopped')
     await say(page, 'Count to 5000')
@@ -164,15 +172,7 @@ describe('every page', () => {
           .first()
           .waitFor({ state: 'attached', ...PATIENCE })
         await page.waitForLoadState('networkidle').catch(() => undefined)
-        // Through the debugger: the page's own policy runs no script of others.
-        const session = await page.context().newCDPSession(page)
-        await session.send('Runtime.evaluate', { expression: AXE })
-        const { result } = await session.send('Runtime.evaluate', {
-          expression: `axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'] }).then(({ violations }) => JSON.stringify(violations.map(({ id, nodes }) => id + ' ' + nodes.map(({ target }) => target.join(' ')).slice(0, 3).join(', '))))`,
-          awaitPromise: true,
-          returnByValue: true,
-        })
-        findings.push(...(JSON.parse(String(result.value)) as string[]).map((finding) => `${path}: ${finding}`))
+        findings.push(...(await axeFindings(page)).map((finding) => `${path}: ${finding}`))
         expect(await page.locator('main').count()).toBe(1)
         const overflow = Number(
           await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'),
@@ -183,6 +183,44 @@ describe('every page', () => {
       expect(findings).toEqual([])
     },
     240_000,
+  )
+
+  const OVERLAYS: readonly (readonly [name: string, path: string, open: (page: Page) => Promise<unknown>])[] = [
+    ['the command menu', '/', (page) => page.keyboard.press('Control+k')],
+    ['the keys', '/', (page) => page.keyboard.press('?')],
+    ['the actions of a conversation', '/c/first-chat', (page) => page.locator('.menu > summary').click()],
+    ['the commands of the composer', '/c/first-chat', (page) => page.locator('.composer textarea').fill('/')],
+    ['the find bar', '/c/first-chat', (page) => page.keyboard.press('Control+f')],
+    ['the body of a request', '/c/xray/x', (page) => page.getByRole('button', { name: 'Request body' }).click()],
+    ['the requests as a table', '/c/xray/x', (page) => page.getByText('Show as table').click()],
+    ['the tokens as a table', '/tokens', (page) => page.getByText('Show as table').click()],
+  ]
+
+  it.each(OVERLAYS)(
+    'is accessible with %s open, in both themes and widths',
+    async (name, path, unfold) => {
+      for (const colorScheme of ['light', 'dark'] as const)
+        for (const width of [360, 1440]) {
+          const { page } = await open(path, { colorScheme, viewport: { width, height: 800 } })
+          await page
+            .locator('main h1, main h2')
+            .first()
+            .waitFor({ state: 'attached', ...PATIENCE })
+          await page.waitForLoadState('networkidle').catch(() => undefined)
+          await page.evaluate('document.activeElement?.blur()')
+          const before = await page.locator('body *').count()
+          await unfold(page)
+          await expect
+            .poll(
+              async () => (await page.locator('body *').count()) + (await page.locator('details[open]').count()),
+              PATIENCE,
+            )
+            .toBeGreaterThan(before)
+          expect(await axeFindings(page), `${name}, ${colorScheme}, ${width}`).toEqual([])
+          await page.context().close()
+        }
+    },
+    120_000,
   )
 
   it('speaks Chinese when the browser does, and keeps the language that was chosen', async () => {

@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { api, needsLogin } from '../lib/api.ts'
+import { api, ApiError, needsLogin } from '../lib/api.ts'
 import { feed } from '../lib/feed.ts'
 import { chooseLanguage, chooseTheme, language, texts, theme } from '../lib/language.ts'
 import { route, type Route } from '../lib/router.ts'
@@ -177,6 +177,19 @@ function xiaoyiLine(): string {
   return words.xiaoyiOn(links.filter((link) => link.state === 'open' || link.state === 'ready').length, links.length)
 }
 
+/** A token, a code, or the whole link that holds one. */
+async function signIn(typed: string): Promise<void> {
+  const code = /(?:#code=|^)([\da-f]{32})$/u.exec(typed)?.[1]
+  const isCode = code !== undefined && (await api.post('/api/login', { code }).then(() => true, isRefused))
+  if (!isCode) await api.post('/api/login', { token: typed })
+}
+
+/** Thirty-two digits may be a token too. */
+function isRefused(thrown: unknown): false {
+  if (thrown instanceof ApiError && thrown.status === 401) return false
+  throw thrown
+}
+
 export function Login(): JSX.Element {
   const words = texts.value.login
   const [value, setValue] = useState('')
@@ -184,7 +197,7 @@ export function Login(): JSX.Element {
   const enter = async (event: Event) => {
     event.preventDefault()
     try {
-      await api.post('/api/login', { token: value.trim() })
+      await signIn(value.trim())
       needsLogin.value = false
       feed.reconnectNow()
       await loadAll()

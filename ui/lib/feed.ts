@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { query } from './api.ts'
+import { api, query } from './api.ts'
 
 export type FeedState = 'connecting' | 'open' | 'waiting'
 
@@ -88,7 +88,10 @@ class Feed {
       this.state.value = 'open'
     }
     source.onerror = () => {
-      if (source === this.#source) this.#retryLater()
+      if (source !== this.#source) return
+      this.#retryLater()
+      // A stream does not say why it was refused: where a cookie is over, this asks for the token.
+      void api.get('/api/me').catch(() => undefined)
     }
     for (const name of EVENTS) source.addEventListener(name, (event) => this.#take(name, event as MessageEvent<string>))
   }
