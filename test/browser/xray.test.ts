@@ -1,4 +1,4 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { BuiltGateway, newHome, removeHome } from '../support/built-gateway.ts'
 import { complaintsOf, launchBrowser, PATIENCE } from './browser.ts'
@@ -31,9 +31,9 @@ afterEach(async () => {
   for (const context of browser.contexts()) await context.close()
 })
 
-async function open(path: string): Promise<Page> {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: 'en-GB' })
-  const page = await context.newPage()
+async function open(path: string, given?: BrowserContext): Promise<Page> {
+  const wide = { viewport: { width: 1440, height: 900 }, locale: 'en-GB' }
+  const page = await (given ?? (await browser.newContext(wide))).newPage()
   await page.route(/\/requests(?:\?|\/\d)/u, (route) => {
     const url = new URL(route.request().url())
     const n = /requests\/(\d+)$/u.exec(url.pathname)?.[1]
@@ -136,6 +136,37 @@ describe('an X-ray of 5 000 messages among 5 000 requests', () => {
     await page.getByRole('button', { name: 'Request 1:' }).click()
     await page.getByRole('heading', { name: 'Request 1', exact: true }).waitFor(PATIENCE)
     expect(complaints).toEqual([])
+  })
+
+  it('shows the chosen column on a phone, whose columns are as wide as a finger', async () => {
+    const context = await browser.newContext({
+      viewport: { width: 360, height: 740 },
+      locale: 'en-GB',
+      hasTouch: true,
+      isMobile: true,
+    })
+    const page = await open('/c/long/x/3210', context)
+    await page.getByRole('heading', { name: 'Request 3210' }).waitFor(PATIENCE)
+    const chosen = page.locator('.film-column[aria-pressed="true"]')
+    const isInSight = async (): Promise<boolean> => {
+      const box = await chosen.boundingBox()
+      return box !== null && box.x >= 0 && box.x + box.width <= 360 && box.width >= 44
+    }
+    await expect.poll(isInSight, PATIENCE).toBe(true)
+    for (let step = 0; step < 12; step++) await page.keyboard.press(']')
+    await page.getByRole('heading', { name: 'Request 3222' }).waitFor(PATIENCE)
+    await expect.poll(isInSight, PATIENCE).toBe(true)
+  })
+
+  it('has its film as a table too, in pages', async () => {
+    const page = await open('/c/long/x/3210')
+    await page.getByText('Show as table').click(PATIENCE)
+    const table = page.getByRole('region', { name: 'Requests of this conversation' }).locator('tbody tr')
+    await expect.poll(() => table.count(), PATIENCE).toBe(200)
+    await page.getByRole('button', { name: 'Show 200 of 4,800 more rows' }).click()
+    await expect.poll(() => table.count(), PATIENCE).toBe(400)
+    await page.getByRole('link', { name: 'Request 4999' }).click()
+    await page.getByRole('heading', { name: 'Request 4999' }).waitFor(PATIENCE)
   })
 
   it('keeps the reader in place while stepping with the keys, and says which request does not exist', async () => {

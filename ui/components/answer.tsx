@@ -3,6 +3,7 @@ import type { Conversation } from '../lib/conversation.ts'
 import { finalAnswer } from '../lib/thread-rows.ts'
 import { clock, fullTime, percent, short } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
+import { peerOf } from '../lib/peer.ts'
 import type { AssistantMessage, LiveTurn, UserMessage } from '../lib/types.ts'
 import { CopyButton } from './basics.tsx'
 import { LiveState, LiveTools } from './live-answer.tsx'
@@ -19,7 +20,7 @@ export function Instruction({
   return (
     <article class="instruction">
       <p class="by">
-        <strong>{texts.value.state.you}</strong> <time title={fullTime(message.at)}>{clock(message.at)}</time>{' '}
+        <strong>{writerOf(message, conversation)}</strong> <time title={fullTime(message.at)}>{clock(message.at)}</time>{' '}
         <Marks message={message} />
       </p>
       <div class="bubble">
@@ -31,6 +32,11 @@ export function Instruction({
       {!hasAnswer(message, conversation) && <Delivery message={message} conversation={conversation} />}
     </article>
   )
+}
+
+/** What was written on the page is the reader's own; the rest came by the conversation's channel. */
+function writerOf({ from }: UserMessage, { key }: Conversation): string {
+  return from === 'dashboard' || key.startsWith('dashboard:') ? texts.value.state.you : peerOf(key)
 }
 
 /** Only looked for where the answer may be missed; then it says so itself, if there is one. */

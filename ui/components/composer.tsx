@@ -30,7 +30,8 @@ export function Composer({
   const chooser = useRef<HTMLInputElement>(null)
   useEffect(() => {
     setText(kept(draftName) ?? '')
-    box.current?.focus({ preventScroll: true })
+    // On a phone the focus would open the keyboard over what is to be read.
+    if (!matchMedia('(pointer: coarse)').matches) box.current?.focus({ preventScroll: true })
   }, [sessionKey])
   useEffect(() => fit(box.current), [text])
   useEffect(

@@ -2,6 +2,7 @@ import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { count, moment, short } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
+import { peerOf } from '../lib/peer.ts'
 import { go, paths } from '../lib/router.ts'
 import {
   channelsSeen,
@@ -164,17 +165,4 @@ function Row({ row, isChosen }: { readonly row: SessionRow; readonly isChosen: b
       </span>
     </Link>
   )
-}
-
-/** The part of a key that says who: the rest stands in the channel's badge. */
-export function peerOf(key: string): string {
-  return decodeURIComponentSafe(key.split(':').at(-1) ?? key)
-}
-
-function decodeURIComponentSafe(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }

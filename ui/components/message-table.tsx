@@ -1,14 +1,15 @@
 import type { ComponentChildren, JSX, RefObject } from 'preact'
-import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useMemo, useRef, useState } from 'preact/hooks'
 import type { Conversation } from '../lib/conversation.ts'
 import { count } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
-import { notify } from '../lib/notice.ts'
 import type { NotSent, RequestDetail } from '../lib/types.ts'
+import { useVirtualRows } from '../lib/virtual-rows.ts'
 import { VirtualView } from '../lib/virtual-view.ts'
 import { hiddenId, kindOf, kindOfRole, linesOf, type TableRow, type XrayLine } from '../lib/xray-rows.ts'
-import { Badge, Failure } from './basics.tsx'
-import { Icon } from './icons.tsx'
+import { Badge } from './basics.tsx'
+import { CacheLine } from './cache-line.tsx'
+import { GhostGroup } from './ghost-group.tsx'
 
 const ROW_PX = 34
 const CACHE_LINE_PX = 26
@@ -36,20 +37,12 @@ export function MessageTable({
   const most = useMemo(() => rows.reduce((max, row) => Math.max(max, row.kind === 'ghost' ? 0 : row.tokens), 1), [rows])
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set())
   const lines = useMemo(() => linesOf(rows, detail.n, unfolded), [rows, detail.n, unfolded])
+  const body = useRef<HTMLTableSectionElement>(null)
   const view = useMemo(
     () => new VirtualView<XrayLine>(({ kind }) => (kind === 'cache' ? CACHE_LINE_PX : ROW_PX), 'at its top'),
     [],
   )
-  const body = useRef<HTMLTableSectionElement>(null)
-  // Read so that a change of what has to be in the page renders it.
-  void view.version.value
-  const shown = view.show(lines)
-  useLayoutEffect(
-    () =>
-      scroller.current === null || body.current === null ? undefined : view.attach(scroller.current, body.current),
-    [view],
-  )
-  useLayoutEffect(() => view.settle())
+  const shown = useVirtualRows(view, lines, scroller, body)
   const fold = (id: string) => {
     const next = new Set(unfolded)
     if (!next.delete(id)) next.add(id)
@@ -91,7 +84,7 @@ export function MessageTable({
                 {gap > 0 && <Gap key={`gap ${line.key}`} px={gap} />}
                 <Line key={line.key} line={line} rowIndex={at + 2} {...choice}>
                   {line.kind === 'ghost' && (
-                    <GhostCells
+                    <GhostGroup
                       row={line.row}
                       most={most}
                       conversation={conversation}
@@ -101,11 +94,7 @@ export function MessageTable({
                   )}
                   {line.kind === 'sent' && <SentCells row={line.row} most={most} {...choice} />}
                   {line.kind === 'left out' && <LeftOutCells one={line.one} {...choice} />}
-                  {line.kind === 'cache' && (
-                    <td colSpan={COLUMNS}>
-                      <span>{words.cacheLine(detail.n - 1)}</span>
-                    </td>
-                  )}
+                  {line.kind === 'cache' && <CacheLine before={detail.n - 1} columns={COLUMNS} />}
                 </Line>
               </>
             )
@@ -205,69 +194,6 @@ function LeftOutCells({ one, chosen, onChoose }: Choice & { readonly one: NotSen
         </ChooseButton>
       </td>
       <td class="number">{count(one.tokens)}</td>
-    </>
-  )
-}
-
-function GhostCells({
-  row,
-  most,
-  conversation,
-  isOpen,
-  onFold,
-}: {
-  readonly row: TableRow
-  /** Tokens of the longest bar; a longer one ends torn. */
-  readonly most: number
-  readonly conversation: Conversation
-  readonly isOpen: boolean
-  readonly onFold: () => void
-}): JSX.Element {
-  const words = texts.value.xray
-  const [error, setError] = useState<unknown>(undefined)
-  const isSummary = row.by === 'compaction'
-  const restore = async () => {
-    try {
-      if (row.cleanup !== undefined) await conversation.restoreCleanup(row.cleanup)
-      else await conversation.undoCompaction()
-      notify(words.restored)
-    } catch (thrown) {
-      setError(thrown)
-    }
-  }
-  const isActive = row.cleanup !== undefined && conversation.cleanups.value.some((one) => one.id === row.cleanup)
-  const canUndo = isActive || (isSummary && conversation.compactions.value.length > 0)
-  return (
-    <>
-      <td class="sign">
-        <Icon name="scissors" size={15} />
-      </td>
-      <td colSpan={2} class="text">
-        <div class="ghost-line">
-          <span>
-            <strong>{words.hidden(row.entries.length)}</strong>{' '}
-            {row.cleanup === undefined ? words.otherLeftOut(row.by ?? '') : words.hiddenWhy}
-          </span>
-          <span class="ghost-tools">
-            <button type="button" class="button small" aria-expanded={isOpen} onClick={onFold}>
-              {isOpen ? words.hide : words.look}
-            </button>
-            {canUndo && (
-              <button type="button" class="button small outlined" onClick={() => void restore()}>
-                <Icon name="undo" size={14} /> {isSummary ? texts.value.thread.undoSummary : words.showAgain}
-              </button>
-            )}
-          </span>
-        </div>
-        {error !== undefined && <Failure error={error} />}
-      </td>
-      <td class="bar-cell" aria-hidden="true">
-        <span
-          class={`token-bar ghost ${row.tokens > most ? 'torn' : ''}`}
-          style={{ width: `${Math.min(100, Math.max(2, (row.tokens / most) * 100))}%` }}
-        />
-      </td>
-      <td class="number">{count(row.tokens)}</td>
     </>
   )
 }

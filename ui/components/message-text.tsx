@@ -136,7 +136,7 @@ export function Ending({ message }: { readonly message: AssistantMessage }): JSX
   return (
     <p class={`ending ${wasStopped ? 'stopped' : ''}`}>
       <Icon name={wasStopped ? 'stop' : 'warning'} size={15} /> {said}{' '}
-      {message.error !== undefined && <span>{message.error}</span>}
+      {message.error !== undefined && !wasStopped && <span>{message.error}</span>}
     </p>
   )
 }

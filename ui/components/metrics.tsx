@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { clockWithSeconds, count, short } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import { Plot } from './plot.tsx'
+import { ShowTable } from './show-table.tsx'
 
 interface Sample {
   readonly at: number
@@ -52,9 +53,8 @@ export function Metrics(): JSX.Element {
           </figure>
         ))}
       </div>
-      <details>
-        <summary>{texts.value.state.showTable}</summary>
-        <div class="table-scroll" tabIndex={0} role="region" aria-label={texts.value.logs.metrics}>
+      <ShowTable label={texts.value.logs.metrics}>
+        {() => (
           <table class="plain-table">
             <thead>
               <tr>
@@ -81,8 +81,8 @@ export function Metrics(): JSX.Element {
               ))}
             </tbody>
           </table>
-        </div>
-      </details>
+        )}
+      </ShowTable>
     </>
   )
 }

@@ -8,6 +8,8 @@ import type { RequestRow } from '../lib/types.ts'
 /** As the style sheet has them: the gap between columns, and the space before a step. */
 const GAP_PX = 4
 const STEP_PX = 12
+/** As wide as a finger, where one is used. */
+const FINGER_PX = 44
 /** Kept in the page beside the window. */
 const MARGIN_PX = 600
 
@@ -84,7 +86,8 @@ function layOut(requests: readonly RequestRow[]) {
     row,
     beginsStep: at > 0 && requests[at - 1]?.stepId !== row.stepId,
   }))
-  const columnPx = 16 + 8 * Math.max(1, String(requests.at(-1)?.n ?? 0).length)
+  const digits = String(requests.at(-1)?.n ?? 0).length
+  const columnPx = Math.max(16 + 8 * digits, matchMedia('(pointer: coarse)').matches ? FINGER_PX : 0)
   const widths = new RowHeights<FilmColumn>(({ beginsStep }) => columnPx + GAP_PX + (beginsStep ? STEP_PX : 0))
   widths.setRows(columns)
   return { columns, widths, columnPx }

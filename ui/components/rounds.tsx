@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import type { Conversation } from '../lib/conversation.ts'
-import { count, duration, millis } from '../lib/format.ts'
+import { count, duration } from '../lib/format.ts'
+import { millis } from '../lib/instant.ts'
 import { texts } from '../lib/language.ts'
 import type { Message, ResultMessage, Step } from '../lib/types.ts'
 import { Call } from './call.tsx'

@@ -1,8 +1,9 @@
 import type { ComponentChildren, JSX, RefObject } from 'preact'
-import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { Conversation } from '../lib/conversation.ts'
 import { outgoing } from '../lib/sender.ts'
 import { estimateHeight, rowWithEntry, threadRows, type ThreadRow } from '../lib/thread-rows.ts'
+import { useVirtualRows } from '../lib/virtual-rows.ts'
 import { VirtualView } from '../lib/virtual-view.ts'
 import { Answer, Instruction } from './answer.tsx'
 import { OutgoingMessage } from './live-answer.tsx'
@@ -38,15 +39,7 @@ export function Thread({
       ),
     [steps, live, sent],
   )
-  // Read so that a change of what has to be in the page renders it.
-  void view.version.value
-  const shown = view.show(rows)
-  useLayoutEffect(
-    () =>
-      scroller.current === null || list.current === null ? undefined : view.attach(scroller.current, list.current),
-    [view],
-  )
-  useLayoutEffect(() => view.settle())
+  const shown = useVirtualRows(view, rows, scroller, list)
   useShowFound(conversation, view, rows)
   return (
     <ol class="thread" ref={list} style={{ paddingBottom: `${view.spaceAfter}px` }}>

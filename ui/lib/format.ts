@@ -1,3 +1,4 @@
+import { dateOf, type Instant } from './instant.ts'
 import { language, texts } from './language.ts'
 
 const formats = new Map<string, Intl.NumberFormat>()
@@ -17,7 +18,7 @@ export function count(value: number | undefined): string {
 export function short(value: number): string {
   return value < 1_000
     ? count(value)
-    : numberFormat({ notation: 'compact', maximumFractionDigits: 1 }).format(value).toLowerCase()
+    : numberFormat({ notation: 'compact', maximumFractionDigits: 1 }).format(value).replace('K', 'k')
 }
 
 export function percent(share: number): string {
@@ -50,15 +51,17 @@ export function duration(ms: number | undefined): string {
   return hours < 48 ? `${hours}${units.h} ${minutes % 60}${units.min}` : `${Math.floor(hours / 24)}${units.d}`
 }
 
-type Instant = string | number | undefined
-
-function dateOf(at: Instant): Date | undefined {
-  if (at === undefined) return undefined
-  const date = new Date(at)
-  return Number.isNaN(date.getTime()) ? undefined : date
-}
-
 const locale = () => (language.value === 'zh' ? 'zh-CN' : 'en-GB')
+
+const dateFormats = new Map<string, Intl.DateTimeFormat>()
+
+/** Made once for each form: making one takes as long as writing hundreds of times with it. */
+function dateFormat(options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const name = `${locale()} ${JSON.stringify(options)}`
+  const known = dateFormats.get(name) ?? new Intl.DateTimeFormat(locale(), options)
+  dateFormats.set(name, known)
+  return known
+}
 
 /** The time today, the day this year, the date before. */
 export function moment(at: Instant): string {
@@ -72,7 +75,7 @@ export function day(at: Instant, timeZone?: 'UTC'): string {
   const date = dateOf(at)
   if (date === undefined) return ''
   const sameYear = date.getFullYear() === new Date().getFullYear()
-  return new Intl.DateTimeFormat(locale(), {
+  return dateFormat({
     day: 'numeric',
     month: 'short',
     ...(timeZone === undefined ? {} : { timeZone }),
@@ -82,23 +85,15 @@ export function day(at: Instant, timeZone?: 'UTC'): string {
 
 export function clock(at: Instant): string {
   const date = dateOf(at)
-  return date === undefined
-    ? ''
-    : new Intl.DateTimeFormat(locale(), { hour: '2-digit', minute: '2-digit' }).format(date)
+  return date === undefined ? '' : dateFormat({ hour: '2-digit', minute: '2-digit' }).format(date)
 }
 
 export function clockWithSeconds(at: Instant): string {
   const date = dateOf(at)
-  return date === undefined ? '' : new Intl.DateTimeFormat(locale(), { timeStyle: 'medium' }).format(date)
+  return date === undefined ? '' : dateFormat({ timeStyle: 'medium' }).format(date)
 }
 
 export function fullTime(at: Instant): string {
   const date = dateOf(at)
-  return date === undefined
-    ? ''
-    : new Intl.DateTimeFormat(locale(), { dateStyle: 'medium', timeStyle: 'medium' }).format(date)
-}
-
-export function millis(at: Instant): number {
-  return dateOf(at)?.getTime() ?? 0
+  return date === undefined ? '' : dateFormat({ dateStyle: 'medium', timeStyle: 'medium' }).format(date)
 }

@@ -1,5 +1,5 @@
-import { millis } from './format.ts'
-import type { RequestRow, Step } from './types.ts'
+import { millis } from './instant.ts'
+import type { LiveTurn, RequestRow, Step } from './types.ts'
 
 export interface StepPart {
   readonly kind: 'queue' | 'wait' | 'text' | 'tool' | 'cleanup'
@@ -44,4 +44,18 @@ export function partsOfStep(
   }
   parts.sort((a, b) => a.startMs - b.startMs)
   return { parts, totalMs: Math.max(1, ...parts.map((part) => part.startMs + part.durationMs)) }
+}
+
+/** What a running step does right now: a tool, or the model since the last thing that was recorded. */
+export function livePart(turn: LiveTurn, step: Step, recorded: readonly StepPart[], now: number): StepPart {
+  const began = millis(step.messages[0]?.at)
+  const tool = turn.tools.findLast((one) => one.durationMs === undefined)
+  const lastEnd = recorded.reduce((end, part) => Math.max(end, part.startMs + part.durationMs), 0)
+  const startMs = tool === undefined ? Math.max(lastEnd, turn.startedAt - began) : Math.max(0, tool.startedAt - began)
+  return {
+    kind: tool === undefined ? 'text' : 'tool',
+    name: tool?.tool ?? '',
+    startMs,
+    durationMs: Math.max(0, now - began - startMs),
+  }
 }

@@ -51,6 +51,8 @@ interface MessageBase {
 export interface UserMessage extends MessageBase {
   readonly role: 'user'
   readonly text: string
+  /** Where it was written, when that was not the conversation's own channel. */
+  readonly from?: 'dashboard'
   readonly images?: readonly { readonly mimeType: string }[]
 }
 

@@ -1,10 +1,12 @@
 import type { JSX } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { api, query } from '../lib/api.ts'
 import { feed } from '../lib/feed.ts'
 import { clockWithSeconds, fullTime } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import type { LogLine } from '../lib/types.ts'
+import { useVirtualRows } from '../lib/virtual-rows.ts'
+import { VirtualView } from '../lib/virtual-view.ts'
 import { CopyButton, Empty, Failure, Loading, useLoaded } from '../components/basics.tsx'
 import { Metrics } from '../components/metrics.tsx'
 
@@ -32,12 +34,16 @@ export function LogsPage(): JSX.Element {
     }
   }, [follows, level])
   const rank = LEVELS.indexOf(level as (typeof LEVELS)[number])
-  const lines = [
-    ...(value?.lines ?? []),
-    ...fresh.filter((line) => LEVELS.indexOf(line.level as (typeof LEVELS)[number]) >= rank),
-  ]
-    .filter((line) => session === '' || line.session?.includes(session) === true)
-    .slice(-KEPT)
+  const lines = useMemo(
+    () =>
+      [
+        ...(value?.lines ?? []),
+        ...fresh.filter((line) => LEVELS.indexOf(line.level as (typeof LEVELS)[number]) >= rank),
+      ]
+        .filter((line) => session === '' || line.session?.includes(session) === true)
+        .slice(-KEPT),
+    [value, fresh, rank, session],
+  )
   return (
     <div class="page-body">
       <h1>{words.title}</h1>
@@ -64,8 +70,7 @@ export function LogsPage(): JSX.Element {
       </div>
       {error !== undefined && <Failure error={error} again={again} />}
       {value === undefined && error === undefined && <Loading rows={10} />}
-      {value !== undefined &&
-        (lines.length === 0 ? <Empty>{words.empty}</Empty> : <Lines lines={lines} follows={follows} />)}
+      {value !== undefined && (lines.length === 0 ? <Empty>{words.empty}</Empty> : <Lines lines={lines} />)}
       <section class="panel">
         <h2>{words.metrics}</h2>
         <Metrics />
@@ -74,19 +79,48 @@ export function LogsPage(): JSX.Element {
   )
 }
 
-function Lines({ lines, follows }: { readonly lines: readonly LogLine[]; readonly follows: boolean }): JSX.Element {
+/** A line has no number of its own; two that say the same are two lines. */
+const keys = new WeakMap<LogLine, string>()
+let keyed = 0
+
+function keyOf(line: LogLine): string {
+  const known = keys.get(line) ?? String(keyed++)
+  keys.set(line, known)
+  return known
+}
+
+const LINE_PX = 40
+
+interface Row {
+  readonly key: string
+  readonly line: LogLine
+}
+
+/** Only the lines near the reader are in the page; its end stays in sight for a reader who is there. */
+function Lines({ lines }: { readonly lines: readonly LogLine[] }): JSX.Element {
   const box = useRef<HTMLDivElement>(null)
-  useEffect(() => {
-    if (follows && box.current !== null) box.current.scrollTop = box.current.scrollHeight
-  }, [lines.length, follows])
+  const list = useRef<HTMLDivElement>(null)
+  const rows = useMemo(() => lines.map((line): Row => ({ key: keyOf(line), line })), [lines])
+  const view = useMemo(() => new VirtualView<Row>(() => LINE_PX), [])
+  const shown = useVirtualRows(view, rows, box, list)
   return (
     <div class="log-lines" ref={box} tabIndex={0} role="log" aria-label={texts.value.logs.title}>
-      {lines.map((line, at) => (
-        <p key={at} class={line.level}>
-          <time title={fullTime(line.at)}>{clockWithSeconds(line.at)}</time> <b>{line.level}</b> {line.message}{' '}
-          <span class="quiet">{factsText(line)}</span>
-        </p>
-      ))}
+      <div ref={list} style={{ paddingBottom: `${view.spaceAfter}px` }}>
+        {shown.map(({ at, gap }) => {
+          const row = rows[at]
+          return row === undefined ? null : (
+            <p
+              key={row.key}
+              data-row={row.key}
+              class={row.line.level}
+              {...(gap > 0 ? { style: { marginTop: `${gap}px` } } : {})}
+            >
+              <time title={fullTime(row.line.at)}>{clockWithSeconds(row.line.at)}</time> <b>{row.line.level}</b>{' '}
+              {row.line.message} <span class="quiet">{factsText(row.line)}</span>
+            </p>
+          )
+        })}
+      </div>
     </div>
   )
 }

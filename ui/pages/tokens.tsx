@@ -1,12 +1,14 @@
 import type { JSX } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import { api, query } from '../lib/api.ts'
-import { count, day, fullTime, millis, moment, money } from '../lib/format.ts'
+import { count, day, fullTime, moment, money } from '../lib/format.ts'
+import { millis } from '../lib/instant.ts'
 import { texts } from '../lib/language.ts'
 import { paths } from '../lib/router.ts'
 import { rowOf, status } from '../lib/sessions.ts'
 import type { UsageRow } from '../lib/types.ts'
 import { Empty, Failure, FilterField, Link, Loading, useLoaded } from '../components/basics.tsx'
+import { useMoreRows } from '../components/more-rows.tsx'
 import { StackedBars } from '../components/stacked-bars.tsx'
 
 type By = 'model' | 'channel' | 'session'
@@ -143,6 +145,7 @@ function Usage({
   const groups = useMemo(() => sumsByGroup(rows), [rows])
   const columns = useMemo(() => columnsOf(rows, bucket), [rows, bucket])
   const total = groups.reduce(add, emptySum(words.total))
+  const { shown, more } = useMoreRows(groups)
   return (
     <>
       <StackedBars
@@ -168,7 +171,7 @@ function Usage({
               </tr>
             </thead>
             <tbody>
-              {[...groups, ...(groups.length > 1 ? [total] : [])].map((sum) => (
+              {[...shown, ...(groups.length > 1 ? [total] : [])].map((sum) => (
                 <tr key={sum.group} class={sum === total ? 'total' : ''}>
                   <th scope="row">
                     {by === 'session' && sum !== total ? (
@@ -188,7 +191,10 @@ function Usage({
             </tbody>
           </table>
         </div>
-        {groups.some((sum) => sum.usd === null) && <p class="quiet">{words.unpriced}</p>}
+        {more}
+        <p class="quiet">
+          {words.measured} {groups.some((sum) => sum.usd === null) && words.unpriced}
+        </p>
       </section>
     </>
   )

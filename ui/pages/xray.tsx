@@ -14,6 +14,8 @@ import { Facts, Shares } from '../components/facts.tsx'
 import { Inspector } from '../components/inspector.tsx'
 import { MessageTable } from '../components/message-table.tsx'
 import { RequestFilm } from '../components/request-film.tsx'
+import { RequestTable } from '../components/request-table.tsx'
+import { ShowTable } from '../components/show-table.tsx'
 import { useConversation } from './conversation.tsx'
 
 /** What request N held, message by message, and what was left out of it and why. */
@@ -80,6 +82,9 @@ function Xray({
         chosen={chosen.n}
         onChoose={(next) => go(paths.xray(conversation.key, next), true)}
       />
+      <ShowTable label={words.film}>
+        {() => <RequestTable requests={requests} sessionKey={conversation.key} />}
+      </ShowTable>
       <Detail conversation={conversation} row={chosen} all={requests.length} scroller={scroller} />
     </div>
   )
