@@ -39,11 +39,15 @@ export async function commitStop(stop: StopCommit, deps: StopCommitDeps): Promis
   const until = signal === undefined ? {} : { until: signal }
   const { superseded, finishing, by } = ended
   await finishing?.storing
-  const others = await stoppedElsewhere(stop, deps)
+  const elsewhere = await stoppedElsewhere(stop, deps)
   const unfinished = by === 'delete' ? undefined : await ended.unfinished
+  const ours = answersOf(ended)
+  // A turn that just found its session elsewhere no longer counts its message as being here.
+  const answered = new Set(ours.map(({ run }) => run))
+  const others = elsewhere.filter(({ run }) => !answered.has(run))
   const isRaised = superseded !== undefined || ended.isShared === true || others.length > 0 || !isCancel(by)
   const all = [...changes, ...(isRaised ? [{ kind: 'raise-epoch', key } as const] : [])]
-  const answers = [...answersOf(ended), ...others]
+  const answers = [...ours, ...others]
   if (answers.length === 0 && all.length === 0) return 0
   signal?.throwIfAborted()
   if (unfinished !== undefined && superseded?.owner !== undefined) {

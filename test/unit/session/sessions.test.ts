@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { deferred } from '../../../src/base/async.ts'
 import type { EntryDraft } from '../../../src/core/entry.ts'
 import { GatewayError } from '../../../src/core/errors.ts'
 import type { RunId } from '../../../src/core/ids.ts'
@@ -155,6 +156,25 @@ test('a stop finds what was accepted before it in a session that is still being 
   await settle()
   expect(scene.replies).toEqual(['a cancelled by user'])
   expect([...scene.turns.keys()]).toEqual(['b'])
+})
+
+test('a message whose turn finds its session elsewhere while a stop ends it is answered once', async () => {
+  const clock = new ManualClock()
+  const real = createMemoryStorage({ clock, ids: new SeededIds(1) })
+  const claimed = deferred<undefined>()
+  const storage = new Proxy<Storage>(real, {
+    get(target, property) {
+      if (property === 'ownership') return { ...target.ownership, claim: () => claimed.promise }
+      const value: unknown = Reflect.get(target, property, target)
+      return typeof value === 'function' ? (value as () => unknown).bind(target) : value
+    },
+  })
+  const scene = new SessionScene(clock, storage)
+  await scene.say('a', 'b')
+  const resetting = scene.sessions.reset(KEY)
+  claimed.resolve(undefined)
+  await resetting
+  expect(scene.replies).toEqual(['a cancelled by reset', 'b cancelled by reset'])
 })
 
 test('a shutdown that has time waits for a superseded turn; one without time does not', async () => {
