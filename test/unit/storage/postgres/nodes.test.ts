@@ -273,6 +273,16 @@ test('a session is taken over from a living node, which is told, and nothing is 
   })
 })
 
+test('a message that was accepted after the last sign of life of its session\'s node is not blamed for that node', async () => {
+  const { a, b, database } = await twoNodes()
+  await accept(a, 'run_1')
+  const { owner } = (await a.ownership.claim(KEY))!
+  await a.transact([{ kind: 'answer', run: 'run_1' as RunId, content: { kind: 'complete', text: 'yes' } }], owner)
+  await accept(b, 'run_2')
+  await endLeaseOfHolder(database)
+  expect((await b.ownership.claim(KEY))?.suspects).toEqual([])
+})
+
 test('a node that was only stopped takes back what a message was blamed for', async () => {
   const schema = freshSchema()
   const database = await openDatabase(schema)
