@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
+import type { ReplyState } from '../core/change.ts'
 import type { SessionEvent } from '../core/event.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type {
@@ -126,9 +127,10 @@ export interface Acceptance {
 export interface KnownRun {
   readonly message: AcceptedMessage
   readonly isRunning: boolean
-  readonly isDelivered: boolean
   /** Once it is answered. */
   readonly reply?: Reply
+  /** What is known of the reply's arrival. */
+  readonly delivery?: ReplyState
   readonly endedAt?: number
 }
 

@@ -178,11 +178,12 @@ export class Gateway implements Intake {
 
   #describe(known: StoredMessage): KnownRun {
     const { message, content, endedAt, state } = known
+    const delivery = state === 'open' ? {} : { delivery: state }
     return {
       message,
       isRunning: content === undefined && this.#sessions.activityOf(message.key).running === message.run,
-      isDelivered: state === 'delivered',
       ...(content === undefined ? {} : { reply: { ...replyOf(known, content), redelivered: true } }),
+      ...delivery,
       ...(endedAt === undefined ? {} : { endedAt }),
     }
   }

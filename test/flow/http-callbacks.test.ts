@@ -32,7 +32,10 @@ describe('a callback', () => {
     expect(first?.headers.get('x-clew-signature')).toBe(`sha256=${hmac}`)
     await gateway.clock.advance(3_600_000)
     expect(received).toHaveLength(1)
-    expect(await runOf(gateway, answer.body)).toMatchObject({ callback: { state: 'delivered' } })
+    expect(await runOf(gateway, answer.body)).toMatchObject({
+      callback: { state: 'delivered' },
+      delivery: 'delivered',
+    })
   })
 
   it('is not signed without a secret, and is told of a cancelled run', async () => {
@@ -53,6 +56,7 @@ describe('a callback', () => {
     await gateway.clock.runUntil(() => received.length === 2)
     expect(await runOf(gateway, answer.body)).toMatchObject({
       callback: { state: 'pending', error: expect.any(String) },
+      delivery: 'unknown',
     })
     await gateway.clock.runUntil(() => received.length === 5)
     const pauses = received.slice(1).map(({ at }, index) => at - (received[index]?.at ?? 0))

@@ -163,7 +163,7 @@ export class A2aChannel implements Channel {
     const live = event.event.type === 'turn-start' ? this.#liveOf(message.run) : this.#lives.get(message.run)
     if (this.#isClosed || live === undefined || !live.observe(event)) return
     // A task that has not ended is described by what is live of it.
-    this.#options.push.changed(this.#toTask({ message, isRunning: true, isDelivered: false }), message)
+    this.#options.push.changed(this.#toTask({ message, isRunning: true }), message)
   }
 
   get awaited(): ReadonlyMap<RunId, unknown> {

@@ -235,9 +235,10 @@ export class HttpChannel implements Channel {
     if (reply !== undefined) this.#intake?.acknowledge(HTTP, reply.account, reply.seq)
   }
 
-  #callbackOf({ message, reply, isDelivered }: KnownRun): JsonObject {
+  #callbackOf({ message, reply, delivery }: KnownRun): JsonObject {
     if ((message.replyTo as HttpReplyTo).callback === undefined || reply === undefined) return {}
     const error = this.#callbacks.failureOf(message.run)
+    const isDelivered = delivery === 'delivered'
     const state = isDelivered ? 'delivered' : this.#callbacks.isPending(message.run) ? 'pending' : 'failed'
     return { callback: { state, ...(isDelivered || error === undefined ? {} : { error }) } }
   }

@@ -122,12 +122,13 @@ export function statusOfReply(content: ReplyContent): number {
   }
 }
 
-export function describeRun({ message, isRunning, reply, endedAt }: KnownRun, fileUrl: FileUrl): JsonObject {
+export function describeRun({ message, isRunning, reply, delivery, endedAt }: KnownRun, fileUrl: FileUrl): JsonObject {
   const { run, key, acceptedAt, replyTo } = message
   const about = { runId: run, session: key, messageId: (replyTo as HttpReplyTo).messageId }
   const times = { acceptedAt, ...(endedAt === undefined ? {} : { endedAt }) }
   if (reply === undefined) return { ...about, state: isRunning ? 'running' : 'queued', ...times }
-  return { ...about, ...describeContent(reply.content, fileUrl), ...times }
+  const arrival = delivery === undefined ? {} : { delivery }
+  return { ...about, ...describeContent(reply.content, fileUrl), ...arrival, ...times }
 }
 
 function describeContent(content: ReplyContent, fileUrl: FileUrl): JsonObject {
