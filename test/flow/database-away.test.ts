@@ -88,6 +88,14 @@ async function answered(client: TestClient, frame: Frame): Promise<Frame> {
   return client.terminal()[before] ?? {}
 }
 
+/** The real database answers in real time. */
+async function clusterOnceRead(): Promise<Frame> {
+  let status: Frame | undefined
+  void gateway?.api('/api/cluster').then((read) => (status = read))
+  await pass(120_000, () => status !== undefined)
+  return status ?? {}
+}
+
 const CONTROLS = ['session.reset', 'session.cancel', 'session.delete', 'session.get', 'session.list']
 
 describe.each(['refuses', 'holds'] as const)('a database whose line %s', (line) => {
@@ -114,9 +122,11 @@ describe.each(['refuses', 'holds'] as const)('a database whose line %s', (line) 
       })
     expect(refusals).toHaveLength(2 + CONTROLS.length)
     expect((await gateway!.request('/healthz')).status).toBe(503)
+    expect(await gateway!.api('/api/cluster')).toMatchObject({ nodes: [], lost: [], database: { ok: false } })
     database.line = 'passes'
     await pass(DRIVER_MS * 2)
     expect((await gateway!.request('/healthz')).status).toBe(200)
+    expect(await clusterOnceRead()).toMatchObject({ nodes: [{ state: 'live' }], database: { ok: true } })
     expect(client.closed).toBeUndefined()
     expect(await answered(client, { id: 'm4', content: 'hello', session: 'held' })).toMatchObject({
       type: 'complete',

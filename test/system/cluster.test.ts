@@ -229,6 +229,33 @@ it('leaves a session to a node with room when all turns of its own run', async (
   await expect.poll(turns, { timeout: 30_000 }).toEqual([1, 0])
 })
 
+it('clew cluster status names the nodes, one that is lost, and how the database answers', async () => {
+  const {
+    nodes: [first, second],
+  } = await startNodes(2)
+  await talkAtFirst(first!)
+  await second!.kill()
+  const read = async (): Promise<ClusterStatus> => (await fetch(`${first!.url}/api/cluster`)).json() as never
+  await expect.poll(async () => (await read()).lost.length, { timeout: 30_000 }).toBe(1)
+  const { code, stdout } = await runClew(['cluster', 'status', '--json', '--home', first!.home])
+  expect(code).toBe(0)
+  const numbers = { startedAt: expect.any(Number), heartbeatAgeMs: expect.any(Number) }
+  const names = { id: expect.stringMatching(/^node-[0-9a-f]{12}$/u), address: expect.stringMatching(/^127\.0\.0\.1:/u) }
+  const about = { ...names, version: expect.any(String), turns: 0, ...numbers }
+  expect(JSON.parse(stdout)).toEqual({
+    nodes: [{ ...about, sessions: 1, state: 'live' }],
+    lost: [{ ...about, sessions: 0, state: 'live' }],
+    database: {
+      version: expect.stringMatching(/^\d+/u),
+      ok: true,
+      latencyMs: expect.any(Number),
+      connections: expect.any(Number),
+    },
+  })
+  const shown = await runClew(['cluster', 'status', '--home', first!.home])
+  expect(shown.stdout).toMatch(/NODE +ADDRESS[^]+ live [^]+ lost [^]+PostgreSQL \S+ [^]*answers in/u)
+})
+
 it('begins what it left to others when none of them took it and a turn of its own has ended', async () => {
   const {
     nodes: [first, second],

@@ -6,10 +6,11 @@ import { duration, printJson, printLines, table } from '../output.ts'
 export async function clusterStatus(options: CommonOptions): Promise<void> {
   const report = await apiOf(await requireContact(options)).get('/api/cluster')
   if (options.json === true) return printJson(report)
+  const database = isRecord(report['database']) ? report['database'] : {}
+  if (database['ok'] === false) return printLines(['PostgreSQL does not answer.'])
   const head = ['NODE', 'ADDRESS', 'VERSION', 'STATE', 'SESSIONS', 'WORKING', 'SEEN']
   const rows = [...rowsOf(report['nodes']), ...rowsOf(report['lost'], 'lost')]
   printLines(table([head, ...rows]))
-  const database = isRecord(report['database']) ? report['database'] : {}
   printLines([
     '',
     `PostgreSQL ${textOf(database['version'])} answers in ${textOf(database['latencyMs'])} ms; ${textOf(database['connections'])} connections`,

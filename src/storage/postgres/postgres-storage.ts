@@ -23,7 +23,7 @@ import type {
 } from '../storage.ts'
 import { readCluster } from './cluster.ts'
 import { fromColumn, toColumn } from './column-text.ts'
-import { GroupCommit, toStorageError, type Unit } from './group-commit.ts'
+import { GroupCommit, toStorageError, unavailable, type Unit } from './group-commit.ts'
 import { Holds } from './holds.ts'
 import { HeldSessions, type HeldRow, type HeldTotals } from './held-sessions.ts'
 import { createHomeFiles } from './home-files.ts'
@@ -245,9 +245,19 @@ export class PostgresStorage implements Storage {
     return new Set(rows.map(({ folder }) => folder))
   }
 
+  /** What the nodes do is in the database: while that is away only so much is known. */
   async cluster(): Promise<ClusterStatus> {
-    await this.#node.report()
-    return readCluster(guarded(this.#options.database), this.#options.clock)
+    const { database, clock } = this.#options
+    const askedAt = clock.monotonic()
+    try {
+      if (!this.isReachable) throw unavailable()
+      await this.#node.report()
+      return await readCluster(guarded(database), clock)
+    } catch (error) {
+      if (toStorageError(error).code !== 'STORAGE_UNAVAILABLE') throw error
+      const latencyMs = clock.monotonic() - askedAt
+      return { nodes: [], lost: [], database: { version: '', ok: false, latencyMs, connections: 0 } }
+    }
   }
 
   async leaving(busy: readonly SessionKey[]): Promise<void> {
