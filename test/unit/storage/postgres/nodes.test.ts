@@ -273,7 +273,7 @@ test('a session is taken over from a living node, which is told, and nothing is 
   })
 })
 
-test('a message that was accepted after the last sign of life of its session\'s node is not blamed for that node', async () => {
+test("a message that was accepted after the last sign of life of its session's node is not blamed for that node", async () => {
   const { a, b, database } = await twoNodes()
   await accept(a, 'run_1')
   const { owner } = (await a.ownership.claim(KEY))!
