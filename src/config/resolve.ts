@@ -35,9 +35,9 @@ export function withWellKnownProviders(file: FileConfig, environment: Environmen
 }
 
 function emptyProvider(): FileProvider {
-  const made = fileSchema.parse({ providers: { name: {} } }, PARSE).providers['name']
-  if (made === undefined) throw new Error('a provider without settings has no defaults')
-  return made
+  const defaults = fileSchema.parse({ providers: { name: {} } }, PARSE).providers['name']
+  if (defaults === undefined) throw new Error('a provider without settings has no defaults')
+  return defaults
 }
 
 /** To be called with a file that has no problems. */

@@ -16,12 +16,12 @@ export interface Finding {
 /** The library compiles a function for each object of the schema, which pays for many values and not for one file. */
 export const PARSE = { jitless: true } as const
 
-let made: JsonObject | undefined
+let jsonSchemaOfFile: JsonObject | undefined
 
 /** The schema that editors get, and that error texts are made from. Made once: it costs some milliseconds. */
 export function jsonSchema(): JsonObject {
-  made ??= makeJsonSchema()
-  return made
+  jsonSchemaOfFile ??= makeJsonSchema()
+  return jsonSchemaOfFile
 }
 
 function makeJsonSchema(): JsonObject {

@@ -47,8 +47,8 @@ export function checkProviderEntry(name: string, entry: JsonObject): ProviderCon
   })
   const [first] = findings
   if (first !== undefined) return `${keyOf(first.path)}: ${first.message}`
-  const made = config === undefined ? undefined : toConfig(config).providers[name]
-  return made ?? 'the entry is not a provider'
+  const provider = config === undefined ? undefined : toConfig(config).providers[name]
+  return provider ?? 'the entry is not a provider'
 }
 
 function defaultConfig(): Config {

@@ -12,37 +12,37 @@ export interface ProgressRelayDeps {
 }
 
 /** A turn that works here. */
-interface Telling {
+interface RelayedTurn {
   readonly about: Progress['about']
   round: number
   /** Of the round. */
   text: string
-  /** How much of it the other nodes were told. */
-  told: number
-  toldWholeAt: number
+  /** How many of its characters were sent to the other nodes. */
+  sentChars: number
+  sentWholeAt: number
   pending: SessionEvent[]
   timer: Timer | undefined
 }
 
-const TELL_EVERY_MS = 100
+const RELAY_EVERY_MS = 100
 /** A client that comes in the middle of an answer sees all of it after this time. */
 const WHOLE_EVERY_MS = 2_000
-/** The longest text of a round that is told again from its beginning. */
+/** The longest text of a round that is sent again from its beginning. */
 const WHOLE_CHARS = 16_000
 /** A notice takes 8000 bytes; of a character JSON makes six at most. */
 const PIECE_CHARS = 1_000
-/** Events of one turn between two tellings; more are dropped. */
+/** Events of one turn that wait to be sent; more are dropped. */
 const MOST_PENDING = 100
-/** Turns that are told of, and turns of other nodes that are shown here; the oldest is forgotten first. */
+/** Turns that are relayed, and turns of other nodes that are shown here; the oldest is forgotten first. */
 const MOST_TURNS = 1_000
 
 /**
- * Shows what happens in a turn to a client that is connected to another node than the one that works: told every 100 ms,
- * texts as what is new of them. Anything of it may be lost; a text goes on once its beginning was told again.
+ * Shows what happens in a turn to a client that is connected to another node than the one that works. Events are sent
+ * every 100 ms, of a text only what is new. Any of them may be lost; the text goes on when its beginning was sent again.
  */
 export class ProgressRelay {
   readonly #deps: ProgressRelayDeps
-  readonly #telling = new Map<RunId, Telling>()
+  readonly #relayed = new Map<RunId, RelayedTurn>()
   readonly #shown = new Map<RunId, { round: number; length: number }>()
 
   constructor(deps: ProgressRelayDeps) {
@@ -52,14 +52,15 @@ export class ProgressRelay {
   /** Of a turn that works here. */
   show(event: SessionEvent, message: AcceptedMessage): void {
     if (this.#deps.storage.tell === undefined) return
-    const telling = this.#tellingOf(message)
+    const relayed = this.#relayedOf(message)
     const { event: what } = event
     if (what.type === 'text-delta') {
-      if (what.round !== telling.round) Object.assign(telling, { round: what.round, text: '', told: 0, toldWholeAt: 0 })
-      telling.text += what.delta
+      if (what.round !== relayed.round)
+        Object.assign(relayed, { round: what.round, text: '', sentChars: 0, sentWholeAt: 0 })
+      relayed.text += what.delta
     }
-    if (this.#isHere(message)) telling.told = 0
-    else this.#add(event, telling)
+    if (this.#isHere(message)) relayed.sentChars = 0
+    else this.#add(event, relayed)
     if (what.type === 'turn-end') this.end(message.run)
   }
 
@@ -79,15 +80,15 @@ export class ProgressRelay {
 
   /** Its answer follows: nothing of it may come behind that. */
   end(run: RunId): void {
-    const telling = this.#telling.get(run)
-    if (telling === undefined) return
-    telling.timer?.cancel()
-    this.#tell(telling)
-    this.#telling.delete(run)
+    const relayed = this.#relayed.get(run)
+    if (relayed === undefined) return
+    relayed.timer?.cancel()
+    this.#relay(relayed)
+    this.#relayed.delete(run)
   }
 
   close(): void {
-    for (const run of [...this.#telling.keys()]) this.end(run)
+    for (const run of [...this.#relayed.keys()]) this.end(run)
   }
 
   #isHere({ channel: name, account, run }: AcceptedMessage): boolean {
@@ -95,50 +96,58 @@ export class ProgressRelay {
     return channel?.reaches?.(account) ?? channel?.follows?.(run) ?? true
   }
 
-  #tellingOf({ run, key, channel, account, messageId, replyTo, acceptedAt }: AcceptedMessage): Telling {
-    const known = this.#telling.get(run)
+  #relayedOf({ run, key, channel, account, messageId, replyTo, acceptedAt }: AcceptedMessage): RelayedTurn {
+    const known = this.#relayed.get(run)
     if (known !== undefined) return known
     const about = { run, key, channel, account, messageId, replyTo, acceptedAt }
-    const telling: Telling = { about, round: -1, text: '', told: 0, toldWholeAt: 0, pending: [], timer: undefined }
-    this.#telling.set(run, telling)
+    const relayed: RelayedTurn = {
+      about,
+      round: -1,
+      text: '',
+      sentChars: 0,
+      sentWholeAt: 0,
+      pending: [],
+      timer: undefined,
+    }
+    this.#relayed.set(run, relayed)
     // One that was stopped or taken away says nothing at its end.
-    const [oldest] = this.#telling.size > MOST_TURNS ? this.#telling.keys() : []
+    const [oldest] = this.#relayed.size > MOST_TURNS ? this.#relayed.keys() : []
     if (oldest !== undefined) this.end(oldest)
-    return telling
+    return relayed
   }
 
-  #add(event: SessionEvent, telling: Telling): void {
-    const { pending } = telling
+  #add(event: SessionEvent, relayed: RelayedTurn): void {
+    const { pending } = relayed
     const isText = event.event.type === 'text-delta'
-    // What is told of a text is what is new when it is told.
+    // The text is kept in `relayed`: one event is enough to have what is new of it sent.
     if (isText && pending.at(-1)?.event.type === 'text-delta') pending.pop()
     if (pending.length < MOST_PENDING) pending.push(event)
-    telling.timer ??= this.#deps.clock.after(TELL_EVERY_MS, () => this.#tell(telling))
+    relayed.timer ??= this.#deps.clock.after(RELAY_EVERY_MS, () => this.#relay(relayed))
   }
 
-  #tell(telling: Telling): void {
-    const { about, pending } = telling
-    telling.timer = undefined
-    telling.pending = []
+  #relay(relayed: RelayedTurn): void {
+    const { about, pending } = relayed
+    relayed.timer = undefined
+    relayed.pending = []
     for (const event of pending) {
       const { event: what } = event
       if (what.type !== 'text-delta') this.#send({ about, event })
-      else if (what.round === telling.round) this.#tellText(event, telling)
+      else if (what.round === relayed.round) this.#relayText(event, relayed)
     }
   }
 
-  #tellText(event: SessionEvent, telling: Telling): void {
-    const { about, round, text } = telling
+  #relayText(event: SessionEvent, relayed: RelayedTurn): void {
+    const { about, round, text } = relayed
     const now = this.#deps.clock.monotonic()
-    if (now - telling.toldWholeAt >= WHOLE_EVERY_MS && text.length <= WHOLE_CHARS) {
-      telling.told = 0
-      telling.toldWholeAt = now
+    if (now - relayed.sentWholeAt >= WHOLE_EVERY_MS && text.length <= WHOLE_CHARS) {
+      relayed.sentChars = 0
+      relayed.sentWholeAt = now
     }
-    for (; telling.told < text.length; telling.told += PIECE_CHARS) {
-      const delta = text.slice(telling.told, telling.told + PIECE_CHARS)
-      this.#send({ about, event: { ...event, event: { type: 'text-delta', round, delta } }, from: telling.told })
+    for (; relayed.sentChars < text.length; relayed.sentChars += PIECE_CHARS) {
+      const delta = text.slice(relayed.sentChars, relayed.sentChars + PIECE_CHARS)
+      this.#send({ about, event: { ...event, event: { type: 'text-delta', round, delta } }, from: relayed.sentChars })
     }
-    telling.told = text.length
+    relayed.sentChars = text.length
   }
 
   #send(progress: Progress): void {

@@ -115,8 +115,8 @@ function answersBehind(place: TreeNode, sent: SentAnswer): readonly TreeNode[] {
 }
 
 function isSameAnswer(message: AssistantMessage, said: readonly string[], { text, calls }: SentAnswer): boolean {
-  const made = new Map(toolCallsOf(message).map((call) => [call.id, call.name]))
-  if (calls.length === 0 ? made.size > 0 : !calls.every(({ id, name }) => made.get(id) === name)) return false
+  const names = new Map(toolCallsOf(message).map((call) => [call.id, call.name]))
+  if (calls.length === 0 ? names.size > 0 : !calls.every(({ id, name }) => names.get(id) === name)) return false
   const shown = text.trim()
   // Some clients keep no words beside calls.
   if (shown === '' && calls.length > 0) return true

@@ -294,7 +294,7 @@ export class Sessions {
     { asked, signal }: { readonly asked?: RunId; readonly signal?: AbortSignal | undefined },
   ): Promise<void> {
     const { control, storage } = this.#deps
-    let told: SessionId | undefined
+    let announced: SessionId | undefined
     const begin = async (owner: Owner): Promise<void> => {
       if (asked !== undefined) {
         const [record, known] = await Promise.all([storage.sessions.get(key), storage.inbox.find(asked)])
@@ -305,8 +305,8 @@ export class Sessions {
       // What the stopped turn is still writing, or has left to write, may be the first words of the conversation.
       const unfinished = await ended.unfinished
       const reset = await control.planReset(key, unfinished?.sessionId)
-      const heard = told === reset.old ? undefined : control.announceEnding(key, reset.old, 'reset')
-      told = reset.old
+      const heard = announced === reset.old ? undefined : control.announceEnding(key, reset.old, 'reset')
+      announced = reset.old
       if (heard !== undefined) {
         // Hooks may take a while: what is stopped must not go on meanwhile.
         ended.superseded?.stop('reset')
@@ -485,11 +485,11 @@ export class Sessions {
   }
 
   #beginStopping(key: SessionKey): () => void {
-    const own = deferred()
-    const all = Promise.all([this.#stopping.get(key), own.promise]).then(() => undefined)
+    const stopping = deferred()
+    const all = Promise.all([this.#stopping.get(key), stopping.promise]).then(() => undefined)
     this.#stopping.set(key, all)
     return () => {
-      own.resolve()
+      stopping.resolve()
       if (this.#stopping.get(key) === all) this.#stopping.delete(key)
     }
   }

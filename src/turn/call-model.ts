@@ -79,10 +79,10 @@ export async function callModel(round: Round, deps: TurnDeps, signal: AbortSigna
       const next = deps.models[index + 1]
       if (next === undefined || thrown.partialText !== '' || !mayFallBack(error.code)) {
         const { request, partialText, usage } = thrown
-        const told = tellAll(failures, thrown)
-        const errorMessage = `${told.code}: ${told.message}`
+        const summary = summaryOf(failures, thrown)
+        const errorMessage = `${summary.code}: ${summary.message}`
         await appendCutAnswer(request, { text: partialText, errorMessage, stopReason: 'error', usage }, round, deps)
-        throw new ModelFailure(told, partialText, request, usage)
+        throw new ModelFailure(summary, partialText, request, usage)
       }
       if (thrown.usage.totalTokens > 0)
         await deps.transcript.append([], { changes: deps.spending.record(model, thrown.usage) })
@@ -102,7 +102,7 @@ interface NamedFailure {
  * One error for all the models that failed. The first one is the one that was chosen, so its failure comes first and
  * gives the code; an answer that broke off after it was shown keeps its own code, because that is what was seen.
  */
-function tellAll(failures: readonly NamedFailure[], last: ModelFailure): GatewayError {
+function summaryOf(failures: readonly NamedFailure[], last: ModelFailure): GatewayError {
   const [first, ...others] = failures
   if (first === undefined || others.length === 0) return last.error
   const { error } = last.partialText === '' ? first.failure : last

@@ -68,7 +68,7 @@ export class FileStore {
       await this.#writeFacts(path, { ...file, owner })
       return file
     } catch (error) {
-      for (const one of [name, FACTS]) await files.remove(`${path}/${one}`).catch(() => undefined)
+      for (const file of [name, FACTS]) await files.remove(`${path}/${file}`).catch(() => undefined)
       await files.removeDirectory(path).catch(() => undefined)
       throw error
     }

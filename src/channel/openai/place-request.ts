@@ -174,10 +174,10 @@ function checkLast(messages: readonly SentMessage[], request: ChatRequest): void
 
 /** A result of a call that was never made is refused, as OpenAI does. */
 function checkResults(messages: readonly SentMessage[], request: ChatRequest): void {
-  const made = new Set<string>()
+  const callIds = new Set<string>()
   for (const message of messages) {
-    if (message.role === 'assistant') for (const { id } of message.calls) made.add(id)
-    else if (message.role === 'tool' && !made.has(message.callId))
+    if (message.role === 'assistant') for (const { id } of message.calls) callIds.add(id)
+    else if (message.role === 'tool' && !callIds.has(message.callId))
       throw invalid(
         listOf(request),
         `a result in '${listOf(request)}' answers no call: ${message.callId.slice(0, 100)}`,

@@ -30,7 +30,7 @@ import type { Content, FetchMedia } from './media.ts'
 import { dataOf, readContent } from './media.ts'
 import { Pins } from './pins.ts'
 import type { PushMessage } from './push.ts'
-import { routeOf, SessionNames } from './session-names.ts'
+import { phoneRouteOf, PhoneSessions } from './phone-sessions.ts'
 import type { XiaoyiSettings } from './settings.ts'
 import type { XiaoyiState } from './state.ts'
 import type { Task } from './task.ts'
@@ -87,7 +87,7 @@ export class XiaoyiChannel implements Channel {
   readonly #tasks: Tasks
   readonly #arrivals: Arrivals
   readonly #controls: Controls
-  readonly #names: SessionNames
+  readonly #phoneSessions: PhoneSessions
   readonly #late: LateAnswers
   readonly #holding: Holding
   readonly #closing = new AbortController()
@@ -115,7 +115,7 @@ export class XiaoyiChannel implements Channel {
       connect: () => this.#connect(),
       disconnect: () => this.#disconnect(),
     })
-    this.#names = new SessionNames({
+    this.#phoneSessions = new PhoneSessions({
       state,
       maxRemembered: settings.limits.maxRemembered,
       keyFor: (route) => deps.keyFor(route),
@@ -138,7 +138,7 @@ export class XiaoyiChannel implements Channel {
       clock,
       ids,
       settings,
-      route: (preferred, sessionId) => this.#links.route(preferred, this.#names.linkOf(sessionId)),
+      route: (preferred, sessionId) => this.#links.route(preferred, this.#phoneSessions.linkOf(sessionId)),
       indexOf: (url) => this.#links.indexOf(url),
       onLimit: (task) => void this.#late.closeEarly(task, 'limit', this.#tasks),
     })
@@ -155,7 +155,7 @@ export class XiaoyiChannel implements Channel {
       settings,
       arrivals: this.#arrivals,
       tasks: this.#tasks,
-      resolve: (sessionId) => this.#names.resolve(sessionId),
+      resolve: (sessionId) => this.#phoneSessions.resolve(sessionId),
       control: (command) => this.#startedIntake().control(command),
       onCleared: (request, sessionId, key) => this.#cleared({ id: request.id, sessionId, key }),
     })
@@ -279,11 +279,11 @@ export class XiaoyiChannel implements Channel {
       case 'message':
         return this.#takeMessage(link, request)
       case 'event':
-        this.#names.observe(request, link.index, pushIdOf(request.parts))
+        this.#phoneSessions.observe(request, link.index, pushIdOf(request.parts))
         return this.#receivedData(request, request.parts)
       case 'clear':
       case 'cancel':
-        this.#names.observe({ sessionId: request.sessionId }, link.index)
+        this.#phoneSessions.observe({ sessionId: request.sessionId }, link.index)
         return void this.#controls.answer(request).then((frame) => this.#links.post(link.index, frame))
       case 'rejected':
         return this.#reject(link, request)
@@ -301,7 +301,7 @@ export class XiaoyiChannel implements Channel {
   }
 
   #takeMessage(link: Link, request: MessageRequest): void {
-    this.#names.observe(request, link.index, pushIdOf(request.parts))
+    this.#phoneSessions.observe(request, link.index, pushIdOf(request.parts))
     const arrival = { request, link: link.index, sessionId: request.sessionId }
     if (this.#closing.signal.aborted) return this.#endUnaccepted(arrival, 'SHUTTING_DOWN')
     const taken = this.#arrivals.take(arrival)
@@ -345,7 +345,7 @@ export class XiaoyiChannel implements Channel {
       messageId: id === taskId ? id : `${taskId} ${id}`,
       text,
       attachments: content.attachments,
-      route: routeOf(request.sessionId),
+      route: phoneRouteOf(request.sessionId),
       replyTo: toReplyTo(addressOf(request), url),
     }
   }
@@ -404,14 +404,14 @@ export class XiaoyiChannel implements Channel {
   }
 
   #cleared(cleared: Cleared): void {
-    this.#names.unbind(cleared.sessionId)
+    this.#phoneSessions.unbind(cleared.sessionId)
     this.#tell(this.#deps.onClear?.(cleared))
   }
 
   #receivedData(request: { readonly id: string; readonly sessionId: string }, parts: MessageRequest['parts']): void {
     const data = dataOf(parts)
     if (data.length === 0) return
-    const { key } = this.#names.resolve(request.sessionId)
+    const { key } = this.#phoneSessions.resolve(request.sessionId)
     this.#tell(this.#deps.onData?.({ key, id: request.id, data }))
   }
 

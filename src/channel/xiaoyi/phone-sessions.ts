@@ -2,31 +2,31 @@ import type { RouteFields } from '../../core/inbound.ts'
 import { BoundedMap } from './bounded-map.ts'
 import type { XiaoyiState } from './state.ts'
 
-export interface SessionNamesDeps {
+export interface PhoneSessionsDeps {
   readonly state: XiaoyiState
   readonly maxRemembered: number
   keyFor(route: RouteFields): string
-  /** Something was learnt that a restart must not forget. */
+  /** Something is being stored that a restart must not forget. */
   onAliasSaved(saving: Promise<void>): void
 }
 
-/** What a frame tells about its session beside its content. */
+/** What a frame says of its session besides its content. */
 export interface SessionIds {
   readonly sessionId: string
   readonly topSessionId?: string
 }
 
 /** Which conversation an id means, over which link it spoke last, and where its person can be notified. */
-export class SessionNames {
-  readonly #deps: SessionNamesDeps
+export class PhoneSessions {
+  readonly #deps: PhoneSessionsDeps
   readonly #links: BoundedMap<number>
 
-  constructor(deps: SessionNamesDeps) {
+  constructor(deps: PhoneSessionsDeps) {
     this.#deps = deps
     this.#links = new BoundedMap(deps.maxRemembered)
   }
 
-  /** Every frame binds its session to its link; some also tell another name of it, or where to push. */
+  /** Every frame binds its session to its link; some also give another name of it, or where to push. */
   observe({ sessionId, topSessionId }: SessionIds, link: number, pushId?: string): void {
     const { state, onAliasSaved } = this.#deps
     this.#links.set(sessionId, link)
@@ -47,10 +47,10 @@ export class SessionNames {
   /** Commands may name the id of this launch of the app instead of the conversation. */
   resolve(named: string): { readonly sessionId: string; readonly key: string } {
     const sessionId = this.#deps.state.get('aliases', named) ?? named
-    return { sessionId, key: this.#deps.keyFor(routeOf(sessionId)) }
+    return { sessionId, key: this.#deps.keyFor(phoneRouteOf(sessionId)) }
   }
 }
 
-export function routeOf(sessionId: string): RouteFields {
+export function phoneRouteOf(sessionId: string): RouteFields {
   return { peerKind: 'dm', peerId: sessionId, preserveCase: true }
 }
