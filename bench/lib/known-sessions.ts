@@ -11,7 +11,7 @@ import { nodeProcesses } from '../../src/platform/node-processes.ts'
 import { systemClock, systemIds } from '../../src/platform/system.ts'
 import { openFilesStorage, type FilesStorage } from '../../src/storage/files/files-storage.ts'
 import { HomeTables } from '../../src/storage/files/home-tables.ts'
-import { DEFAULT_MESSAGE_LIMITS } from '../../src/storage/local/run-table.ts'
+import { DEFAULT_MESSAGE_LIMITS } from '../../src/storage/local/message-rows.ts'
 import { DEFAULT_LEDGER } from '../../src/storage/local/usage-ledger.ts'
 
 const AT_ONCE = 1_000

@@ -16,7 +16,7 @@ import { MemoryNetwork } from '../../src/testing/memory-network.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
 import { ScriptedGateway } from './scripted-gateway.ts'
 import { LocalStorage } from '../../src/storage/local/local-storage.ts'
-import { DEFAULT_MESSAGE_LIMITS } from '../../src/storage/local/run-table.ts'
+import { DEFAULT_MESSAGE_LIMITS } from '../../src/storage/local/message-rows.ts'
 import { createMemoryStore } from '../../src/transcript/memory-store.ts'
 
 export const AGENT = { ak: 'ak-canary', sk: 'sk-canary', agentId: 'agent-1' } as const

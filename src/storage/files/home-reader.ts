@@ -33,7 +33,7 @@ import {
   usageItem,
   type CopiedMessage,
 } from '../copy/items.ts'
-import { requestKeyOf, type Run } from '../local/run-table.ts'
+import { requestKeyOf, type MessageRow } from '../local/message-rows.ts'
 import { FileArchivedRows } from './archived-rows.ts'
 import type { FilesStoragePaths } from './files-storage.ts'
 import { HomeTables } from './home-tables.ts'
@@ -259,19 +259,19 @@ export class HomeReader implements ImageReader {
 
   *#messages(): Iterable<RowItem> {
     const { messages } = this.#tables
-    for (const run of messages.runs.values()) yield messageItem(this.#copied(run))
+    for (const row of messages.rows.values()) yield messageItem(this.#copied(row))
   }
 
-  #copied(run: Run): CopiedMessage {
-    const { runs, isLiving } = this.#tables.messages
-    const { message, fingerprint, state, seq, content, endedAt, resetDone, deaths = 0, isIdle } = run
-    const isThis = (other: Run | undefined): boolean => other?.message.run === message.run
+  #copied(row: MessageRow): CopiedMessage {
+    const { rows, isLiving } = this.#tables.messages
+    const { message, fingerprint, state, seq, content, endedAt, resetDone, deaths = 0, isIdle } = row
+    const isThis = (other: MessageRow | undefined): boolean => other?.message.run === message.run
     const key = requestKeyOf(message)
     const isOpen = state === 'open'
     return {
       message,
-      fingerprint: isThis(runs.byFingerprint(fingerprint)) ? fingerprint : '',
-      ...(key !== undefined && message.idempotency !== undefined && isThis(runs.byRequestKey(key))
+      fingerprint: isThis(rows.byFingerprint(fingerprint)) ? fingerprint : '',
+      ...(key !== undefined && message.idempotency !== undefined && isThis(rows.byRequestKey(key))
         ? { request: { key, digest: message.idempotency.digest } }
         : {}),
       state,

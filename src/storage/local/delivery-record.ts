@@ -2,7 +2,7 @@ import { isRecord } from '../../base/json.ts'
 import type { RunId } from '../../core/ids.ts'
 import type { AcceptedMessage, Attachment, ReplyContent } from '../../core/inbound.ts'
 import { nameOf, numberOf, optionalText, withRules, type Fields, type Rule } from '../../core/sound-message.ts'
-import type { DeliveryState, Run } from './run-table.ts'
+import type { DeliveryState, MessageRow } from './message-rows.ts'
 
 /** What the journal holds of messages and their answers. */
 export type DeliveryRecord =
@@ -27,7 +27,7 @@ export type DeliveryRecord =
   | { readonly do: 'forget'; readonly runs: readonly RunId[] }
   | { readonly do: 'seq'; readonly account: string; readonly upTo: number }
   /** Only in snapshots: everything about one run at once, and where forgotten accounts count on. */
-  | { readonly do: 'run'; readonly run: Run }
+  | { readonly do: 'run'; readonly run: MessageRow }
   | { readonly do: 'seq-floor'; readonly upTo: number }
   | { readonly do: 'life'; readonly isLiving: boolean }
 

@@ -15,7 +15,7 @@ import { SessionDirectory } from './directory.ts'
 import { Epochs } from './epochs.ts'
 import { journalError } from './journal-error.ts'
 import { isMessageChange, MessageTable } from './message-table.ts'
-import { accountOf, DEFAULT_MESSAGE_LIMITS, type DeliveryLimits, type Run } from './run-table.ts'
+import { accountOf, DEFAULT_MESSAGE_LIMITS, type DeliveryLimits, type MessageRow } from './message-rows.ts'
 import { MemoryArchivedRows, SessionArchive, type ArchivedRows } from './session-archive.ts'
 import { StateTable } from './state-table.ts'
 import { DEFAULT_LEDGER, UsageLedger, type LedgerLimits } from './usage-ledger.ts'
@@ -73,7 +73,7 @@ export class LocalStorage implements Storage {
     readonly usage: number
   } {
     return {
-      remembered: this.messages.runs.bytes,
+      remembered: this.messages.rows.bytes,
       accounts: this.messages.accountBytes,
       sessions: this.rows.heldBytes,
       usage: this.#usage.heldBytes + this.#cleanups.heldBytes,
@@ -144,7 +144,7 @@ export class LocalStorage implements Storage {
     } finally {
       for (const run of answers) this.messages.answerSettled(run)
     }
-    const answered = answers.flatMap((run) => this.messages.runs.get(run) ?? [])
+    const answered = answers.flatMap((run) => this.messages.rows.get(run) ?? [])
     for (const change of changes) this.#announce(change)
     for (const { message } of answered) this.#notify({ kind: 'reply', ...message })
     return { answered }
@@ -188,33 +188,33 @@ export class LocalStorage implements Storage {
   readonly inbox: Storage['inbox'] = {
     accept: (message, acceptance) => this.#accept(message, acceptance),
     recall: async (acceptance) => this.#recallNow(acceptance),
-    find: async (run) => this.messages.runs.get(run),
+    find: async (run) => this.messages.rows.get(run),
     open: async ({ key, channel } = {}) => {
-      const { runs } = this.messages
-      const found = key === undefined ? [...runs.values()] : runs.ofSession(key)
+      const { rows } = this.messages
+      const found = key === undefined ? [...rows.values()] : rows.ofSession(key)
       return found.filter(({ state, message }) => state === 'open' && isOf(message, channel))
     },
-    openCount: async () => this.messages.runs.open,
+    openCount: async () => this.messages.rows.open,
   }
 
   readonly outbox: Storage['outbox'] = {
     undelivered: async ({ channel, account }) => {
-      const { runs } = this.messages
-      if (account !== undefined) return runs.undelivered(accountOf({ channel, account }))
-      return runs.allUndelivered().filter(({ message }) => isOf(message, channel))
+      const { rows } = this.messages
+      if (account !== undefined) return rows.undelivered(accountOf({ channel, account }))
+      return rows.allUndelivered().filter(({ message }) => isOf(message, channel))
     },
-    undeliveredOf: async (key) => this.messages.runs.undeliveredOf(key),
-    remembered: async (channel) => [...this.messages.runs.values()].filter(({ message }) => isOf(message, channel)),
+    undeliveredOf: async (key) => this.messages.rows.undeliveredOf(key),
+    remembered: async (channel) => [...this.messages.rows.values()].filter(({ message }) => isOf(message, channel)),
     answeredAfter: async (channel, account, seq) =>
-      this.messages.runs
+      this.messages.rows
         .ofAccount(accountOf({ channel, account }))
         .filter((run) => run.state !== 'open' && run.seq > seq)
         .toSorted((a, b) => a.seq - b.seq),
     bySeq: async (channel, account, seq) =>
-      this.messages.runs.undelivered(accountOf({ channel, account })).find((run) => run.seq === seq),
+      this.messages.rows.undelivered(accountOf({ channel, account })).find((row) => row.seq === seq),
     nextSeq: (channel, account) => this.#nextSeq(accountOf({ channel, account })),
     take: async (run) => {
-      if (this.messages.runs.get(run)?.state !== 'waiting' || this.#taken.has(run)) return false
+      if (this.messages.rows.get(run)?.state !== 'waiting' || this.#taken.has(run)) return false
       this.#taken.add(run)
       try {
         await this.transact([{ kind: 'delivery', run, state: 'unknown' }])
@@ -227,11 +227,11 @@ export class LocalStorage implements Storage {
     abandon: async (channel, account) => this.messages.abandon(accountOf({ channel, account })),
     counts: async () => {
       const counts = { open: 0, waiting: 0, unknown: 0, delivered: 0 }
-      for (const run of this.messages.runs.values()) counts[run.state]++
+      for (const { state } of this.messages.rows.values()) counts[state]++
       return counts
     },
     failedWith: async (code) =>
-      [...this.messages.runs.values()].filter(({ content }) => content?.kind === 'error' && content.code === code),
+      [...this.messages.rows.values()].filter(({ content }) => content?.kind === 'error' && content.code === code),
   }
   readonly #taken = new Set<RunId>()
 
@@ -253,7 +253,7 @@ export class LocalStorage implements Storage {
       // What the turn will add to is in memory when it ends.
       const row = await this.rows.get(key)
       if (row !== undefined) await this.#usage.ofSession(row.sessionId)
-      const open = this.messages.runs.ofSession(key).filter(({ state }) => state === 'open')
+      const open = this.messages.rows.ofSession(key).filter(({ state }) => state === 'open')
       const suspects = open.flatMap(({ message: { run } }) => {
         const deaths = this.#suspects.get(run)
         return deaths === undefined ? [] : [{ run, deaths }]
@@ -266,7 +266,7 @@ export class LocalStorage implements Storage {
     hold: async () => ({ lost: NEVER, hasSuccessor: false, release: async () => undefined }),
     isCurrent: (owner) => this.#epochs.isCurrent(owner),
     unclaimed: async (limit) => {
-      const open = [...this.messages.runs.values()].filter(({ state }) => state === 'open')
+      const open = [...this.messages.rows.values()].filter(({ state }) => state === 'open')
       const keys = new Set(open.map(({ message }) => message.key))
       return [...keys].filter((key) => this.#epochs.of(key) === undefined).slice(0, limit)
     },
@@ -423,6 +423,6 @@ function namesOf({ fingerprint, request }: RecallKeys): readonly string[] {
   return request === undefined ? [fingerprint] : [fingerprint, `request ${request.key}`]
 }
 
-function isOf(message: Run['message'], channel: string | undefined): boolean {
+function isOf(message: MessageRow['message'], channel: string | undefined): boolean {
   return channel === undefined || message.channel === channel
 }

@@ -7,7 +7,7 @@ import type { RunId, SessionKey } from '../../core/ids.ts'
 import { isEphemeralAccount, type AcceptedMessage } from '../../core/inbound.ts'
 import type { Acceptance } from '../storage.ts'
 import { decodeDeliveryRecord, type DeliveryRecord } from './delivery-record.ts'
-import { accountOf, RunTable, type DeliveryLimits, type Run } from './run-table.ts'
+import { accountOf, MessageRows, type DeliveryLimits, type MessageRow } from './message-rows.ts'
 import { Sequences } from './sequences.ts'
 
 /** A change of a message. */
@@ -31,7 +31,7 @@ const TOPIC = 'delivery'
  */
 export class MessageTable implements JournalTopic<DeliveryRecord> {
   readonly name = TOPIC
-  readonly runs = new RunTable()
+  readonly rows = new MessageRows()
   readonly #deps: MessageTableDeps
   readonly #sequences: Sequences
   /** Their answer is being made durable: the first one counts. */
@@ -49,8 +49,8 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
   recovered(): void {
     this.#isRecovered = true
     this.#sequences.startBehindReservations()
-    for (const { message } of [...this.runs.values()])
-      if (isEphemeralAccount(message.account)) this.runs.abandon(accountOf(message))
+    for (const { message } of [...this.rows.values()])
+      if (isEphemeralAccount(message.account)) this.rows.abandon(accountOf(message))
   }
 
   get isLiving(): boolean {
@@ -65,29 +65,29 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
         const { message, fingerprint } = record
         this.#isLiving = true
         // Applied again over a snapshot that already knows the answer, it must not open the message once more.
-        if (this.runs.get(message.run) !== undefined) return
-        return this.runs.put({ message, fingerprint, state: 'open', seq: 0, content: undefined })
+        if (this.rows.get(message.run) !== undefined) return
+        return this.rows.put({ message, fingerprint, state: 'open', seq: 0, content: undefined })
       }
       case 'answer':
-        return this.runs.change(record.run, (run) => ({
-          ...run,
-          message: withoutContent(run.message),
+        return this.rows.change(record.run, (row) => ({
+          ...row,
+          message: withoutContent(row.message),
           state: 'unknown',
           seq: record.seq,
           content: record.content,
           ...(record.at === undefined ? {} : { endedAt: record.at }),
         }))
       case 'state':
-        return this.runs.change(record.run, (run) => ({ ...run, state: record.state }))
+        return this.rows.change(record.run, (row) => ({ ...row, state: record.state }))
       case 'life-began':
         this.#isLiving = true
         return record.deaths.forEach(([run, deaths]) =>
-          this.runs.change(run, (one) => ({ ...one, deaths, isIdle: true })),
+          this.rows.change(run, (row) => ({ ...row, deaths, isIdle: true })),
         )
       case 'resumed':
-        return this.runs.change(record.run, (run) => ({ ...run, isIdle: false }))
+        return this.rows.change(record.run, (row) => ({ ...row, isIdle: false }))
       case 'paused':
-        return this.runs.change(record.run, (run) => ({ ...run, isIdle: true, deaths: 0 }))
+        return this.rows.change(record.run, (row) => ({ ...row, isIdle: true, deaths: 0 }))
       case 'life-ended':
         this.#isLiving = false
         return
@@ -95,9 +95,9 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
         this.#isLiving = record.isLiving
         return
       case 'reset-done':
-        return this.runs.change(record.run, (run) => ({ ...run, resetDone: true }))
+        return this.rows.change(record.run, (row) => ({ ...row, resetDone: true }))
       case 'forget':
-        return record.runs.forEach((run) => this.runs.delete(run))
+        return record.runs.forEach((run) => this.rows.delete(run))
       case 'seq':
         return this.#sequences.reserve(record.account, record.upTo)
       case 'seq-floor':
@@ -105,7 +105,7 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
       case 'run': {
         const { message, seq } = record.run
         if (!isEphemeralAccount(message.account)) this.#sequences.reserve(accountOf(message), seq)
-        return this.runs.put(record.run)
+        return this.rows.put(record.run)
       }
     }
   }
@@ -114,7 +114,7 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
     yield { do: 'seq-floor', upTo: this.#sequences.floor }
     yield { do: 'life', isLiving: this.#isLiving }
     for (const [account, upTo] of [...this.#sequences.reservations()]) yield { do: 'seq', account, upTo }
-    for (const run of [...this.runs.values()]) yield { do: 'run', run }
+    for (const row of [...this.rows.values()]) yield { do: 'run', run: row }
   }
 
   /**
@@ -122,13 +122,15 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
    * session the oldest open message, unless it was still to be resumed or waited for a person.
    */
   beginLife(): { readonly suspects: ReadonlyMap<RunId, number>; readonly records: readonly JournalRecord[] } {
-    const blamed = this.#isLiving ? new Set(this.#oldestOpen().filter((run) => run.isIdle !== true)) : new Set<Run>()
+    const blamed = this.#isLiving
+      ? new Set(this.#oldestOpen().filter((row) => row.isIdle !== true))
+      : new Set<MessageRow>()
     const suspects = new Map<RunId, number>()
-    for (const run of this.runs.values()) {
-      const deaths = (run.deaths ?? 0) + (blamed.has(run) ? 1 : 0)
-      if (run.state === 'open' && deaths > 0) suspects.set(run.message.run, deaths)
+    for (const row of this.rows.values()) {
+      const deaths = (row.deaths ?? 0) + (blamed.has(row) ? 1 : 0)
+      if (row.state === 'open' && deaths > 0) suspects.set(row.message.run, deaths)
     }
-    return { suspects, records: this.runs.open === 0 ? [] : [toJournal({ do: 'life-began', deaths: [...suspects] })] }
+    return { suspects, records: this.rows.open === 0 ? [] : [toJournal({ do: 'life-began', deaths: [...suspects] })] }
   }
 
   endLife(): readonly JournalRecord[] {
@@ -136,14 +138,14 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
   }
 
   /** The message that this one is a copy of, or a conflicting use of its request's key. */
-  knownAs({ fingerprint, request }: Pick<Acceptance, 'fingerprint' | 'request'>): Run | 'conflict' | undefined {
-    const asked = request === undefined ? undefined : this.#remembered(this.runs.byRequestKey(request.key))
+  knownAs({ fingerprint, request }: Pick<Acceptance, 'fingerprint' | 'request'>): MessageRow | 'conflict' | undefined {
+    const asked = request === undefined ? undefined : this.#remembered(this.rows.byRequestKey(request.key))
     if (asked !== undefined && asked.message.idempotency?.digest !== request?.digest) return 'conflict'
-    return asked ?? this.#remembered(this.runs.byFingerprint(fingerprint))
+    return asked ?? this.#remembered(this.rows.byFingerprint(fingerprint))
   }
 
   acceptRecords(message: AcceptedMessage, fingerprint: string): readonly JournalRecord[] {
-    const expendable = this.runs.expendable(this.#deps.limits, this.#deps.clock.now())
+    const expendable = this.rows.expendable(this.#deps.limits, this.#deps.clock.now())
     return [
       ...(expendable.length === 0 ? [] : [toJournal({ do: 'forget', runs: expendable })]),
       toJournal({ do: 'accept', message, fingerprint }),
@@ -164,7 +166,7 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
   }
 
   isAnswerable(run: RunId): boolean {
-    return this.runs.get(run)?.state === 'open' && !this.#answering.has(run)
+    return this.rows.get(run)?.state === 'open' && !this.#answering.has(run)
   }
 
   /** A number, or what has to be durable before one can be given. */
@@ -178,7 +180,7 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
   }
 
   redirect(run: RunId, to: { readonly account: string; readonly replyTo: JsonObject }): void {
-    this.runs.change(run, (one) => ({ ...one, message: { ...one.message, ...to } }))
+    this.rows.change(run, (row) => ({ ...row, message: { ...row.message, ...to } }))
   }
 
   /** Of frame numbers of clients. */
@@ -189,13 +191,13 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
   /** A client without an identity of its own has left and cannot come back. */
   abandon(account: string): void {
     this.#sequences.forget(account)
-    this.runs.abandon(account)
+    this.rows.abandon(account)
   }
 
   /** What a delete takes along: everything about the session's answered messages. */
   forgetSession(key: SessionKey): readonly JournalRecord[] {
-    const isAnswered = ({ state, message }: Run): boolean => state !== 'open' || this.#answering.has(message.run)
-    const answered = this.runs.ofSession(key).filter(isAnswered)
+    const isAnswered = ({ state, message }: MessageRow): boolean => state !== 'open' || this.#answering.has(message.run)
+    const answered = this.rows.ofSession(key).filter(isAnswered)
     return answered.length === 0 ? [] : [toJournal({ do: 'forget', runs: answered.map(({ message }) => message.run) })]
   }
 
@@ -203,7 +205,7 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
     const { run } = change
     switch (change.kind) {
       case 'answer': {
-        const known = this.runs.get(run)
+        const known = this.rows.get(run)
         if (known === undefined || !this.isAnswerable(run)) return []
         this.#answering.add(run)
         const account = accountOf(known.message)
@@ -213,7 +215,7 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
         return reserved === undefined ? [answer] : [{ do: 'seq', account, upTo: reserved }, answer]
       }
       case 'delivery': {
-        const state = this.runs.get(run)?.state
+        const state = this.rows.get(run)?.state
         const isAnswered = (state !== undefined && state !== 'open') || this.#answering.has(run)
         return isAnswered && state !== change.state ? [{ do: 'state', run, state: change.state }] : []
       }
@@ -233,23 +235,23 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
   /** The oldest undelivered replies of an account go when it has too many. */
   #makeRoom(account: string, added: number): readonly DeliveryRecord[] {
     const { limits, log } = this.#deps
-    const over = this.runs.undeliveredCount(account) + added - limits.outboxPerAccount
+    const over = this.rows.undeliveredCount(account) + added - limits.outboxPerAccount
     if (over <= 0 || !this.#isRecovered) return []
-    const oldest = this.runs.undelivered(account).slice(0, over)
+    const oldest = this.rows.undelivered(account).slice(0, over)
     const runs = oldest.map(({ message }) => message.run)
     log.warn('a client has not fetched its replies for long; its oldest ones are dropped', { replies: runs.length })
     return [{ do: 'forget', runs }]
   }
 
-  #remembered(run: Run | undefined): Run | undefined {
+  #remembered(row: MessageRow | undefined): MessageRow | undefined {
     const { clock, limits } = this.#deps
-    return run !== undefined && run.message.acceptedAt + limits.rememberMs > clock.now() ? run : undefined
+    return row !== undefined && row.message.acceptedAt + limits.rememberMs > clock.now() ? row : undefined
   }
 
-  #oldestOpen(): readonly Run[] {
-    const oldest = new Map<SessionKey, Run>()
-    for (const run of this.runs.values())
-      if (run.state === 'open' && !oldest.has(run.message.key)) oldest.set(run.message.key, run)
+  #oldestOpen(): readonly MessageRow[] {
+    const oldest = new Map<SessionKey, MessageRow>()
+    for (const row of this.rows.values())
+      if (row.state === 'open' && !oldest.has(row.message.key)) oldest.set(row.message.key, row)
     return [...oldest.values()]
   }
 }

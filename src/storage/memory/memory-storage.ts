@@ -4,8 +4,8 @@ import { silentLog, type Log } from '../../base/log.ts'
 import { createMemoryStore } from '../../transcript/memory-store.ts'
 import type { RecordLog } from '../../base/journal.ts'
 import { LocalStorage } from '../local/local-storage.ts'
-import type { DeliveryLimits } from '../local/run-table.ts'
-import { DEFAULT_MESSAGE_LIMITS } from '../local/run-table.ts'
+import type { DeliveryLimits } from '../local/message-rows.ts'
+import { DEFAULT_MESSAGE_LIMITS } from '../local/message-rows.ts'
 import type { Storage } from '../storage.ts'
 
 export interface MemoryStorageOptions {

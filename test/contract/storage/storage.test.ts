@@ -1,7 +1,7 @@
 import * as vitest from 'vitest'
 import { silentLog } from '../../../src/base/log.ts'
 import { openFilesStorage } from '../../../src/storage/files/files-storage.ts'
-import { DEFAULT_MESSAGE_LIMITS } from '../../../src/storage/local/run-table.ts'
+import { DEFAULT_MESSAGE_LIMITS } from '../../../src/storage/local/message-rows.ts'
 import { DEFAULT_LEDGER } from '../../../src/storage/local/usage-ledger.ts'
 import { createMemoryStorage } from '../../../src/storage/memory/memory-storage.ts'
 import { RunningClock } from '../../support/running-clock.ts'

@@ -6,7 +6,7 @@ import type { AcceptedMessage, DeliveryFate } from '../../../src/core/inbound.ts
 import { Channels } from '../../../src/gateway/channels.ts'
 import { Delivery } from '../../../src/gateway/delivery.ts'
 import { LocalStorage } from '../../../src/storage/local/local-storage.ts'
-import { DEFAULT_MESSAGE_LIMITS } from '../../../src/storage/local/run-table.ts'
+import { DEFAULT_MESSAGE_LIMITS } from '../../../src/storage/local/message-rows.ts'
 import { ManualClock, settle } from '../../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'

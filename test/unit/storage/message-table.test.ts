@@ -3,7 +3,7 @@ import { silentLog } from '../../../src/base/log.ts'
 import type { RunId, SessionKey } from '../../../src/core/ids.ts'
 import type { AcceptedMessage } from '../../../src/core/inbound.ts'
 import { MessageTable } from '../../../src/storage/local/message-table.ts'
-import { DEFAULT_MESSAGE_LIMITS } from '../../../src/storage/local/run-table.ts'
+import { DEFAULT_MESSAGE_LIMITS } from '../../../src/storage/local/message-rows.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 
 it('a message read again over a snapshot that knows its answer is not opened once more', () => {
@@ -25,6 +25,6 @@ it('a message read again over a snapshot that knows its answer is not opened onc
   table.apply(accepted)
   table.apply({ do: 'answer', run, seq: 1, content: { kind: 'complete', text: 'hello' }, at: 1 })
   table.apply(accepted)
-  expect(table.runs.get(run)).toMatchObject({ state: 'unknown', content: { text: 'hello' } })
-  expect(table.runs.open).toBe(0)
+  expect(table.rows.get(run)).toMatchObject({ state: 'unknown', content: { text: 'hello' } })
+  expect(table.rows.open).toBe(0)
 })

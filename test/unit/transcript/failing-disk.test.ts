@@ -10,7 +10,7 @@ import { RunningClock } from '../../support/running-clock.ts'
 import { nextTurn } from '../../support/loop-turns.ts'
 import { DIRECTORY, entriesOf, never, openTranscriptHome, sessionId, userDraft } from '../../support/transcripts.ts'
 import { LocalStorage } from '../../../src/storage/local/local-storage.ts'
-import { DEFAULT_MESSAGE_LIMITS } from '../../../src/storage/local/run-table.ts'
+import { DEFAULT_MESSAGE_LIMITS } from '../../../src/storage/local/message-rows.ts'
 
 const SESSION = sessionId('sess_a')
 const PATH = `${DIRECTORY}/sess_a.jsonl`

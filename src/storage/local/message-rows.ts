@@ -13,13 +13,13 @@ import {
  */
 export type DeliveryState = 'open' | 'waiting' | 'unknown' | 'delivered'
 
-export interface Run {
+export interface MessageRow {
   readonly message: AcceptedMessage
   readonly fingerprint: string
   readonly state: DeliveryState
   readonly seq: number
   readonly content: ReplyContent | undefined
-  /** When it was answered; absent in runs of versions that did not note it. */
+  /** When it was answered; absent in rows of versions that did not note it. */
   readonly endedAt?: number
   /** The session was already reset for this message (`/new text`): a restart must not do it again. */
   readonly resetDone?: boolean
@@ -48,21 +48,21 @@ export const DEFAULT_MESSAGE_LIMITS: DeliveryLimits = {
   outboxPerAccount: 1_000,
 }
 
-/** Runs looked at, at most, to find some to forget: the cost of one acceptance stays flat. */
+/** Messages looked at, at most, to find some to forget: the cost of one acceptance stays flat. */
 const VISITS = 1_000
 
 /** Every message from acceptance to its delivered answer, found by id, fingerprint, session or account. */
-export class RunTable {
+export class MessageRows {
   /** In the order of acceptance. */
-  readonly #runs = new Map<RunId, Run>()
+  readonly #rows = new Map<RunId, MessageRow>()
   readonly #byFingerprint = new Map<string, RunId>()
   /** By channel, owner and the key that the sender gave its request. */
   readonly #byRequestKey = new Map<string, RunId>()
   readonly #byKey = new Map<SessionKey, Set<RunId>>()
   readonly #byAccount = new Map<string, Set<RunId>>()
-  /** Answered runs that the peer may still miss, per account, in the order they were answered. */
+  /** Answered messages that the peer may still miss, per account, in the order they were answered. */
   readonly #undelivered = new Map<string, Set<RunId>>()
-  /** Answered runs without a waiting client: the first to go when memory is short. */
+  /** Answered messages without a waiting client: the first to go when memory is short. */
   readonly #settled = new Set<RunId>()
   #open = 0
   #bytes = 0
@@ -77,41 +77,41 @@ export class RunTable {
     return this.#bytes
   }
 
-  get(id: RunId): Run | undefined {
-    return this.#runs.get(id)
+  get(id: RunId): MessageRow | undefined {
+    return this.#rows.get(id)
   }
 
-  values(): Iterable<Run> {
-    return this.#runs.values()
+  values(): Iterable<MessageRow> {
+    return this.#rows.values()
   }
 
-  byFingerprint(fingerprint: string): Run | undefined {
+  byFingerprint(fingerprint: string): MessageRow | undefined {
     const id = this.#byFingerprint.get(fingerprint)
-    return id === undefined ? undefined : this.#runs.get(id)
+    return id === undefined ? undefined : this.#rows.get(id)
   }
 
-  byRequestKey(requestKey: string): Run | undefined {
+  byRequestKey(requestKey: string): MessageRow | undefined {
     const id = this.#byRequestKey.get(requestKey)
-    return id === undefined ? undefined : this.#runs.get(id)
+    return id === undefined ? undefined : this.#rows.get(id)
   }
 
-  ofSession(key: SessionKey): readonly Run[] {
+  ofSession(key: SessionKey): readonly MessageRow[] {
     return this.#all(this.#byKey.get(key))
   }
 
-  ofAccount(account: string): readonly Run[] {
+  ofAccount(account: string): readonly MessageRow[] {
     return this.#all(this.#byAccount.get(account))
   }
 
-  undelivered(account: string): readonly Run[] {
+  undelivered(account: string): readonly MessageRow[] {
     return this.#all(this.#undelivered.get(account))
   }
 
-  allUndelivered(): readonly Run[] {
+  allUndelivered(): readonly MessageRow[] {
     return [...this.#undelivered.values()].flatMap((ids) => this.#all(ids))
   }
 
-  undeliveredOf(key: SessionKey): readonly Run[] {
+  undeliveredOf(key: SessionKey): readonly MessageRow[] {
     return this.ofSession(key).filter(({ message }) => this.#undelivered.get(accountOf(message))?.has(message.run))
   }
 
@@ -119,34 +119,34 @@ export class RunTable {
     return this.#undelivered.get(account)?.size ?? 0
   }
 
-  /** Adds a run, or puts a changed one in its place. */
-  put(run: Run): void {
-    const { run: id, key } = run.message
-    const before = this.#runs.get(id)
+  /** Adds a row, or puts a changed one in its place. */
+  put(row: MessageRow): void {
+    const { run: id, key } = row.message
+    const before = this.#rows.get(id)
     if (before !== undefined) this.#untrack(before)
-    this.#runs.set(id, run)
-    this.#byFingerprint.set(run.fingerprint, id)
-    const requestKey = requestKeyOf(run.message)
+    this.#rows.set(id, row)
+    this.#byFingerprint.set(row.fingerprint, id)
+    const requestKey = requestKeyOf(row.message)
     if (requestKey !== undefined) this.#byRequestKey.set(requestKey, id)
     add(this.#byKey, key, id)
-    add(this.#byAccount, accountOf(run.message), id)
-    this.#track(run)
+    add(this.#byAccount, accountOf(row.message), id)
+    this.#track(row)
   }
 
-  change(id: RunId, change: (run: Run) => Run): void {
-    const run = this.#runs.get(id)
-    if (run !== undefined) this.put(change(run))
+  change(id: RunId, change: (row: MessageRow) => MessageRow): void {
+    const row = this.#rows.get(id)
+    if (row !== undefined) this.put(change(row))
   }
 
   delete(id: RunId): void {
-    const run = this.#runs.get(id)
-    if (run === undefined) return
-    this.#untrack(run)
-    this.#runs.delete(id)
-    if (this.#byFingerprint.get(run.fingerprint) === id) this.#byFingerprint.delete(run.fingerprint)
-    const requestKey = requestKeyOf(run.message)
+    const row = this.#rows.get(id)
+    if (row === undefined) return
+    this.#untrack(row)
+    this.#rows.delete(id)
+    if (this.#byFingerprint.get(row.fingerprint) === id) this.#byFingerprint.delete(row.fingerprint)
+    const requestKey = requestKeyOf(row.message)
     if (requestKey !== undefined && this.#byRequestKey.get(requestKey) === id) this.#byRequestKey.delete(requestKey)
-    remove(this.#byKey, run.message.key, id)
+    remove(this.#byKey, row.message.key, id)
   }
 
   /** What this account has not received is never asked for again. */
@@ -160,15 +160,15 @@ export class RunTable {
     const ids = new Set<RunId>(this.#expired(now - limits.rememberMs))
     let bytes = this.#bytes
     const isCrowded = (): boolean =>
-      this.#runs.size - ids.size > limits.rememberedMessages || bytes > limits.rememberedBytes
-    for (const source of [this.#settled, this.#runs.keys()]) {
+      this.#rows.size - ids.size > limits.rememberedMessages || bytes > limits.rememberedBytes
+    for (const source of [this.#settled, this.#rows.keys()]) {
       let visits = 0
       for (const id of source) {
         if (!isCrowded() || ids.size >= VISITS || ++visits > VISITS) break
-        const run = this.#runs.get(id)
-        if (run === undefined || run.state === 'open') continue
+        const row = this.#rows.get(id)
+        if (row === undefined || row.state === 'open') continue
         ids.add(id)
-        bytes -= sizeOf(run)
+        bytes -= sizeOf(row)
       }
     }
     return [...ids]
@@ -176,32 +176,32 @@ export class RunTable {
 
   *#expired(before: number): Iterable<RunId> {
     let visits = 0
-    for (const [id, run] of this.#runs) {
-      if (run.message.acceptedAt > before || ++visits > VISITS) return
-      if (run.state !== 'open') yield id
+    for (const [id, row] of this.#rows) {
+      if (row.message.acceptedAt > before || ++visits > VISITS) return
+      if (row.state !== 'open') yield id
     }
   }
 
-  #all(ids: ReadonlySet<RunId> | undefined): readonly Run[] {
-    return [...(ids ?? [])].flatMap((id) => this.#runs.get(id) ?? [])
+  #all(ids: ReadonlySet<RunId> | undefined): readonly MessageRow[] {
+    return [...(ids ?? [])].flatMap((id) => this.#rows.get(id) ?? [])
   }
 
-  #track(run: Run): void {
-    const { run: id, account } = run.message
-    this.#bytes += sizeOf(run)
-    if (run.state === 'open') this.#open++
-    else if (run.state === 'delivered' || (run.state === 'waiting' && isEphemeralAccount(account)))
+  #track(row: MessageRow): void {
+    const { run: id, account } = row.message
+    this.#bytes += sizeOf(row)
+    if (row.state === 'open') this.#open++
+    else if (row.state === 'delivered' || (row.state === 'waiting' && isEphemeralAccount(account)))
       this.#settled.add(id)
-    else add(this.#undelivered, accountOf(run.message), id)
+    else add(this.#undelivered, accountOf(row.message), id)
   }
 
-  #untrack(run: Run): void {
-    const { run: id } = run.message
-    this.#bytes -= sizeOf(run)
-    if (run.state === 'open') this.#open--
+  #untrack(row: MessageRow): void {
+    const { run: id } = row.message
+    this.#bytes -= sizeOf(row)
+    if (row.state === 'open') this.#open--
     this.#settled.delete(id)
-    remove(this.#undelivered, accountOf(run.message), id)
-    remove(this.#byAccount, accountOf(run.message), id)
+    remove(this.#undelivered, accountOf(row.message), id)
+    remove(this.#byAccount, accountOf(row.message), id)
   }
 }
 
@@ -216,8 +216,8 @@ export function requestKeyOf(message: AcceptedMessage): string | undefined {
   return JSON.stringify([message.channel, owner, message.idempotency.key])
 }
 
-/** Rough, but the same when a run is stored and when it is dropped. */
-function sizeOf({ message, content }: Run): number {
+/** Rough, but the same when a row is stored and when it is dropped. */
+function sizeOf({ message, content }: MessageRow): number {
   const answer =
     content === undefined || content.kind === 'cancelled'
       ? 0
