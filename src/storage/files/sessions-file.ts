@@ -18,6 +18,8 @@ const EXPORT_DELAY_MS = 1_500
 const PROMPT_SESSIONS = 1_000
 /** Times the duration of an export that pass before the next one: it takes at most a hundredth of a core. */
 const PAUSE_PER_EXPORT = 100
+/** What a row takes until an export of this run has shown it. */
+const EXPECTED_MS_PER_ROW = 0.005
 const ADOPT_BATCH = 1_000
 /** More than what a disk writes without a wait, so that there is one behind each slice; little enough to be quick. */
 const SLICE_CHARS = 96 * 1024
@@ -105,7 +107,7 @@ export class SessionsFile {
   #exporting: Promise<void> | undefined
   #isClosed = false
   /** How long the latest export took. */
-  #exportMs = 0
+  #exportMs: number | undefined
 
   constructor(deps: SessionsFileDeps) {
     this.#deps = deps
@@ -163,7 +165,8 @@ export class SessionsFile {
 
   #delayMs(): number {
     const { size } = this.#deps.directory
-    return size <= PROMPT_SESSIONS ? EXPORT_DELAY_MS : Math.max(EXPORT_DELAY_MS, this.#exportMs * PAUSE_PER_EXPORT)
+    const exportMs = this.#exportMs ?? size * EXPECTED_MS_PER_ROW
+    return size <= PROMPT_SESSIONS ? EXPORT_DELAY_MS : Math.max(EXPORT_DELAY_MS, exportMs * PAUSE_PER_EXPORT)
   }
 
   #export(): Promise<void> {

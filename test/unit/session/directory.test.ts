@@ -289,4 +289,18 @@ describe('the export of many sessions', () => {
     expect(written(open)).toContain('sess_latest')
     await open.file.close()
   })
+
+  it('waits for its share before the first one too: a million rows must not be written for the first message', async () => {
+    const open = await openDirectory(new MemoryFiles())
+    const rows = Array.from({ length: 10_000 }, (_, at) =>
+      open.directory.recordOf({ kind: 'put-session', key: `k${at}` as SessionKey, record: row(`${at}`, 1_000 + at) }),
+    )
+    await open.journal.commit(rows)
+    await put(open, 'latest', row('latest', 20_000))
+    await open.clock.advance(4_999)
+    expect(written(open)).toBe('')
+    await open.clock.advance(10)
+    expect(written(open)).toContain('sess_latest')
+    await open.file.close()
+  })
 })
