@@ -1,5 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import type { JournalRecord, JournalTopic } from '../../base/journal.ts'
+import { inParts } from '../../base/in-parts.ts'
 import { isRecord } from '../../base/json.ts'
 import type { Change } from '../../core/change.ts'
 import type { SessionId } from '../../core/ids.ts'
@@ -44,16 +45,20 @@ type HourOf = Omit<UsageHour, 'spent'>
 /** In the order of `SPENT_FIELDS`: a list, because these stand in the journal four times per answer. */
 type Packed = readonly number[]
 
-type UsageRecord =
+type UsageTotal =
   /** What the session spent is forgotten. */
   | { readonly session: SessionId; readonly spent: null }
   | { readonly session: SessionId; readonly spent: Packed }
   | { readonly day: string; readonly spent: Packed }
   | (HourOf & { readonly spent: Packed })
 
+/** In a snapshot there are many in one record: each record costs a checksum and a reading of its own. */
+type UsageRecord = UsageTotal | readonly UsageTotal[]
+
 const TOPIC = 'usage'
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
+const TOTALS_PER_RECORD = 128
 /** A name and eight numbers. */
 const BYTES_PER_ROW = 320
 
@@ -77,21 +82,17 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
   }
 
   read(data: unknown): UsageRecord | undefined {
-    if (!isRecord(data)) return undefined
-    const { session, day, hour, model, channel } = data
-    if (typeof session === 'string' && hour === undefined && data['spent'] === null)
-      return { session: session as SessionId, spent: null }
-    const spent = readPacked(data['spent'])
-    if (spent === undefined) return undefined
-    if (typeof hour === 'number') {
-      if (typeof session === 'string') return { hour, session, spent }
-      return typeof model === 'string' && typeof channel === 'string' ? { hour, model, channel, spent } : undefined
-    }
-    if (typeof session === 'string') return { session: session as SessionId, spent }
-    return typeof day === 'string' ? { day, spent } : undefined
+    if (!Array.isArray(data)) return readTotal(data)
+    const totals = data.map(readTotal).filter((total) => total !== undefined)
+    return totals.length > 0 && totals.length === data.length ? totals : undefined
   }
 
   apply(record: UsageRecord): void {
+    if ('spent' in record) this.#put(record)
+    else for (const total of record) this.#put(total)
+  }
+
+  #put(record: UsageTotal): void {
     if (record.spent === null) {
       this.#sessions.delete(record.session)
       return
@@ -108,7 +109,11 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
     return this.#sessions.indexBytes + rows * BYTES_PER_ROW
   }
 
-  *snapshot(): Iterable<UsageRecord> {
+  snapshot(): Iterable<UsageRecord> {
+    return inParts(this.#totals(), TOTALS_PER_RECORD)
+  }
+
+  *#totals(): Iterable<UsageTotal> {
     for (const { key, value } of this.#sessions.held()) yield { session: key as SessionId, spent: value }
     for (const [day, spent] of this.#days) yield { day, spent: pack(spent) }
     for (const rows of [this.#hours, this.#sessionHours])
@@ -169,7 +174,7 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
       this.#addedTo(this.#hours, { hour, model, channel }, spent),
       this.#addedTo(this.#sessionHours, { hour, session }, spent),
     ]
-    const rows: readonly UsageRecord[] = totals.map((row) => ({ ...row, spent: pack(row.spent) }))
+    const rows: readonly UsageTotal[] = totals.map((row) => ({ ...row, spent: pack(row.spent) }))
     for (const row of rows) this.apply(row)
     return rows.map((data) => ({ topic: TOPIC, data }))
   }
@@ -197,13 +202,29 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
   /** Hours come in their order, apart from a clock that was set back: the first of a map are the oldest. */
   #keepHour(rows: Map<string, UsageHour>, about: HourOf, spent: Spent): void {
     const name = nameOf(about)
-    rows.set(name, { ...about, spent: laterSpent(rows.get(name)?.spent ?? NOTHING_SPENT, spent) })
+    const known = rows.get(name)
+    rows.set(name, { ...about, spent: known === undefined ? spent : laterSpent(known.spent, spent) })
     dropOldest(rows, rows === this.#hours ? this.#limits.hours : this.#limits.sessionHours)
   }
 
   #today(): string {
     return new Date(this.#clock.now()).toISOString().slice(0, 10)
   }
+}
+
+function readTotal(data: unknown): UsageTotal | undefined {
+  if (!isRecord(data)) return undefined
+  const { session, day, hour, model, channel } = data
+  if (typeof session === 'string' && hour === undefined && data['spent'] === null)
+    return { session: session as SessionId, spent: null }
+  const spent = readPacked(data['spent'])
+  if (spent === undefined) return undefined
+  if (typeof hour === 'number') {
+    if (typeof session === 'string') return { hour, session, spent }
+    return typeof model === 'string' && typeof channel === 'string' ? { hour, model, channel, spent } : undefined
+  }
+  if (typeof session === 'string') return { session: session as SessionId, spent }
+  return typeof day === 'string' ? { day, spent } : undefined
 }
 
 function nameOf({ hour, model = '', channel = '', session = '' }: HourOf): string {
@@ -222,9 +243,18 @@ function pack(spent: Spent): Packed {
 }
 
 function unpack(packed: Packed): Spent {
-  const spent: Record<keyof Spent, number> = { ...NOTHING_SPENT }
-  for (const [at, field] of SPENT_FIELDS.entries()) spent[field] = packed[at] ?? 0
-  return spent
+  const [
+    requests = 0,
+    tokens = 0,
+    input = 0,
+    output = 0,
+    cacheRead = 0,
+    cacheWrite = 0,
+    usd = 0,
+    unpriced = 0,
+    saved = 0,
+  ] = packed
+  return { requests, tokens, input, output, cacheRead, cacheWrite, usd, unpriced, saved }
 }
 
 /** Also the form of earlier versions, an object with tokens, dollars and requests. */

@@ -1,6 +1,7 @@
 import { removeUnfinished, writeAtomically } from '../../base/atomic-write.ts'
 import { errnoOf, makeDurableDirectory, openIfThere, type FileHandle, type Files } from '../../base/files.ts'
 import type { Ids } from '../../base/ids.ts'
+import { inParts } from '../../base/in-parts.ts'
 import type { JournalTopic } from '../../base/journal.ts'
 import { isRecord, parseJson } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
@@ -208,7 +209,7 @@ export class TableFile implements JournalTopic<FileState>, Tables {
       this.#isTorn = true
       let end = this.#end
       let lines = 0
-      for (const part of inParts(this.#linesOf(taken))) {
+      for (const part of inParts(this.#linesOf(taken), LINES_AT_ONCE)) {
         const { bytes, lengths } = encodeLines(part.map(({ line }) => line))
         await writer.write(bytes, end)
         for (const [at, { line, slot }] of part.entries()) {
@@ -475,15 +476,4 @@ async function readHeader(file: FileHandle): Promise<{ readonly seed: string; re
   const header = end < 0 ? undefined : parseJson(bytes.toString('utf8', 0, end))
   const seed = isRecord(header) && header['version'] === 1 ? header['seed'] : undefined
   return typeof seed === 'string' && /^[0-9a-f]{16}$/u.test(seed) ? { seed, bytes: end + 1 } : undefined
-}
-
-function* inParts<T>(items: Iterable<T>): Iterable<readonly T[]> {
-  let part: T[] = []
-  for (const item of items) {
-    part.push(item)
-    if (part.length < LINES_AT_ONCE) continue
-    yield part
-    part = []
-  }
-  if (part.length > 0) yield part
 }

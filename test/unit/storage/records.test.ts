@@ -53,6 +53,10 @@ const KINDS: Readonly<Record<string, readonly unknown[]>> = {
     { day: '2026-11-16', spent },
     { hour: 9, model: 'demo', channel: 'webhook', spent },
     { hour: 9, session: 'sess_1', spent },
+    [
+      { day: '2026-11-16', spent },
+      { hour: 9, session: 'sess_1', spent },
+    ],
   ],
   cleanups: [
     { session: 'sess_1', totals },
@@ -89,7 +93,12 @@ const SPOILT: Readonly<Record<string, readonly unknown[]>> = {
     { do: 'run', run: { message, fingerprint: 'f', state: 'open', seq: 1, content } },
     { do: 'something else' },
   ],
-  usage: [{ session: 'sess_1', spent: 'much' }, { spent }, { hour: 9, model: 'demo', spent }],
+  usage: [
+    { session: 'sess_1', spent: 'much' },
+    { spent },
+    { hour: 9, model: 'demo', spent },
+    [{ day: '2026-11-16', spent }, { spent }],
+  ],
   cleanups: [{ session: 'sess_1', totals: { ...totals, steps: 'one' } }, { totals }],
   xiaoyi: [{ section: 'pins', key: 'host', value: 1 }],
   windows: [{ tokens: 1 }],
