@@ -266,7 +266,7 @@ async function listRow({ key, record }: SessionRow, { sessions, agent, storage }
     ...rowOf(key, record),
     state: stateOf(sessions, key),
     queued,
-    ...(record.modelOverride === undefined ? {} : { model: agent.modelsFor(record)[0].name }),
+    model: agent.modelsFor(record)[0].name,
     ...(await costOf(storage, record.sessionId)),
     ...(await cleanupOf(storage, record)),
   }

@@ -171,6 +171,23 @@ describe('the page', () => {
     expect(await groups.count()).toBe(0)
   })
 
+  it('changes the model of a conversation, and back to the configured one', async () => {
+    const page = await open('/c/used')
+    const choice = page.getByRole('combobox', { name: 'Model of this conversation' })
+    const chosen = (): Promise<string> => choice.evaluate((one) => (one as unknown as { value: string }).value)
+    for (const wanted of ['demo/demo', '']) {
+      await choice.selectOption(wanted)
+      const row = async (): Promise<unknown> =>
+        (
+          (await (await fetch(`${gateway.url}/api/sessions?q=used`)).json()) as {
+            sessions: { modelOverride?: string }[]
+          }
+        ).sessions[0]?.modelOverride
+      await expect.poll(row, PATIENCE).toBe(wanted === '' ? undefined : 'demo')
+      await expect.poll(chosen, PATIENCE).toBe(wanted)
+    }
+  })
+
   it('closes a menu by Escape and by a press elsewhere, and says what an action did', async () => {
     const page = await open('/c/used')
     const complaints = complaintsOf(page)

@@ -62,7 +62,8 @@ function Views({ sessionKey }: { readonly sessionKey: string }): JSX.Element {
 function ModelChoice({ sessionKey }: { readonly sessionKey: string }): JSX.Element {
   const words = texts.value.conversation
   const [error, setError] = useState<unknown>(undefined)
-  const chosen = rowOf(sessionKey)?.model ?? ''
+  const row = rowOf(sessionKey)
+  const chosen = row?.modelOverride === undefined ? '' : (row.model ?? row.modelOverride)
   const fallback = status.value?.model ?? ''
   const choose = async (model: string) => {
     try {

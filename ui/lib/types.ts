@@ -20,7 +20,10 @@ export interface SessionRow {
   readonly messages?: number
   readonly state?: SessionState
   readonly queued?: number
+  /** The one that answers next. */
   readonly model?: string
+  /** Present when a model was chosen for this conversation. */
+  readonly modelOverride?: string
   readonly contextTokens?: number
   readonly usd?: number | null
   readonly archived?: boolean

@@ -10,6 +10,8 @@ function pages(): PageFiles {
   files.plant('/ui/assets/a.js.br', 'code in br')
   files.plant('/ui/assets/a.js.gz', 'code in gzip')
   files.plant('/ui/assets/b.css', 'style')
+  files.plant('/ui/theme.js', 'theme')
+  files.plant('/ui/clew.svg', '<svg/>')
   return new PageFiles(files, '/ui')
 }
 
@@ -31,6 +33,21 @@ it.each([
 ])('serves the form that "%s" accepts', async (accepted, expected) => {
   expect(await get('/assets/a.js', { 'accept-encoding': accepted })).toBe(expected)
 })
+
+it.each(['/', '/c/key', '/assets/a.js', '/assets/b.css', '/theme.js', '/clew.svg'])(
+  'lets nothing inline, nothing from elsewhere and no frame around it at %s',
+  async (path) => {
+    const url = new URL(path, 'http://127.0.0.1')
+    const response = await pages().answer(new Request(url, { headers: { accept: 'text/html' } }), url)
+    const { headers } = response ?? new Response()
+    expect(headers.get('content-security-policy')).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+    )
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+    expect(headers.get('referrer-policy')).toBe('no-referrer')
+    expect(headers.get('cross-origin-opener-policy')).toBe('same-origin')
+  },
+)
 
 it('serves a file as it is where no compressed one was built', async () => {
   expect(await get('/assets/b.css', { 'accept-encoding': 'br' })).toBe('plain: style')
