@@ -2,6 +2,7 @@ import type { ContextEditEntry, EntryDraft, MessageEntry } from '../core/entry.t
 import type { Message, UserMessage } from '../core/message.ts'
 import { withHistoryImages } from '../media/history-images.ts'
 import { imageLimitsOf } from '../media/image-limits.ts'
+import { PICTURE_ENDING } from '../media/image-references.ts'
 import type { ImageSources } from '../media/load-images.ts'
 import { loadPromptImages, mediaMarker, withPromptImages } from '../media/prompt-images.ts'
 import type { Pictures } from '../session/converse.ts'
@@ -21,6 +22,7 @@ export function createPictures({ files, resizer }: Platform, { workspace, media,
   const limitsOf = (model: TurnModel) => (model.acceptsImages ? imageLimitsOf(model.provider.api) : undefined)
   return {
     async contentOf(text, { attachments }, model, signal) {
+      if (attachments.length === 0 && !PICTURE_ENDING.test(text)) return text
       const found = await loadPromptImages({ text, attachments }, limitsOf(model), sources, signal)
       const texts = attachments.map((attachment) =>
         attachment.text === undefined

@@ -30,6 +30,7 @@ type Run<Name extends HookName, Result> = (
  * logged and counts as silent. Nothing throws but an abort (the signal's reason).
  */
 export interface HookRunner {
+  /** Without any handler, a caller need not even make the event. */
   has(name: HookName): boolean
   /** `prependContext` values are joined by a blank line; `systemPrompt` and `model` are those of the highest priority. */
   beforeAgentStart: Run<'before_agent_start', HookResults['before_agent_start']>
@@ -63,13 +64,14 @@ const OBSERVE_TIMEOUT_MS = 30_000
 
 export function createHookRunner(options: HookRunnerOptions): HookRunner {
   const hooks = registerHooks(options.sources)
+  const names = new Set(hooks.map(({ name }) => name))
   const handlers = new Handlers(hooks, options)
   const observe =
     <Name extends ObservingHook>(name: Name): Run<Name, void> =>
     (event, context, signal) =>
       handlers.observe(name, event, context, signal)
   return {
-    has: (name) => hooks.some((hook) => hook.name === name),
+    has: names.has.bind(names),
     beforeAgentStart: async (event, context, signal) => {
       const contexts: string[] = []
       let decided: HookResults['before_agent_start'] = {}

@@ -10,9 +10,10 @@ export interface ImageReference {
 
 /**
  * Everything ends with an extension, so those are looked for first, and what stands before each is looked at once. `/a/b.pngx`
- * and `/a/b.png.txt` are other files; Chinese text may follow without a space.
+ * and `/a/b.png.txt` are other files; Chinese text may follow without a space. A text without one names no picture.
  */
-const ENDING = /\.(?:png|jpe?g|gif|webp|bmp|tiff?|heic|heif)(?![A-Za-z0-9_/\\-]|\.[A-Za-z0-9])/gi
+export const PICTURE_ENDING = /\.(?:png|jpe?g|gif|webp|bmp|tiff?|heic|heif)(?![A-Za-z0-9_/\\-]|\.[A-Za-z0-9])/i
+const ENDING = new RegExp(PICTURE_ENDING, 'gi')
 
 const LAST_ENDING = /\.(?:png|jpe?g|gif|webp|bmp|tiff?|heic|heif)$/i
 

@@ -7,7 +7,6 @@ import { callerOf, personOf, type AcceptedMessage, type ReplyContent, type Sessi
 import type { UserBlock } from '../core/message.ts'
 import type { CancelCause, Outcome } from '../core/outcome.ts'
 import { addSpent, NOTHING_SPENT, spentOn, type Spent } from '../core/spent.ts'
-import { retryWhileStorageFull } from '../core/storage-full.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { Transcript } from '../transcript/store.ts'
 import { MAINTENANCE, phrasesOf, runMaintenance } from '../turn/maintain.ts'
@@ -31,6 +30,7 @@ import { recordPoisoned } from './poisoned.ts'
 import type { TurnContext, TurnRunner } from './turn-work.ts'
 import { TurnTranscript } from './turn-transcript.ts'
 import { checkBudget, type SpendingLimits } from './budget.ts'
+import { retryWhileStorageFull } from './storage-full.ts'
 
 /** What answers, as far as a conversation has to know it. */
 export interface AgentDeps extends Pick<TurnDeps, 'tools' | 'hooks' | 'counter' | 'resolveModel' | 'workspaceText'> {

@@ -3,8 +3,8 @@ import type { Log } from '../base/log.ts'
 import type { Owner } from '../core/change.ts'
 import { describeCause, toGatewayError } from '../core/errors.ts'
 import type { RunId } from '../core/ids.ts'
-import { retryWhileStorageFull } from '../core/storage-full.ts'
 import type { Answer, Outlet, Together } from './outlet.ts'
+import { retryWhileStorageFull } from './storage-full.ts'
 
 export interface OpenMessagesDeps {
   readonly clock: Clock

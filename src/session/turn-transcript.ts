@@ -3,10 +3,10 @@ import type { Entry, EntryDraft, SessionHeader } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { EntryId, SessionId, SessionKey } from '../core/ids.ts'
 import { textOf } from '../core/message.ts'
-import { retryWhileStorageFull, type StorageFullDeps } from '../core/storage-full.ts'
 import type { AppendOptions, RepairNote, Transcript, TranscriptContext } from '../transcript/store.ts'
 import type { UnfinishedWork } from '../turn/deps.ts'
 import { previewOf } from './message-row.ts'
+import { retryWhileStorageFull, type StorageFullDeps } from './storage-full.ts'
 
 export interface TurnTranscriptDeps extends StorageFullDeps {
   readonly key: SessionKey

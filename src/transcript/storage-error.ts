@@ -1,6 +1,6 @@
 import { errnoOf } from '../base/files.ts'
 import { GatewayError } from '../core/errors.ts'
-import { shortageOf } from '../core/storage-full.ts'
+import { shortageOf } from '../core/shortage.ts'
 
 /** A failure of the disk as a `GatewayError`; an error that is one already passes. */
 export function toStorageError(error: unknown): GatewayError {

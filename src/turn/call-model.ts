@@ -11,12 +11,12 @@ import { exceedsWindowWithoutHistory, shouldCompact } from '../history/compactio
 import { MAX_LENGTH_REFUSALS } from '../history/overflow.ts'
 import type { ToolSpec } from '../provider/provider.ts'
 import { compact } from './compact.ts'
-import { hookContext } from './hook-context.ts'
+import { hookContext, ignoreFailureIfAborted } from './hooks.ts'
 import { learnWindow } from './learn-window.ts'
 import type { RequestForm, TurnModel, TurnDeps, UnfinishedWork } from './deps.ts'
 import { prepareRequest, type PreparedRequest, type RequestOptions } from './request.ts'
 import { callsNotRun } from './run-tools.ts'
-import { stoppedStep, ignoreFailureIfAborted } from './stopping.ts'
+import { stoppedStep } from './stopping.ts'
 
 export interface Round {
   readonly run: RunId
@@ -248,30 +248,33 @@ async function send(
   signal: AbortSignal,
 ): Promise<AssistantMessage> {
   const { provider, model } = request.model
-  const context = { ...hookContext(deps), model: request.model.name }
   await deps.spending.check()
-  const { history, setup } = request
-  await deps.hooks.llmInput(
-    {
-      provider: provider.name,
-      model,
-      system: setup.system,
-      messages: history.messages,
-      tools: setup.tools.map(({ name }) => name),
-      round: round.round,
-    },
-    context,
-    signal,
-  )
+  if (deps.hooks.has('llm_input')) await showRequest(request, round, deps, signal)
   request.times.start()
   const message = await readAnswer(request, round, deps, signal)
   const durationMs = request.times.end()
   // What is complete is kept: a stop while listeners are called stores the answer and says that its calls were not run.
   deps.ifStopped(() => (isEmpty(message) ? stoppedStep(round.run) : unstoredAnswer(message, request, round, deps)))
-  const event = { provider: provider.name, model, message, round: round.round, durationMs }
-  await ignoreFailureIfAborted(deps.hooks.llmOutput(event, context, signal), signal)
+  if (deps.hooks.has('llm_output')) {
+    const event = { provider: provider.name, model, message, round: round.round, durationMs }
+    await ignoreFailureIfAborted(deps.hooks.llmOutput(event, hookContext(deps, request.model), signal), signal)
+  }
   if (isEmpty(message)) throw new ModelFailure(emptyAnswer(message), '', request, message.usage)
   return appendAnswer({ ...message, timestamp: deps.clock.now() }, request, round, deps)
+}
+
+function showRequest(request: PreparedRequest, { round }: Round, deps: TurnDeps, signal: AbortSignal): Promise<void> {
+  const { setup, history } = request
+  const { provider, model } = request.model
+  const event = {
+    provider: provider.name,
+    model,
+    system: setup.system,
+    messages: history.messages,
+    tools: setup.tools.map(({ name }) => name),
+    round,
+  }
+  return deps.hooks.llmInput(event, hookContext(deps, request.model), signal)
 }
 
 type FinishedAnswer = Omit<AssistantMessage, 'timestamp'>

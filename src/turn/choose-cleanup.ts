@@ -5,7 +5,7 @@ import { isFailedRound, type StepOutcome, type TranscriptStep } from '../history
 import { textOfEntries } from '../history/recall-rounds.ts'
 import { stepSummaryPrompt } from '../history/summary-prompt.ts'
 import { askForText } from './ask-for-text.ts'
-import { hookContext } from './hook-context.ts'
+import { hookContext } from './hooks.ts'
 import type { TurnDeps } from './deps.ts'
 
 export interface ChosenCleanup {

@@ -9,12 +9,11 @@ import { deriveStep, deriveSteps, type StepOutcome, type TranscriptStep } from '
 import { sizeOfHistory } from '../history/request-record.ts'
 import { chooseForStep } from './choose-cleanup.ts'
 import { countFor } from './count-messages.ts'
-import { hookContext } from './hook-context.ts'
+import { hookContext, ignoreFailureIfAborted } from './hooks.ts'
 import { offeredTools } from './turn-tools.ts'
 import type { TurnDeps } from './deps.ts'
 import { historyInput, settleInSlices } from './request.ts'
 import { createSetup, latestSetup } from './setup.ts'
-import { ignoreFailureIfAborted } from './stopping.ts'
 
 /**
  * Takes a finished step's middle out of the model's view by appending a record. Nothing is deleted; `undoLatestCleanup`
@@ -141,6 +140,7 @@ async function cleanAndTell(stepId: string, outcome: StepOutcome, deps: TurnDeps
     if (event.cleanedMessages > 0) log.info('context cleanup completed', about)
     else log.debug('nothing was cleaned up', about)
     await deps.emit(event)
+    if (!deps.hooks.has('step_cleanup_completed')) return
     await ignoreFailureIfAborted(deps.hooks.stepCleanupCompleted(facts, hookContext(deps), signal), signal)
   } catch (error) {
     // The turn was stopped meanwhile, or the session is another node's now.

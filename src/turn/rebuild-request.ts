@@ -3,30 +3,8 @@ import type { Entry } from '../core/entry.ts'
 import type { PreparedMessage } from '../core/message.ts'
 import { prepareHistory } from '../history/prepare.ts'
 import { hashOfBody, inputOfRecord, type RequestRecord } from '../history/request-record.ts'
-import type { ModelProvider, ModelRequest } from '../provider/provider.ts'
-import { setupFields, type Setup } from './setup.ts'
-
-/** How a prepared history, a setup and a session make a request: the same when it is sent and when it is rebuilt. */
-export function modelRequest(
-  setup: Setup,
-  {
-    messages,
-    ...of
-  }: {
-    readonly model: string
-    readonly messages: readonly PreparedMessage[]
-    readonly projection: 'normal' | 'safest'
-    readonly sessionId: string
-  },
-): ModelRequest {
-  return {
-    model: of.model,
-    ...setupFields(setup),
-    messages,
-    plainTurns: of.projection === 'safest',
-    cacheKey: of.sessionId,
-  }
-}
+import type { ModelProvider } from '../provider/provider.ts'
+import { modelRequest, type Setup } from './setup.ts'
 
 /** Finds the provider of a past request by `provider/model`; throws `MODEL_UNKNOWN` when it is no longer configured. */
 export type FindProvider = (ref: string) => Pick<ModelProvider, 'encode'>

@@ -1,4 +1,4 @@
-import { sleep } from '../base/clock.ts'
+import { sleep, type Clock } from '../base/clock.ts'
 import { loopWork, runSlices } from '../base/loop-work.ts'
 import { NEVER } from '../base/async.ts'
 import type { Entry, EntryDraft } from '../core/entry.ts'
@@ -7,13 +7,17 @@ import { createBudget, HARD_MAX_TOOL_RESULT_CHARS, MIN_HISTORY_TOKENS } from '..
 import { calibrationFrom } from '../history/calibration.ts'
 import { stickyEntryData, VIEW_ENTRY_TYPE } from '../history/decisions.ts'
 import { prepareHistory, settleHistory, type HistoryInput, type PreparedHistory } from '../history/prepare.ts'
-import { createRequestState, factsOf, REQUEST_ENTRY_TYPE, storedForm } from '../history/request-record.ts'
+import {
+  createRequestState,
+  factsOf,
+  REQUEST_ENTRY_TYPE,
+  storedForm,
+  type RequestTiming,
+} from '../history/request-record.ts'
 import type { EncodedRequest, ToolSpec } from '../provider/provider.ts'
 import type { Transcript } from '../transcript/store.ts'
 import type { TurnModel, TurnDeps } from './deps.ts'
-import { modelRequest } from './rebuild-request.ts'
-import { RequestTimes } from './request-times.ts'
-import { createSetup, setupDrafts, type ClientSetup, type Setup } from './setup.ts'
+import { createSetup, modelRequest, setupDrafts, type ClientSetup, type Setup } from './setup.ts'
 
 /** A request ready to be sent, with everything needed to record it. */
 export interface PreparedRequest {
@@ -174,4 +178,40 @@ export function historyInput(
     maxToolResultChars: Math.min(HARD_MAX_TOOL_RESULT_CHARS, settings.toolOutputChars),
   })
   return { entries, target, budget, historyLimit: settings.historyLimit, now: clock.now(), projection }
+}
+
+/** When a request was sent, when its answer began, when it ended: stored with it, so that a past turn has a timeline. */
+class RequestTimes {
+  readonly #clock: Clock
+  #startedAt: number | undefined
+  #started = 0
+  #firstByteMs: number | undefined
+  #durationMs: number | undefined
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  start(): void {
+    this.#startedAt = this.#clock.now()
+    this.#started = this.#clock.monotonic()
+  }
+
+  heard(): void {
+    this.#firstByteMs ??= this.#clock.monotonic() - this.#started
+  }
+
+  end(): number {
+    this.#durationMs = this.#clock.monotonic() - this.#started
+    return this.#durationMs
+  }
+
+  timing(): RequestTiming {
+    if (this.#startedAt === undefined) return {}
+    return {
+      startedAt: this.#startedAt,
+      ...(this.#firstByteMs === undefined ? {} : { firstByteMs: this.#firstByteMs }),
+      durationMs: this.#durationMs ?? this.#clock.monotonic() - this.#started,
+    }
+  }
 }

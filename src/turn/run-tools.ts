@@ -5,9 +5,9 @@ import type { NamedToolCall } from '../tool/run-tool.ts'
 import { askApproval, isUndecided } from './approval.ts'
 import type { Round } from './call-model.ts'
 import { isOfClient } from './turn-tools.ts'
-import { hookContext } from './hook-context.ts'
+import { hookContext, ignoreFailureIfAborted } from './hooks.ts'
 import type { TurnDeps } from './deps.ts'
-import { stoppedStep, ignoreFailureIfAborted } from './stopping.ts'
+import { stoppedStep } from './stopping.ts'
 
 /** Tools of the turn itself, which need its transcript; looked up before the configured ones. */
 export type OwnTools = ReadonlyMap<string, (call: NamedToolCall) => Promise<ToolResult>>

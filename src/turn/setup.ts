@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { isRecord } from '../base/json.ts'
 import type { Sampling } from '../core/client-turn.ts'
 import type { Entry, EntryDraft } from '../core/entry.ts'
+import type { PreparedMessage } from '../core/message.ts'
 import { readPath, type PathReader } from '../core/path-memory.ts'
 import type { ModelRequest, ToolSpec } from '../provider/provider.ts'
 
@@ -34,22 +35,30 @@ export function createSetup(setup: Omit<Setup, 'hash'>): Setup {
   return { hash, system, tools, maxOutputTokens, thinkingLevel, ...(client === undefined ? {} : { client }) }
 }
 
-/** What it says of a request; the history is the rest. */
-export function setupFields({
-  system,
-  tools,
-  maxOutputTokens,
-  thinkingLevel,
-  client,
-}: Setup): Pick<ModelRequest, 'system' | 'tools' | 'maxOutputTokens' | 'thinkingLevel' | 'sampling' | 'toolChoice'> {
-  const { sampling, toolChoice } = client ?? {}
+/** What a request holds besides its setup. */
+interface RequestContents {
+  readonly model: string
+  readonly messages: readonly PreparedMessage[]
+  readonly projection: 'normal' | 'safest'
+  readonly sessionId: string
+}
+
+/** How a prepared history, a setup and a session make a request: the same when it is sent and when it is rebuilt. */
+export function modelRequest(
+  { system, tools, maxOutputTokens, thinkingLevel, client: { sampling, toolChoice } = { system: false } }: Setup,
+  { model, messages, projection, sessionId }: RequestContents,
+): ModelRequest {
   return {
+    model,
     system,
     tools,
     maxOutputTokens,
     thinkingLevel,
     ...(sampling === undefined ? {} : { sampling }),
     ...(toolChoice === undefined ? {} : { toolChoice }),
+    messages,
+    plainTurns: projection === 'safest',
+    cacheKey: sessionId,
   }
 }
 

@@ -14,15 +14,3 @@ export function stoppedStep(
   const end: EntryDraft = stepEndDraft(stepId, outcome)
   return { drafts: [...drafts, end], changes }
 }
-
-/**
- * Waits for something that only watches. A stop that arrives meanwhile must not cost what is already there (a tool's
- * result, the model's answer): the next step notices the stop by itself.
- */
-export async function ignoreFailureIfAborted(watching: Promise<void>, signal: AbortSignal): Promise<void> {
-  try {
-    await watching
-  } catch (thrown) {
-    if (!signal.aborted) throw thrown
-  }
-}

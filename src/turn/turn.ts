@@ -17,7 +17,7 @@ import { addSpent, NOTHING_SPENT, toTurnUsage, type Spent } from '../core/spent.
 import { deriveStep, stepEndDraft } from '../history/derive-steps.ts'
 import { callModel, ModelFailure, type Round } from './call-model.ts'
 import { cleanDeferredSteps, cleanFinishedStep } from './cleanup.ts'
-import { hookContext } from './hook-context.ts'
+import { hookContext, ignoreFailureIfAborted } from './hooks.ts'
 import { endsAt, hasPlace, placedDrafts } from './placed-turn.ts'
 import type { Instruction, TurnModel, TurnDeps } from './deps.ts'
 import { choiceOfRound, clientCalls, createOwnTools, isOfClient, toolsOfRound } from './turn-tools.ts'
@@ -33,7 +33,7 @@ import {
   stepState,
   type StepState,
 } from './step-state.ts'
-import { NOTHING_UNFINISHED, stoppedStep, ignoreFailureIfAborted } from './stopping.ts'
+import { NOTHING_UNFINISHED, stoppedStep } from './stopping.ts'
 import { earlierWorkspaceBlock, workspaceBlock } from './setup.ts'
 
 /**
@@ -295,6 +295,7 @@ async function announceStep(run: RunId, outcome: Outcome, deps: TurnDeps, turn: 
     const { entries } = await deps.transcript.context()
     const facts = { stepId: run, rounds: stepRounds(entries, run), ...titleAndTimes(entries, run) }
     await deps.emit({ type: 'step-completed', ...facts })
+    if (!deps.hooks.has('step_completed')) return
     const event = { ...facts, outcome }
     await ignoreFailureIfAborted(deps.hooks.stepCompleted(event, hookContext(deps), grace.signal), grace.signal)
   } finally {

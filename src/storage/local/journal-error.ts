@@ -1,6 +1,6 @@
 import { JournalFailed, JournalRefused } from '../files/journal.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { shortageOf } from '../../core/storage-full.ts'
+import { shortageOf } from '../../core/shortage.ts'
 
 /** What a journal that could not take a commit means to the one who sent the message. Anything else passes. */
 export function journalError(error: unknown): unknown {

@@ -1,7 +1,7 @@
 import { sleep, type Clock } from '../base/clock.ts'
-import { errnoOf } from '../base/files.ts'
 import type { Log } from '../base/log.ts'
-import { GatewayError } from './errors.ts'
+import { GatewayError } from '../core/errors.ts'
+import { shortageOf, type Shortage } from '../core/shortage.ts'
 
 export interface StorageFullDeps {
   readonly clock: Clock
@@ -31,23 +31,14 @@ export async function retryWhileStorageFull<T>(work: () => Promise<T>, deps: Sto
       const shortage = shortageOf(error)
       const isAway = isRepeatable && error instanceof GatewayError && error.code === 'STORAGE_UNAVAILABLE'
       if (shortage === undefined && !isAway) throw error
-      if (shortage !== undefined && pauseMs === FIRST_PAUSE_MS) log.error(SHORTAGES[shortage], { code: shortage })
+      if (shortage !== undefined && pauseMs === FIRST_PAUSE_MS) log.error(WAITING[shortage], { code: shortage })
       await sleep(clock, isAway ? Math.min(pauseMs, LONGEST_PAUSE_AWAY_MS) : pauseMs, signal)
     }
   }
 }
 
-const SHORTAGES = {
+const WAITING: Readonly<Record<Shortage, string>> = {
   STORAGE_FULL: 'the disk is full; an accepted message waits until there is space again',
   TOO_MANY_OPEN_FILES:
     'no more files can be opened; an accepted message waits. Raise the limit: ulimit -n, or LimitNOFILE= of the service',
-} as const
-type Shortage = keyof typeof SHORTAGES
-
-/** What passes by itself: space or descriptors that are in use. */
-export function shortageOf(error: unknown): Shortage | undefined {
-  if (error instanceof GatewayError) return error.code in SHORTAGES ? (error.code as Shortage) : undefined
-  const errno = errnoOf(error) ?? (error instanceof Error ? errnoOf(error.cause) : undefined)
-  if (errno === 'ENOSPC' || errno === 'EDQUOT') return 'STORAGE_FULL'
-  return errno === 'EMFILE' || errno === 'ENFILE' ? 'TOO_MANY_OPEN_FILES' : undefined
 }
