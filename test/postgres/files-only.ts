@@ -29,6 +29,9 @@ const SESSIONS_JSON = 'is about the file sessions.json'
 const MEMORY_OF_ONE_PROCESS = 'is about what one process holds in memory; rows of the database end by age'
 
 export const FILES_ONLY_CASES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'test/flow/dashboard-shapes.test.ts': {
+    'a list of conversations > opens no transcript': 'counts which files are opened',
+  },
   'test/flow/remembered-limits.test.ts': {
     'a flood of things to remember stays below its ceiling > messages and their answers': MEMORY_OF_ONE_PROCESS,
     'a flood of things to remember stays below its ceiling > idempotency keys': MEMORY_OF_ONE_PROCESS,
