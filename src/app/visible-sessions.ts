@@ -1,4 +1,5 @@
-import { type Caller, mayUse, ownerOf } from '../core/inbound.ts'
+import type { SessionKey } from '../core/ids.ts'
+import { type Caller, mayUse, ownerOf, type SessionRecord } from '../core/inbound.ts'
 import type { Storage } from '../storage/storage.ts'
 
 const MOST_KNOWN = 2_000
@@ -15,16 +16,18 @@ export class VisibleSessions {
   constructor(storage: Storage) {
     this.#storage = storage
     this.#stop = storage.watch((notice) => {
-      if (notice.kind === 'session' || notice.kind === 'message') void this.learn(notice.key)
+      if (notice.kind === 'session' || notice.kind === 'message') void this.#learn(notice.key)
     })
   }
 
-  /** Resolves when the conversation's owner is known. */
-  async learn(key: string): Promise<void> {
-    const row = await this.#storage.sessions.resolve(key).catch(() => undefined)
+  async #learn(key: SessionKey): Promise<void> {
+    this.#remember(key, await this.#storage.sessions.get(key).catch(() => undefined))
+  }
+
+  #remember(key: string, record: SessionRecord | undefined): void {
     this.#owners.delete(key)
-    if (row === undefined) return
-    this.#owners.set(key, ownerOf(row.record))
+    if (record === undefined) return
+    this.#owners.set(key, ownerOf(record))
     const [oldest] = this.#owners.size > MOST_KNOWN ? this.#owners.keys() : []
     if (oldest !== undefined) this.#owners.delete(oldest)
   }
@@ -36,8 +39,8 @@ export class VisibleSessions {
 
   /** The same for one conversation that is asked for by its name. */
   async mayOpen(key: string, caller: Caller): Promise<boolean> {
-    await this.learn(key)
     const row = await this.#storage.sessions.resolve(key)
+    this.#remember(key, row?.record)
     return row === undefined ? caller.sees === 'all' : mayUse(caller, row.record)
   }
 

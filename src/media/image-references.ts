@@ -13,7 +13,7 @@ export interface ImageReference {
  * and `/a/b.png.txt` are other files; Chinese text may follow without a space. A text without one names no picture.
  */
 export const PICTURE_ENDING = /\.(?:png|jpe?g|gif|webp|bmp|tiff?|heic|heif)(?![A-Za-z0-9_/\\-]|\.[A-Za-z0-9])/i
-const ENDING = new RegExp(PICTURE_ENDING, 'gi')
+const ENDING = /\.(?:png|jpe?g|gif|webp|bmp|tiff?|heic|heif)(?![A-Za-z0-9_/\\-]|\.[A-Za-z0-9])/gi
 
 const LAST_ENDING = /\.(?:png|jpe?g|gif|webp|bmp|tiff?|heic|heif)$/i
 

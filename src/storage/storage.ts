@@ -197,8 +197,12 @@ export interface ArchivedPage {
 
 /** The rows of conversations. They change by `begin-session`, `change-session`, `put-session` and `delete-session`. */
 export interface Sessions {
+  /** For the work on a message: where this node holds the session, what it knows of it. */
   get(key: SessionKey): Promise<SessionRecord | undefined>
-  /** The key as stored: exactly as given (without space around it), else the one changed last that differs by case only. */
+  /**
+   * What every node has confirmed so far, for a client that asks by name. The key as stored: exactly as given (without space
+   * around it), else the one changed last that differs by case only.
+   */
   resolve(key: string): Promise<SessionRow | undefined>
   byId(sessionId: string): Promise<SessionRow | undefined>
   list(query: SessionQuery): Promise<SessionPage>

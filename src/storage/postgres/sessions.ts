@@ -87,10 +87,7 @@ export function createSessions({ database, node, held, onMoved }: SessionsDeps):
       const [row] = await database.query<{ record: string }>(GET, [toColumn(key)])
       return row === undefined ? undefined : readRecord(row.record)
     },
-    async resolve(key) {
-      const known = held.row(key.trim())
-      return known === undefined ? one(RESOLVE, key.trim()) : { key: known.key, record: known.record }
-    },
+    resolve: (key) => one(RESOLVE, key.trim()),
     byId: (sessionId) => one(BY_ID, sessionId),
     async count() {
       const [row] = await database.query<{ count: number }>(COUNT, [])

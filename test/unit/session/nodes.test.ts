@@ -113,7 +113,7 @@ test('a reset is done again when the session was lost before it could be stored'
   await scene.sessions.reset(KEY)
   expect(taken).toBe(1)
   expect((await b.inbox.find('first' as RunId))?.content).toEqual({ kind: 'cancelled', by: 'reset' })
-  expect((await a.sessions.get(KEY))?.sessionId).not.toBe(OLD)
+  expect((await a.sessions.resolve(KEY))?.record.sessionId).not.toBe(OLD)
   await scene.sessions.close()
 })
 

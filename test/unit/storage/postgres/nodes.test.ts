@@ -257,6 +257,31 @@ test('what a node holds alone it gives up when it could not renew its lease', as
   expect(hold.lost.aborted).toBe(true)
 })
 
+test('who asks for a conversation by its name gets what another node has confirmed, noticed here or not', async () => {
+  const { schema } = await twoNodes()
+  const deaf: Databases = {
+    async open(options) {
+      const real = await pgDatabases.open(options)
+      return {
+        query: (...all) => real.query(...all),
+        transaction: (work) => real.transaction(work),
+        listen: async () => ({ close: async () => undefined }),
+        close: () => real.close(),
+        connections: 0,
+      }
+    },
+  }
+  const c = await openTestNode(schema, { databases: deaf, clock: new ManualClock(0) })
+  const d = await openTestNode(schema)
+  closing.push(c, d)
+  await c.start()
+  await accept(c, 'run_1')
+  const { owner } = (await c.ownership.claim(KEY))!
+  await c.transact([{ kind: 'change-session', key: KEY, fields: { label: 'here' } }], owner)
+  await d.transact([{ kind: 'change-session', key: KEY, fields: { label: 'there' } }])
+  expect((await c.sessions.resolve(KEY))?.record['label']).toBe('there')
+})
+
 test('a session is taken over from a living node, which is told, and nothing is blamed for it', async () => {
   const { a, b } = await twoNodes()
   await accept(a, 'run_1')
