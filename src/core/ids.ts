@@ -9,3 +9,6 @@ export type SessionId = Branded<'SessionId'>
 export type EntryId = Branded<'EntryId'>
 /** One accepted user message, from its acceptance to the end of its reply; also the id of its step. */
 export type RunId = Branded<'RunId'>
+
+/** Other programs write transcripts too, with ids of their own form. */
+export const isEntryId = (value: unknown): value is EntryId => typeof value === 'string'

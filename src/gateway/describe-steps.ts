@@ -2,7 +2,7 @@ import type { JsonObject } from '../base/json.ts'
 import type { Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 import { textOf, toolCallsOf } from '../core/message.ts'
-import { activeCleanups, type CleanupRecord } from '../history/cleanup-records.ts'
+import { activeCleanups, type CleanupRecord } from '../history/view-records.ts'
 import { deriveSteps, type Round, type TranscriptStep } from '../history/derive-steps.ts'
 
 /** The steps of a conversation as data: what was asked, what was done for it, and what of that the model still sees. */

@@ -1,7 +1,7 @@
 import type { CleanupNumbers } from '../core/event.ts'
 import type { PreparedMessage } from '../core/message.ts'
 import type { TokenCount } from '../core/token-counter.ts'
-import { netSavings, type CachePrices } from './cache-cost.ts'
+import { netSavings, type CachePrices } from './cleanup-savings.ts'
 import { userBlocksOf } from './blocks.ts'
 import type { Part } from './part.ts'
 import type { PreparedHistory } from './prepare.ts'

@@ -1,6 +1,6 @@
 import type { CompactionEntry, Entry, EntryDraft } from '../core/entry.ts'
 import type { EntryId, RunId } from '../core/ids.ts'
-import { compactionsInForce, undoDetails, type UndoDetails } from './compaction-records.ts'
+import { compactionsInForce, undoDetails, type UndoDetails } from './view-records.ts'
 import { TAKEN_BACK_SUMMARY } from './texts.ts'
 import { activeEntries } from './view.ts'
 import { estimateMessages, tokensInView, type CountMessages } from './view-tokens.ts'

@@ -1,7 +1,7 @@
 import { cutMiddle } from '../core/cut-text.ts'
 import type { PreparedMessage, UserBlock } from '../core/message.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
-import { isLeaveOut, type StickyDecision } from './decisions.ts'
+import { isLeaveOut, type StickyDecision } from './view-records.ts'
 import { change, type Change, type Item, type StepContext, type StepResult } from './item.ts'
 import { bytesMeasure, wireBytes } from './wire-bytes.ts'
 import { clearResult, startOfLatestBatch, withMessage } from './result-text.ts'

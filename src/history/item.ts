@@ -2,7 +2,7 @@ import type { ModelIdentity, TranscriptPolicy } from '../core/history-rules.ts'
 import type { EntryId } from '../core/ids.ts'
 import type { PreparedMessage } from '../core/message.ts'
 import type { HistoryBudget } from './budget.ts'
-import type { StickyDecision, StickyDecisions } from './decisions.ts'
+import type { StickyDecision, StickyDecisions } from './view-records.ts'
 
 /** A message on its way to the model, and where it came from. */
 export interface Item {

@@ -15,8 +15,8 @@ import type {
   UserMessage,
 } from '../core/message.ts'
 import { textOf } from '../core/message.ts'
+import { isDeeperThan } from '../core/sound-message.ts'
 import type { ItemKind } from './item.ts'
-import { isJsonObject, withoutDeepFields } from './loose.ts'
 import {
   bashExecutionText,
   branchSummaryText,
@@ -213,4 +213,23 @@ const text = (value: string): TextBlock => ({ type: 'text', text: value })
 
 function blocksIn<B extends UserBlock | AssistantBlock>(content: string | readonly B[]): readonly (B | TextBlock)[] {
   return typeof content === 'string' ? [text(content)] : content.map(withoutDeepFields)
+}
+
+/** A JSON object whose fields nothing has checked. */
+export type Loose = { readonly [field: string]: unknown }
+
+/** For values that came out of JSON: then an object is a JSON object. */
+const isJsonObject = (value: unknown): value is JsonObject => isRecord(value)
+
+/** Far above what a tool takes and below what JSON parsers of providers accept (protobuf stops at 100). */
+const MAX_LEVELS = 64
+
+/** An object without the fields that are nested too deeply to be sent. */
+function withoutDeepFields<T extends object>(value: T): T
+function withoutDeepFields(value: Loose): Loose {
+  for (const field in value) {
+    if (isDeeperThan(MAX_LEVELS, value[field]))
+      return Object.fromEntries(Object.entries(value).filter(([, inner]) => !isDeeperThan(MAX_LEVELS, inner)))
+  }
+  return value
 }

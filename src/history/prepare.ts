@@ -8,7 +8,7 @@ import {
 } from '../core/history-rules.ts'
 import type { PreparedMessage } from '../core/message.ts'
 import { maxHistoryTokens, type HistoryBudget } from './budget.ts'
-import { readDecisions, type StickyDecision } from './decisions.ts'
+import { readDecisions, type StickyDecision } from './view-records.ts'
 import { fit, type Room } from './fit.ts'
 import { brokenInvariant, flatten } from './invariants.ts'
 import { change, type Change, type Item, type StepContext, type StepResult } from './item.ts'

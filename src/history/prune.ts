@@ -3,7 +3,7 @@ import { matchesGlob } from '../base/text.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
 import type { ToolResultMessage } from '../core/message.ts'
 import type { PruningSettings } from './budget.ts'
-import { isLeaveOut, type StickyDecision } from './decisions.ts'
+import { isLeaveOut, type StickyDecision } from './view-records.ts'
 import { change, editItems, unchanged, type Change, type Item, type StepContext, type StepResult } from './item.ts'
 import { clearResult, textLength, trimResult, truncateResult, withMessage } from './result-text.ts'
 

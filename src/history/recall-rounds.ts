@@ -1,6 +1,6 @@
 import { cutMiddle } from '../core/cut-text.ts'
 import type { Entry } from '../core/entry.ts'
-import { activeCleanups } from './cleanup-records.ts'
+import { activeCleanups } from './view-records.ts'
 import { longTextNotice } from './texts.ts'
 
 /**

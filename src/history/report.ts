@@ -1,9 +1,7 @@
 import { isRecord } from '../base/json.ts'
-import type { EntryId } from '../core/ids.ts'
+import { isEntryId, type EntryId } from '../core/ids.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
-import { isEntryId } from './loose.ts'
 import { STEP_NAMES, type Change, type Item, type ItemKind } from './item.ts'
-import { isReportRow, isTexts } from './request-shape.ts'
 
 /** What the model saw and why it differs from the transcript. Holds ids, sizes and reasons, never text. */
 export interface HistoryReport {
@@ -219,4 +217,13 @@ function describe({ role, kind, tokens, entries }: MessageReport): string {
 
 function line({ step, action, reason, count }: Change): string {
   return `${action} by ${step}: ${reason}${count === undefined ? '' : ` (${count})`}`
+}
+
+/** A row of the changes of a report. */
+export function isReportRow(row: unknown): row is readonly (number | string)[] {
+  return Array.isArray(row) && row.every((cell) => typeof cell === 'number' || typeof cell === 'string')
+}
+
+export function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((text) => typeof text === 'string')
 }

@@ -7,8 +7,16 @@ import { estimateMessageTokens } from '../core/tokens.ts'
 import { createBudget } from './budget.ts'
 import type { PreparedHistory, HistoryInput } from './prepare.ts'
 import { decodeReport, encodeReport, isCompactReport, type CompactReport } from './report.ts'
-import { applyDelta, deltaOf, recordOfState, stateOf, type RequestDelta, type RequestState } from './request-delta.ts'
-import { isRequestDelta, isRequestRecord } from './request-shape.ts'
+import {
+  applyDelta,
+  deltaOf,
+  recordOfState,
+  stateOf,
+  type RequestDelta,
+  type RequestState,
+  isRequestDelta,
+  isRequestRecord,
+} from './request-delta.ts'
 import { activeEntries, viewOf } from './view.ts'
 
 /** The custom entry the turn appends before it sends a request. */

@@ -3,7 +3,7 @@ import { isRecord, parseJson } from '../base/json.ts'
 import type { AssistantBlock, AssistantMessage, TextBlock, ThinkingBlock, ToolCallBlock } from '../core/message.ts'
 import type { ModelIdentity } from '../core/history-rules.ts'
 import { change, editItems, type Change, type Item, type StepContext, type StepResult } from './item.ts'
-import type { Loose } from './loose.ts'
+import type { Loose } from './normalize-message.ts'
 
 /**
  * Reasoning and its signatures (the original's `sanitizeAntigravityThinkingBlocks` and what it later became). A signed

@@ -1,7 +1,7 @@
 import { estimateMessageTokens, IMAGE_TOKENS, maxTokensOfChars, MESSAGE_OVERHEAD_TOKENS } from '../core/tokens.ts'
 import type { ToolResultMessage } from '../core/message.ts'
 import { maxCharsPerResult, maxTokensPerResult, type HistoryBudget } from './budget.ts'
-import type { StickyDecision } from './decisions.ts'
+import type { StickyDecision } from './view-records.ts'
 import { change, editItems, type Change, type Item, type StepContext, type StepResult } from './item.ts'
 import {
   clearResult,

@@ -5,7 +5,7 @@ import type { Entry, EntryDraft } from '../core/entry.ts'
 import { estimateTokens } from '../core/tokens.ts'
 import { createBudget, HARD_MAX_TOOL_RESULT_CHARS, MIN_HISTORY_TOKENS } from '../history/budget.ts'
 import { calibrationFrom } from '../history/calibration.ts'
-import { stickyEntryData, VIEW_ENTRY_TYPE } from '../history/decisions.ts'
+import { stickyEntryData, VIEW_ENTRY_TYPE } from '../history/view-records.ts'
 import { prepareHistory, settleHistory, type HistoryInput, type PreparedHistory } from '../history/prepare.ts'
 import {
   createRequestState,

@@ -7,7 +7,7 @@ import {
   latestCleanup,
   RESTORE_ENTRY_TYPE,
   type ActiveCleanup,
-} from '../history/cleanup-records.ts'
+} from '../history/view-records.ts'
 import type { TurnDeps } from './deps.ts'
 
 type UndoDeps = Pick<TurnDeps, 'transcript' | 'savings'>

@@ -12,7 +12,7 @@ import {
   MIN_KEEP_CHARS,
 } from '../../../src/history/budget.ts'
 import { TRANSCRIPT_POLICIES } from '../../../src/core/history-rules.ts'
-import { stickyEntryData, VIEW_ENTRY_TYPE, type StickyDecision } from '../../../src/history/decisions.ts'
+import { stickyEntryData, VIEW_ENTRY_TYPE, type StickyDecision } from '../../../src/history/view-records.ts'
 import { truncateResult } from '../../../src/history/result-text.ts'
 import { hasOversizedToolResults } from '../../../src/history/truncate-results.ts'
 import { assistant, call, entriesOf, id, prepare, result, sketch, text, user } from '../../support/history.ts'

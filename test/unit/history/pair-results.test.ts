@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Entry } from '../../../src/core/entry.ts'
 import { TRANSCRIPT_POLICIES } from '../../../src/core/history-rules.ts'
 import { sanitizeToolUseResultPairing } from '../../../src/history/pair-results.ts'
-import { stickyEntryData, VIEW_ENTRY_TYPE } from '../../../src/history/decisions.ts'
+import { stickyEntryData, VIEW_ENTRY_TYPE } from '../../../src/history/view-records.ts'
 import { viewOf } from '../../../src/history/view.ts'
 import { assistant, call, entriesOf, id, prepare, result, sketch, text, user } from '../../support/history.ts'
 

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Entry } from '../../../src/core/entry.ts'
 import { NO_USAGE, type Message, type Usage } from '../../../src/core/message.ts'
-import { USUAL_CACHE_PRICES } from '../../../src/history/cache-cost.ts'
-import { cleanupEffect } from '../../../src/history/cleanup-effect.ts'
+import { USUAL_CACHE_PRICES, cleanupEffect } from '../../../src/history/cleanup-savings.ts'
 import { assistant, entriesOf, user } from '../../support/history.ts'
 
 const usage = (input: number, cacheRead: number, cacheWrite: number): Usage => ({
