@@ -28,30 +28,31 @@ export class Delivery implements Outlet {
   readonly #storage: Storage
   readonly #channels: Channels
   readonly #attempts: Attempts
-  readonly #relay: ProgressRelay
+  /** Where other nodes can be told. */
+  readonly #relay: ProgressRelay | undefined
 
   constructor(deps: DeliveryDeps) {
     this.#storage = deps.storage
     this.#channels = deps.channels
     this.#attempts = new Attempts(deps)
-    this.#relay = new ProgressRelay(deps)
+    this.#relay = deps.storage.tell === undefined ? undefined : new ProgressRelay(deps)
   }
 
   show(event: SessionEvent, message: AcceptedMessage): void {
     this.#channels.observe(event, message)
-    this.#relay.show(event, message)
+    this.#relay?.show(event, message)
   }
 
   /** Of a turn that another node works on. */
   showElsewhere(progress: Progress): void {
-    this.#relay.hear(progress)
+    this.#relay?.hear(progress)
   }
 
   /** Resolves when everything is durable and on its way; its fate comes later. */
   async answer(answers: readonly Answer[], together: Together = {}): Promise<void> {
     const committed = this.#commit(answers, together)
     if (answers.length === 0) return void (await committed)
-    for (const { run } of answers) this.#relay.end(run)
+    for (const { run } of answers) this.#relay?.end(run)
     await Promise.all(answers.map(({ run }) => this.#attempts.first(run, committed)))
   }
 
@@ -133,7 +134,7 @@ export class Delivery implements Outlet {
 
   /** Resolves when every attempt has its fate. */
   close(): Promise<void> {
-    this.#relay.close()
+    this.#relay?.close()
     return this.#attempts.close()
   }
 }

@@ -51,7 +51,6 @@ export class ProgressRelay {
 
   /** Of a turn that works here. */
   show(event: SessionEvent, message: AcceptedMessage): void {
-    if (this.#deps.storage.tell === undefined) return
     const relayed = this.#relayedOf(message)
     const { event: what } = event
     if (what.type === 'text-delta') {
