@@ -10,15 +10,14 @@ import { findSession } from '../session/find-session.ts'
 import { canonicalKey, type RouteSettings } from '../session/route.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { Notice, SessionRow, Storage, StoredMessage } from '../storage/storage.ts'
-import { Admission, type QueueLimits } from './admission.ts'
 import { ArrivalOrder } from './arrival-order.ts'
 import { replyOf } from './attempts.ts'
 import type { Channels, GatewayWatch } from './channels.ts'
 import { withoutSuffix } from './claims.ts'
 import type { Delivery, Destination } from './delivery.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
-import { InboxIntake, type Stored } from './intake.ts'
-import { withPatience } from './patience.ts'
+import { InboxIntake, type QueueLimits, type Stored } from './intake.ts'
+import { patienceWith, type Patience } from './patience.ts'
 
 export interface GatewayLimits extends QueueLimits {
   /** Rows of one list. */
@@ -54,6 +53,7 @@ export class Gateway implements Intake {
   readonly #sessions: Sessions
   readonly #arrivals = new ArrivalOrder()
   readonly #inbox: InboxIntake
+  readonly #patiently: Patience
   #stopWatching: () => void = () => undefined
   #state: 'starting' | 'open' | 'draining' | 'closed' = 'starting'
 
@@ -61,14 +61,15 @@ export class Gateway implements Intake {
     this.#deps = deps
     const { limits, storage, ids, route, clock, sessions } = deps
     this.#sessions = sessions
+    this.#patiently = patienceWith(deps)
     this.#inbox = new InboxIntake({
       clock,
       ids,
       storage,
-      admission: new Admission(limits, sessions),
+      sessions,
       route,
+      limits,
       maxSessions: limits.sessions,
-      expect: (run) => sessions.expect(run),
     })
   }
 
@@ -89,8 +90,7 @@ export class Gateway implements Intake {
     if (this.#state === 'closed') throw new GatewayError('SHUTTING_DOWN', 'the gateway is shutting down')
     const line = orderingKeyOf(this.#inbox.orderingKeyOf(message))
     let stored: Stored | undefined
-    const made = withPatience(
-      this.#deps,
+    const made = this.#patiently(
       (signal) => this.#inbox.store(message, line, signal),
       (late) => this.#storedLate(late),
     )
@@ -189,7 +189,7 @@ export class Gateway implements Intake {
   }
 
   control(command: ControlCommand, caller?: Caller): Promise<ControlResult> {
-    return withPatience(this.#deps, (signal) => this.#control(command, caller, signal))
+    return this.#patiently((signal) => this.#control(command, caller, signal))
   }
 
   async #control(command: ControlCommand, caller: Caller | undefined, signal: AbortSignal): Promise<ControlResult> {

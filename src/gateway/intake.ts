@@ -3,25 +3,29 @@ import type { Clock } from '../base/clock.ts'
 import { deferred } from '../base/async.ts'
 import type { Ids } from '../base/ids.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { RunId } from '../core/ids.ts'
+import type { RunId, SessionKey } from '../core/ids.ts'
 import { callerOf, UNKNOWN_OWNER, type AcceptedMessage, type InboundMessage } from '../core/inbound.ts'
 import { chosenFor, forgetChosen } from '../session/chosen-settings.ts'
 import { isImmediate, parseSlash } from '../session/commands.ts'
 import { rowChangeFor } from '../session/message-row.ts'
 import { routeOf, type RouteSettings } from '../session/route.ts'
+import type { Sessions } from '../session/sessions.ts'
 import type { Acceptance, Accepted, Storage } from '../storage/storage.ts'
-import type { Admission } from './admission.ts'
 import { Claims, type Candidate } from './claims.ts'
+
+export interface QueueLimits {
+  readonly queuedPerSession: number
+  readonly queuedTotal: number
+}
 
 export interface InboxIntakeDeps {
   readonly clock: Clock
   readonly ids: Ids
   readonly storage: Storage
-  readonly admission: Admission
+  readonly sessions: Pick<Sessions, 'activity' | 'activityOf' | 'expect'>
   readonly route: RouteSettings
+  readonly limits: QueueLimits
   readonly maxSessions: number
-  /** The message is being made durable, until what is returned is called. */
-  expect(run: RunId): () => void
 }
 
 /** A message that is durable: now, or since an earlier copy of it. */
@@ -45,6 +49,7 @@ type Placed =
 export class InboxIntake {
   readonly #deps: InboxIntakeDeps
   readonly #claims: Claims
+  readonly #admission: Admission
   /** Messages being made durable, by line. */
   readonly #storing = new Map<string, number>()
   /** By line, resolved when its last message was handed to the storage. */
@@ -53,6 +58,7 @@ export class InboxIntake {
   constructor(deps: InboxIntakeDeps) {
     this.#deps = deps
     this.#claims = new Claims(deps)
+    this.#admission = new Admission(deps.limits, deps.sessions)
   }
 
   /** Known before anything is looked up: the line that the message waits in. */
@@ -115,7 +121,7 @@ export class InboxIntake {
     onHanded: () => void,
     signal: AbortSignal,
   ): Promise<Placed> {
-    const { storage, admission } = this.#deps
+    const { storage, sessions } = this.#deps
     const recognition = recognitionOf(message)
     const claim = await this.#claims.hold(message.key, message)
     let leave = (): void => undefined
@@ -123,7 +129,7 @@ export class InboxIntake {
       try {
         if (claim.full !== undefined) throw claim.full
         // What is answered at once needs no place: a full queue must not keep anyone from /stop.
-        leave = admission.enter(message.key, !isImmediate(parseSlash(message.text)))
+        leave = this.#admission.enter(message.key, !isImmediate(parseSlash(message.text)))
       } catch (full) {
         // A copy of a message that is there already needs no place either.
         const known = await storage.inbox.recall(recognition)
@@ -132,7 +138,7 @@ export class InboxIntake {
       }
       const row = await this.#rowFor(message)
       const place = leave
-      const over = this.#deps.expect(message.run)
+      const over = sessions.expect(message.run)
       leave = () => {
         place()
         over()
@@ -190,4 +196,48 @@ function requestKeyOf(message: AcceptedMessage): string | undefined {
   const { owner } = callerOf(message)
   if (message.idempotency === undefined || owner === UNKNOWN_OWNER) return undefined
   return JSON.stringify([message.channel, owner, message.idempotency.key])
+}
+
+/** Whether there is still a place in the queues; a message being made durable holds one. */
+class Admission {
+  readonly #limits: QueueLimits
+  readonly #sessions: Pick<Sessions, 'activity' | 'activityOf'>
+  readonly #entering = new Map<SessionKey, number>()
+  #enteringTotal = 0
+
+  constructor(limits: QueueLimits, sessions: Pick<Sessions, 'activity' | 'activityOf'>) {
+    this.#limits = limits
+    this.#sessions = sessions
+  }
+
+  /** Throws `QUEUE_FULL`. Gives back what ends the hold: from then on the message is in its queue, or nowhere. */
+  enter(key: SessionKey, needsPlace: boolean): () => void {
+    if (needsPlace) this.#check(key)
+    this.#entering.set(key, (this.#entering.get(key) ?? 0) + 1)
+    this.#enteringTotal++
+    return () => {
+      this.#enteringTotal--
+      const left = (this.#entering.get(key) ?? 1) - 1
+      if (left === 0) this.#entering.delete(key)
+      else this.#entering.set(key, left)
+    }
+  }
+
+  #check(key: SessionKey): void {
+    const { queuedPerSession, queuedTotal } = this.#limits
+    const queued = this.#sessions.activityOf(key).queued + (this.#entering.get(key) ?? 0)
+    if (queued >= queuedPerSession) {
+      throw new GatewayError('QUEUE_FULL', `this session already has ${queued} messages waiting`, {
+        queued,
+        limit: queuedPerSession,
+      })
+    }
+    const total = this.#sessions.activity().queued + this.#enteringTotal
+    if (total >= queuedTotal) {
+      throw new GatewayError('QUEUE_FULL', `the gateway already has ${total} messages waiting`, {
+        queued: total,
+        limit: queuedTotal,
+      })
+    }
+  }
 }

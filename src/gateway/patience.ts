@@ -12,17 +12,24 @@ export interface PatienceDeps {
 const MOST_WAIT_MS = 5_000
 const LOOK_MS = 100
 
+/** Does what a client waits for; what comes when the client was refused already goes to `late`. */
+export type Patience = <T>(work: (signal: AbortSignal) => Promise<T>, late?: (result: T) => void) => Promise<T>
+
+/** A storage that is never away needs none. */
+export function patienceWith(deps: PatienceDeps): Patience {
+  return deps.storage.isReachable === undefined ? (work) => work(NEVER) : (work, late) => withPatience(deps, work, late)
+}
+
 /**
  * What a client waits for, however many look-ups and transactions it takes: when the storage is away that long, the client
- * is told so and may ask again. What `work` has not begun by the end of its signal it must not begin; what it comes to
+ * is refused and may ask again. What `work` has not begun by the end of its signal it must not begin; what it comes to
  * all the same goes to `late`.
  */
-export async function withPatience<T>(
+async function withPatience<T>(
   { clock, storage }: PatienceDeps,
   work: (signal: AbortSignal) => Promise<T>,
   late: (result: T) => void = () => undefined,
 ): Promise<T> {
-  if (storage.isReachable === undefined) return work(NEVER)
   const over = new AbortController()
   const gone = deferred<never>()
   const look = (): void => {

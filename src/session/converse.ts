@@ -1,25 +1,15 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import type { Change, CleanupTotals, Owner } from '../core/change.ts'
+import type { Owner } from '../core/change.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { SessionId, SessionKey } from '../core/ids.ts'
+import type { SessionKey } from '../core/ids.ts'
 import { callerOf, personOf, type AcceptedMessage, type ReplyContent, type SessionRecord } from '../core/inbound.ts'
 import type { UserBlock } from '../core/message.ts'
 import type { CancelCause, Outcome } from '../core/outcome.ts'
-import { addSpent, NOTHING_SPENT, spentOn, type Spent } from '../core/spent.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { Transcript } from '../transcript/store.ts'
 import { MAINTENANCE, phrasesOf, runMaintenance } from '../turn/maintain.ts'
-import type {
-  AcceptedForms,
-  Instruction,
-  ModelWindows,
-  SavingsAccount,
-  Spending,
-  TurnModel,
-  TurnDeps,
-  TurnSettings,
-} from '../turn/deps.ts'
+import type { AcceptedForms, Instruction, ModelWindows, TurnModel, TurnDeps, TurnSettings } from '../turn/deps.ts'
 import { finishStopped, runTurn } from '../turn/turn.ts'
 import { rewrite } from '../turn/versions.ts'
 import type { Approvals } from './approvals.ts'
@@ -29,7 +19,7 @@ import { settingsOf, type SessionSettings } from './chosen-settings.ts'
 import { recordPoisoned } from './poisoned.ts'
 import type { TurnContext, TurnRunner } from './turn-work.ts'
 import { TurnTranscript } from './turn-transcript.ts'
-import { checkBudget, type SpendingLimits } from './budget.ts'
+import { createSpending, savingsOf, type SpendingDeps, type SpendingLimits } from './spending.ts'
 import { retryWhileStorageFull } from './storage-full.ts'
 
 /** What answers, as far as a conversation has to know it. */
@@ -65,8 +55,7 @@ export interface AgentTurnsDeps {
   readonly windows: ModelWindows
   readonly forms: AcceptedForms
   spending(): SpendingLimits
-  /** For the metrics; `model` is `provider/model`. */
-  onSpent(model: string, spent: Spent): void
+  onSpent: SpendingDeps['onSpent']
 }
 
 /** Leads from messages to turns of the agent. */
@@ -222,47 +211,6 @@ function turnDeps(
       Promise.all(
         conversation.takeQueued().map((queued) => toInstruction(queued, { agent, model: models[0], clock }, signal)),
       ),
-  }
-}
-
-interface SpendingDeps extends Pick<ConverseDeps, 'storage' | 'onSpent'> {
-  readonly limits: SpendingLimits
-}
-
-/** What one turn costs, for the ledger, for the metrics and for its own answer. */
-function createSpending(channel: string, session: SessionId, { storage, limits, onSpent }: SpendingDeps): Spending {
-  let ofTurn = NOTHING_SPENT
-  const record = (model: string, spent: Spent): readonly Change[] => {
-    ofTurn = addSpent(ofTurn, spent)
-    onSpent(model, spent)
-    return [{ kind: 'spend', sessionId: session, model, channel, spent }]
-  }
-  return {
-    check: () => checkBudget(session, storage.usage, limits),
-    record: ({ name, isPriced }, ...paid) =>
-      record(name, paid.map((one) => spentOn(one, isPriced)).reduce(addSpent, NOTHING_SPENT)),
-    recordSaved: ({ name }, saved) => (saved > 0 ? record(name, { ...NOTHING_SPENT, saved }) : []),
-    ofTurn: () => ofTurn,
-  }
-}
-
-const NOTHING_SAVED: CleanupTotals = {
-  steps: 0,
-  messages: 0,
-  tokensSaved: 0,
-  netTokensSaved: 0,
-  netBasis: 'measured',
-}
-
-/** What cleanups save of one conversation, for its ledger. */
-export function savingsOf(sessionId: SessionId): SavingsAccount {
-  const saved = (change: Partial<CleanupTotals>): readonly Change[] => [
-    { kind: 'save', sessionId, ...NOTHING_SAVED, ...change },
-  ]
-  return {
-    cleaned: (change) => saved(change),
-    measured: ({ tokens, measured }) =>
-      saved({ netTokensSaved: tokens, netBasis: measured ? 'measured' : 'estimated' }),
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { savingsOf } from '../../src/session/converse.ts'
+import { savingsOf } from '../../src/session/spending.ts'
 import type { SessionId } from '../../src/core/ids.ts'
 import { NOTHING_SPENT } from '../../src/core/spent.ts'
 import type { MemoryGateway } from '../support/gateway.ts'

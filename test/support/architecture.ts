@@ -137,7 +137,7 @@ const WALL_TIME: Readonly<Record<string, string>> = {
   'tool/memory/memory-store.ts': 'when a note was changed',
   'turn/approval.ts': 'when a question was asked and answered, which is durable',
   'storage/local/directory.ts': 'when a session changed',
-  'session/learned-windows.ts': 'the age of what was learned, which is durable',
+  'session/learned-models.ts': 'the age of what was learned, which is durable',
   'session/poisoned.ts': 'the stamp of a message',
   'channel/xiaoyi/probe.ts': 'the signed time of a handshake',
   'storage/files/files-storage.ts': 'the age of a temporary file',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Change } from '../../../src/core/change.ts'
 import type { SessionId } from '../../../src/core/ids.ts'
-import { savingsOf } from '../../../src/session/converse.ts'
+import { savingsOf } from '../../../src/session/spending.ts'
 import { CleanupLedger } from '../../../src/storage/local/cleanup-ledger.ts'
 
 const session = 'sess_1' as SessionId

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { NO_PRICES } from '../../../src/provider/usage.ts'
-import { DEFAULT_LEARNED_WINDOWS, LearnedWindows } from '../../../src/session/learned-windows.ts'
+import { DEFAULT_LEARNED_WINDOWS, LearnedWindows } from '../../../src/session/learned-models.ts'
 import { createMemoryStorage } from '../../../src/storage/memory/memory-storage.ts'
 import type { Notice, Storage } from '../../../src/storage/storage.ts'
 import { ManualClock, settle } from '../../../src/testing/manual-clock.ts'

@@ -2,8 +2,7 @@ import { expect, test } from 'vitest'
 import { deferred, type Deferred } from '../../../src/base/async.ts'
 import type { RunId, SessionKey } from '../../../src/core/ids.ts'
 import type { AcceptedMessage } from '../../../src/core/inbound.ts'
-import type { RunningTurn } from '../../../src/session/running-turn.ts'
-import { Session } from '../../../src/session/session.ts'
+import { type RunningTurn, Session } from '../../../src/session/session.ts'
 import { settle } from '../../../src/testing/manual-clock.ts'
 
 const KEY = 's' as SessionKey

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { JournalRecord } from '../../../src/base/journal.ts'
 import type { SessionId } from '../../../src/core/ids.ts'
 import { NOTHING_SPENT, type Spent, type UsageQuery } from '../../../src/core/spent.ts'
-import { checkBudget, type SpendingLimits } from '../../../src/session/budget.ts'
+import { checkBudget, type SpendingLimits } from '../../../src/session/spending.ts'
 import { DEFAULT_LEDGER, UsageLedger } from '../../../src/storage/local/usage-ledger.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 

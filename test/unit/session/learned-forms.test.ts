@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { RememberedForms } from '../../../src/session/accepted-forms.ts'
+import { RememberedForms } from '../../../src/session/learned-models.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import type { TurnModel } from '../../../src/turn/deps.ts'
 
