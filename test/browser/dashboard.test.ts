@@ -1,11 +1,11 @@
 import { gzipSync } from 'node:zlib'
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { BuiltGateway, newHome, removeHome, ROOT } from '../support/built-gateway.ts'
 import { axeFindings } from './axe.ts'
-import { complaintsOf, launchBrowser, PATIENCE } from './browser.ts'
+import { complaintsOf, launchBrowser, newPage, PATIENCE, untilLoaded, untilStill } from './browser.ts'
 
 let browser: Browser
 let home: string
@@ -32,9 +32,8 @@ interface Opened {
   readonly complaints: string[]
 }
 
-async function open(path: string, options: Parameters<Browser['newContext']>[0] = {}): Promise<Opened> {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: 'en-GB', ...options })
-  const page = await context.newPage()
+async function open(path: string, options: BrowserContextOptions = {}): Promise<Opened> {
+  const page = await newPage(browser, options)
   const complaints = complaintsOf(page)
   await page.goto(`http://127.0.0.1:${gateway.port}${path}`)
   return { page, complaints }
@@ -155,29 +154,34 @@ const PAGES = [
 ]
 
 describe('every page', () => {
-  const VIEWS = (['light', 'dark'] as const).flatMap((colorScheme) =>
-    ['en-GB', 'zh-CN'].flatMap((locale) => [360, 1440].map((width) => [colorScheme, locale, width] as const)),
-  )
+  /** Each theme, language and width is what a page is opened with, and what it is changed to while it is open. */
+  const OPENED = [
+    ['en-GB', ['light', 'dark'], [360, 1440]],
+    ['zh-CN', ['dark', 'light'], [1440, 360]],
+  ] as const
 
-  it.each(VIEWS)(
-    'is accessible in the %s theme, in %s, at %i pixels',
-    async (colorScheme, locale, width) => {
+  it.each(PAGES)(
+    'is accessible in both themes, languages and widths: %s',
+    async (path) => {
       const findings: string[] = []
-      for (const path of PAGES) {
-        const { page } = await open(path, { colorScheme, locale, viewport: { width, height: 800 } })
-        await page.locator('main').waitFor(PATIENCE)
-        // A page whose sign says that it has loaded: the fallback has no heading.
-        await page
-          .locator('main h1, main h2')
-          .first()
-          .waitFor({ state: 'attached', ...PATIENCE })
-        await page.waitForLoadState('networkidle').catch(() => undefined)
-        findings.push(...(await axeFindings(page)).map((finding) => `${path}: ${finding}`))
+      for (const [locale, themes, widths] of OPENED) {
+        const opened = { colorScheme: themes[0], locale, viewport: { width: widths[0], height: 800 } }
+        const { page } = await open(path, opened)
+        await untilLoaded(page)
         expect(await page.locator('main').count()).toBe(1)
-        const overflow = Number(
-          await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'),
-        )
-        if (overflow > 0) findings.push(`${path}: ${overflow} pixels too wide`)
+        for (const width of widths) {
+          await page.setViewportSize({ width, height: 800 })
+          for (const colorScheme of themes) {
+            await page.emulateMedia({ colorScheme })
+            await untilStill(page)
+            const where = `${locale}, ${width}, ${colorScheme}`
+            findings.push(...(await axeFindings(page)).map((finding) => `${where}: ${finding}`))
+          }
+          const overflow = Number(
+            await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'),
+          )
+          if (overflow > 0) findings.push(`${locale}, ${width}: ${overflow} pixels too wide`)
+        }
         await page.context().close()
       }
       expect(findings).toEqual([])
@@ -199,26 +203,25 @@ describe('every page', () => {
   it.each(OVERLAYS)(
     'is accessible with %s open, in both themes and widths',
     async (name, path, unfold) => {
-      for (const colorScheme of ['light', 'dark'] as const)
-        for (const width of [360, 1440]) {
-          const { page } = await open(path, { colorScheme, viewport: { width, height: 800 } })
-          await page
-            .locator('main h1, main h2')
-            .first()
-            .waitFor({ state: 'attached', ...PATIENCE })
-          await page.waitForLoadState('networkidle').catch(() => undefined)
-          await page.evaluate('document.activeElement?.blur()')
-          const before = await page.locator('body *').count()
-          await unfold(page)
-          await expect
-            .poll(
-              async () => (await page.locator('body *').count()) + (await page.locator('details[open]').count()),
-              PATIENCE,
-            )
-            .toBeGreaterThan(before)
+      for (const width of [360, 1440]) {
+        const { page } = await open(path, { colorScheme: 'light', viewport: { width, height: 800 } })
+        await untilLoaded(page)
+        await page.evaluate('document.activeElement?.blur()')
+        const before = await page.locator('body *').count()
+        await unfold(page)
+        await expect
+          .poll(
+            async () => (await page.locator('body *').count()) + (await page.locator('details[open]').count()),
+            PATIENCE,
+          )
+          .toBeGreaterThan(before)
+        for (const colorScheme of ['light', 'dark'] as const) {
+          await page.emulateMedia({ colorScheme })
+          await untilStill(page)
           expect(await axeFindings(page), `${name}, ${colorScheme}, ${width}`).toEqual([])
-          await page.context().close()
         }
+        await page.context().close()
+      }
     },
     120_000,
   )
@@ -236,10 +239,7 @@ describe('every page', () => {
     'has a visible focus at every stop of the keyboard, and no trap, on %s',
     async (path) => {
       const { page } = await open(path)
-      await page
-        .locator('main h1, main h2')
-        .first()
-        .waitFor({ state: 'attached', ...PATIENCE })
+      await untilLoaded(page)
       // A conversation begins in its composer; the way through the page begins at its first stop.
       await page.evaluate(`document.querySelector('.shell a, .shell button').focus()`)
       expect(await page.evaluate('document.activeElement.className')).toBe('skip')

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { BuiltGateway, newHome, removeHome } from '../support/built-gateway.ts'
-import { complaintsOf, launchBrowser, PATIENCE } from './browser.ts'
+import { complaintsOf, launchBrowser, newPage, PATIENCE, untilLoaded, untilStill } from './browser.ts'
 import { slownessIn, workDuring } from './processor-frames.ts'
 
 const PAGES = [
@@ -45,14 +45,9 @@ afterEach(async () => {
 })
 
 async function open(path: string, options: BrowserContextOptions = {}): Promise<Page> {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: 'en-GB', ...options })
-  const page = await context.newPage()
+  const page = await newPage(browser, options)
   await page.goto(`${gateway.url}${path}`)
-  await page
-    .locator('main h1, main h2')
-    .first()
-    .waitFor({ state: 'attached', ...PATIENCE })
-  await page.waitForLoadState('networkidle').catch(() => undefined)
+  await untilLoaded(page)
   return page
 }
 
@@ -210,12 +205,30 @@ describe('the page', () => {
     const client = await gateway.connect('?uid=confirms')
     client.send({ type: 'ack', seq: 0 })
     const answer = await client.ask({ id: 'u', content: 'Thank you', session: 'unsure' })
-    const page = await open('/c/unsure')
+    const page = await newPage(browser)
+    await page.clock.install()
+    // An answer is unknown after five seconds on its way: this one is a minute older than it is.
+    await page.route('**/unsure/messages*', async (route) => {
+      const response = await route.fetch()
+      const { undelivered, ...rest } = (await response.json()) as { undelivered: { ageMs: number }[] }
+      const older = undelivered.map((one) => ({ ...one, ageMs: one.ageMs + 60_000 }))
+      await route.fulfill({ response, json: { ...rest, undelivered: older } })
+    })
+    await page.goto(`${gateway.url}/c/unsure`)
     const said = page.locator('article.answer .ending')
     await said.getByText('Sent to webhook; it is unknown whether it arrived.').waitFor(PATIENCE)
     expect(await said.locator('svg').count()).toBe(1)
     client.send({ type: 'ack', seq: answer['seq'] })
+    const undelivered = async (): Promise<number> => {
+      const response = await fetch(`${gateway.url}/api/sessions/unsure/messages`)
+      return ((await response.json()) as { undelivered: unknown[] }).undelivered.length
+    }
+    await expect.poll(undelivered, PATIENCE).toBe(0)
+    await untilStill(page)
+    // The page looks again after a quarter of a minute.
+    await page.clock.fastForward('00:16')
     await said.waitFor({ state: 'detached', ...PATIENCE })
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
     await client.close()
   })
 
