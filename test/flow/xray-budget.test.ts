@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest'
 import type { MemoryGateway } from '../support/gateway.ts'
 import { gatewaysOfThisFile } from '../support/gateways.ts'
-import { rawWork, slownessOf } from '../support/machine-speed.ts'
-import { processorMs } from '../support/processor-time.ts'
+import { slownessHere } from '../support/processor-time.ts'
 
 const { open: openGateway } = gatewaysOfThisFile()
 
@@ -39,7 +38,7 @@ it('makes an X-ray of 400 messages in 50 ms of processor time', async () => {
   const detail = (await read(gateway, address)) as { messages: unknown[]; hashMatches: boolean }
   expect(detail.messages).toHaveLength(MESSAGES - 1)
   expect(detail.hashMatches).toBe(true)
-  const slowness = slownessOf(processorMs(rawWork, 8))
+  const slowness = slownessHere()
   const spent = await quickest(() => read(gateway, address))
   console.info(`X-ray of 400 messages: ${spent.toFixed(1)} ms of processor time, slowness ${slowness.toFixed(2)}`)
   expect(spent).toBeLessThan(50 * slowness)

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { decodeChat } from '../../src/channel/openai/decode-chat.ts'
 import { chainOf, type SentMessage } from '../../src/channel/openai/sent-message.ts'
 import { decodeFrame } from '../../src/channel/webhook/codec.ts'
@@ -10,7 +10,7 @@ import { planAnswer } from '../../src/provider/demo/plan.ts'
 import { readProviderError } from '../../src/provider/provider-error.ts'
 import { redact } from '../../src/provider/errors.ts'
 import { withoutSecrets } from '../../src/tool/safe-error-text.ts'
-import { processorMs } from '../support/processor-time.ts'
+import { processorMs, slownessHere } from '../support/processor-time.ts'
 
 const MIB = 1024 * 1024
 const filled = (piece: string, chars = MIB): string => piece.repeat(Math.ceil(chars / piece.length)).slice(0, chars)
@@ -22,8 +22,13 @@ const filled = (piece: string, chars = MIB): string => piece.repeat(Math.ceil(ch
 const BOUND_MS = 500
 const FRAME_BOUND_MS = 200
 
+let slowness = 1
+beforeAll(() => {
+  slowness = slownessHere()
+})
+
 function expectQuick(work: () => unknown, boundMs = BOUND_MS): void {
-  expect(processorMs(work)).toBeLessThan(boundMs)
+  expect(processorMs(work)).toBeLessThan(boundMs * slowness)
 }
 
 const texts = [

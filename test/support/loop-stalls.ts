@@ -1,4 +1,5 @@
 import { loopWorkMarks, type LoopWorkMark } from '../../src/base/loop-work.ts'
+import { slownessHere } from './processor-time.ts'
 
 /**
  * Named work that took more processor time in one go than a promise of 50 ms can mean on any machine. The bound is twenty times
@@ -12,7 +13,7 @@ export interface LoopStalls {
   stop(): void
 }
 
-export function watchStalls(boundMs = BOUND_MS): LoopStalls {
+export function watchStalls(boundMs = BOUND_MS * slownessHere()): LoopStalls {
   const open: { readonly work: string; readonly before: NodeJS.CpuUsage }[] = []
   let seen: string[] = []
   const onMark = (message: unknown): void => {

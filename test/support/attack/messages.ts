@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { htmlToText } from '../../../src/tool/fetch/html-text.ts'
-import { processorMs } from '../processor-time.ts'
+import { processorMs, slownessHere } from '../processor-time.ts'
 import { answerTo, pause, require, requireServing, type Attack } from './attack.ts'
 import { callTool, openObedientModel } from './model.ts'
 
@@ -118,7 +118,7 @@ export const messageAttacks: readonly Attack[] = [
           longest = Math.max(longest, ms)
         }
       }
-      require(longest < BOUND_MS, `one slice took ${Math.round(longest)} ms of processor time`)
+      require(longest < BOUND_MS * slownessHere(), `one slice took ${Math.round(longest)} ms of processor time`)
       return '4 pages of 5 MB, read in slices'
     },
   },
