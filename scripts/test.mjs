@@ -10,18 +10,25 @@ const staticOnly = process.argv.includes('--static')
 const scratch = mkdtempSync(join(tmpdir(), 'clew test '))
 const counts = { passed: 0, failed: 0 }
 
-/** Each is one test: its name, and what to run. What it printed is shown only when it failed. */
+/**
+ * Each is one test: its name, and what to run. What it printed is shown only when it failed. The two rows run beside each
+ * other, since some of them use one core only.
+ */
 const CHECKS = [
-  ['types', () => tool('typescript', ['-p', 'tsconfig.json'])],
-  ['types of the dashboard', () => tool('typescript', ['-p', 'ui/tsconfig.json', '--noEmit'])],
-  ['lint', () => tool('oxlint', ['--type-aware', '--deny-warnings'])],
-  ['format', () => tool('oxfmt', ['--check', '.'])],
-  ['unused code and dependencies', () => tool('knip', ['--no-progress'])],
-  ['build', checkBuild],
-  ['package contents (publint)', async () => tool('publint', ['run', await packed(), '--strict'])],
   [
-    'package types (attw)',
-    async () => tool('@arethetypeswrong/cli', [await packed(), '--profile', 'esm-only', '--no-color']),
+    ['types', () => tool('typescript', ['-p', 'tsconfig.json'])],
+    ['types of the dashboard', () => tool('typescript', ['-p', 'ui/tsconfig.json', '--noEmit'])],
+    ['lint', () => tool('oxlint', ['--type-aware', '--deny-warnings'])],
+    ['format', () => tool('oxfmt', ['--check', '.'])],
+  ],
+  [
+    ['build', checkBuild],
+    ['package contents (publint)', async () => tool('publint', ['run', await packed(), '--strict'])],
+    [
+      'package types (attw)',
+      async () => tool('@arethetypeswrong/cli', [await packed(), '--profile', 'esm-only', '--no-color']),
+    ],
+    ['unused code and dependencies', () => tool('knip', ['--no-progress'])],
   ],
 ]
 
@@ -51,6 +58,10 @@ async function check([name, body]) {
   counts[code === 0 ? 'passed' : 'failed']++
 }
 
+async function runInOrder(checks) {
+  for (const one of checks) await check(one)
+}
+
 async function runTests() {
   const report = join(scratch, 'vitest.json')
   const { code } = await tool(
@@ -71,10 +82,8 @@ async function runTests() {
 
 try {
   await install()
-  await install('test/oracles')
-  await install('test/browser')
-  await install('test/postgres')
-  for (const one of CHECKS) await check(one)
+  await Promise.all(['test/oracles', 'test/browser', 'test/postgres'].map((folder) => install(folder)))
+  await Promise.all(CHECKS.map(runInOrder))
   if (!staticOnly) await runTests()
 } catch (error) {
   say(error instanceof ScriptError ? error.message : error)

@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 export interface RunningServer {
@@ -46,21 +47,27 @@ export async function startServer(settings: readonly string[] = []): Promise<Run
   const directory = mkdtempSync(join(tmpdir(), 'clew-postgres-'))
   // For root the server runs as another user, who has to reach its data.
   chmodSync(directory, 0o755)
-  const port = await freePort()
-  const server = new EmbeddedPostgres({
-    databaseDir: join(directory, 'data'),
-    user: 'postgres',
-    password: 'postgres',
-    port,
-    persistent: true,
-    createPostgresUser: true,
-    postgresFlags: ['max_connections=200', 'listen_addresses=127.0.0.1', ...settings].flatMap((one) => ['-c', one]),
-    onLog: () => undefined,
-    onError: () => undefined,
-  })
+  const onPort = (one: number): Embedded =>
+    new EmbeddedPostgres({
+      databaseDir: join(directory, 'data'),
+      user: 'postgres',
+      password: 'postgres',
+      port: one,
+      persistent: true,
+      createPostgresUser: true,
+      postgresFlags: ['max_connections=200', 'listen_addresses=127.0.0.1', ...settings].flatMap((of) => ['-c', of]),
+      onLog: () => undefined,
+      onError: () => undefined,
+    })
+  let port = await freePort()
+  let server = onPort(port)
   try {
     await server.initialise()
-    await server.start()
+    for (let tries = 1; !(await starts(server)); tries++) {
+      if (tries === STARTS) throw new Error(`it did not start on ${STARTS} ports`)
+      port = await freePort()
+      server = onPort(port)
+    }
   } catch (cause) {
     throw new Error(
       `PostgreSQL did not start from ${home}. When that folder is closed to other users, set CLEW_TEST_DATABASE_URL`,
@@ -76,7 +83,10 @@ export async function startServer(settings: readonly string[] = []): Promise<Run
     },
     async restart() {
       await server.stop()
-      await server.start()
+      for (let tries = 0; !(await starts(server)); tries++) {
+        if (tries === RESTARTS) throw new Error(`PostgreSQL did not start again on port ${port}`)
+        await pause(100)
+      }
     },
   }
 }
@@ -89,6 +99,16 @@ function linkLibraries(): string {
   if (!existsSync(script)) throw new Error('run `npm ci` in test/postgres, or set CLEW_TEST_DATABASE_URL')
   execFileSync(process.execPath, [script], { cwd: home, stdio: 'ignore' })
   return home
+}
+
+/** A port that was free may be in use a moment later, by a connection that another test makes. */
+const [STARTS, RESTARTS] = [3, 100]
+
+async function starts(server: Embedded): Promise<boolean> {
+  return server.start().then(
+    () => true,
+    () => false,
+  )
 }
 
 function freePort(): Promise<number> {
