@@ -1,7 +1,5 @@
 import { spawn } from 'node:child_process'
-import { join } from 'node:path'
-
-const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
+import { build, MAIN } from './built-gateway.ts'
 
 export interface CommandResult {
   readonly code: number | null
@@ -9,12 +7,13 @@ export interface CommandResult {
   readonly stderr: string
 }
 
-/** Runs one command of the sources to its end, with nothing in its environment but what is given. */
+/** Runs one command to its end, with nothing in its environment but what is given. */
 export async function runClew(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<CommandResult> {
-  const child = spawn(process.execPath, ['--import', 'tsx', MAIN, ...args], {
+  await build()
+  const child = spawn(process.execPath, [MAIN, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env['PATH'], HOME: '/nonexistent', ...env },
   })

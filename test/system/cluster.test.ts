@@ -13,7 +13,11 @@ import type { ClusterStatus } from '../../src/storage/storage.ts'
 import { runClew } from '../support/run-clew.ts'
 import { databaseUrl, freshSchema, openDatabase } from '../support/test-database.ts'
 
-const LEASE_MS = 1_000
+/** For tests that wait until the lease of a node that is gone has ended. */
+const SHORT_LEASE_MS = 1_000
+
+/** So long that nothing a test waits for can be a lease that has ended, and no slow machine lets one end. */
+const LONG_LEASE_MS = 600_000
 
 /** A model that echoes the last words it was told, and hangs when they say so. */
 class Model {
@@ -93,7 +97,7 @@ afterAll(async () => {
 
 async function startNodes(
   count: number,
-  { leaseMs = LEASE_MS, ...more }: { readonly leaseMs?: number; readonly [key: string]: unknown } = {},
+  { leaseMs = LONG_LEASE_MS, ...more }: { readonly leaseMs?: number; readonly [key: string]: unknown } = {},
 ): Promise<{ readonly nodes: readonly BuiltGateway[]; readonly schema: string }> {
   model = new Model()
   const baseUrl = await model.listen()
@@ -147,7 +151,7 @@ it('answers on another node what a killed node had accepted, once', async () => 
   const {
     nodes: [first, second],
     schema,
-  } = await startNodes(2)
+  } = await startNodes(2, { leaseMs: SHORT_LEASE_MS })
   const a = await first!.connect('?uid=ann')
   say(a, 'm1', 'say hang')
   await model.asked(1)
@@ -217,7 +221,7 @@ it.each(['session.reset', 'session.delete', 'session.cancel'])(
 it('leaves a session to a node with room when all turns of its own run', async () => {
   const {
     nodes: [first, second],
-  } = await startNodes(2, { limits: { concurrent_turns: 1 } })
+  } = await startNodes(2, { leaseMs: SHORT_LEASE_MS, limits: { concurrent_turns: 1 } })
   const a = await first!.connect('?uid=ann')
   say(a, 'm1', 'say hang')
   await model.asked(1)
@@ -232,7 +236,7 @@ it('leaves a session to a node with room when all turns of its own run', async (
 it('clew cluster status names the nodes, one that is lost, and how the database answers', async () => {
   const {
     nodes: [first, second],
-  } = await startNodes(2)
+  } = await startNodes(2, { leaseMs: SHORT_LEASE_MS })
   await talkAtFirst(first!)
   await second!.kill()
   const read = async (): Promise<ClusterStatus> => (await fetch(`${first!.url}/api/cluster`)).json() as never
@@ -320,13 +324,10 @@ it('shows what happens in a turn of one node to a client that is connected to an
   expect(new Set(numbers).size).toBe(numbers.length)
 })
 
-/** So long that nothing a test waits for can be a lease that has ended. */
-const LONG_LEASE_MS = 600_000
-
 it('gives idle sessions back at SIGTERM, while a turn of another one still has its time', async () => {
   const {
     nodes: [first, second],
-  } = await startNodes(2, { leaseMs: LONG_LEASE_MS, shutdown: { drain_ms: 60_000 } })
+  } = await startNodes(2, { shutdown: { drain_ms: 60_000 } })
   await talkAtFirst(first!)
   const a = await first!.connect('?uid=ann')
   a.send({ id: 'm2', content: 'say hang', session: 'busy' })
@@ -343,7 +344,7 @@ it('gives idle sessions back at SIGTERM, while a turn of another one still has i
 it('hands a turn over that its time at SIGTERM was too short for', async () => {
   const {
     nodes: [first, second],
-  } = await startNodes(2, { leaseMs: LONG_LEASE_MS, shutdown: { drain_ms: 100 } })
+  } = await startNodes(2, { shutdown: { drain_ms: 100 } })
   const a = await first!.connect('?uid=ann')
   say(a, 'm1', 'say hang')
   await model.asked(1)
@@ -385,9 +386,7 @@ it('reads conversations and notes of the database with no gateway running, and s
   expect(await clew('memory', 'list')).toMatchObject({ code: 0, stdout: 'no notes\n' })
   const away = { kind: 'postgres', url: 'postgres://postgres@127.0.0.1:1/postgres', schema: 'clew' }
   await configure(first!.home, { storage: away })
-  for (const args of [
-    ['sessions', 'list'],
-    ['memory', 'list'],
-  ])
-    expect(await clew(...args)).toMatchObject({ code: 1, stderr: expect.stringContaining('STORAGE_UNAVAILABLE') })
+  // Each of them waits for the database for some seconds.
+  const said = await Promise.all([clew('sessions', 'list'), clew('memory', 'list')])
+  for (const one of said) expect(one).toMatchObject({ code: 1, stderr: expect.stringContaining('STORAGE_UNAVAILABLE') })
 })

@@ -17,7 +17,8 @@ const NOT_HERE: readonly (readonly [RegExp, string])[] = [
 ]
 
 interface Block {
-  readonly document: string
+  /** More than one where a translation has the same commands, which are run once. */
+  readonly documents: readonly string[]
   readonly commands: readonly string[]
 }
 
@@ -25,13 +26,23 @@ const documents = allDocuments().filter(({ path }) => /^(?:README|docs\/|example
 
 function blocksOf({ path, text }: Document): readonly Block[] {
   return [...text.matchAll(/^```sh\n([\s\S]*?)^```/gmu)].map(([, body = '']) => ({
-    document: path,
+    documents: [path],
     commands: body
       .replaceAll(/\\\n\s*/gu, ' ')
       .split('\n')
       .map((line) => line.replace(/\s+#\s.*$/u, '').trim())
       .filter((line) => line !== '' && !line.startsWith('#')),
   }))
+}
+
+function withoutTranslations(blocks: readonly Block[]): readonly Block[] {
+  const known = new Map<string, Block>()
+  for (const { documents: paths, commands } of blocks) {
+    const page = paths[0]?.replace('.zh-CN', '') ?? ''
+    const key = [page, ...commands].join('\n')
+    known.set(key, { documents: [...(known.get(key)?.documents ?? []), ...paths], commands })
+  }
+  return [...known.values()]
 }
 
 const isRun = (command: string): boolean => !NOT_HERE.some(([pattern]) => pattern.test(command))
@@ -118,14 +129,16 @@ describe('commands of the documents', () => {
     await bridge.close()
   })
 
-  const blocks = documents.flatMap(blocksOf).filter(({ commands }) => commands.some(isRun))
+  const blocks = withoutTranslations(documents.flatMap(blocksOf)).filter(({ commands }) => commands.some(isRun))
 
   it('there are some', () => expect(blocks.length).toBeGreaterThan(10))
 
-  it.each(blocks.map((block) => [`${block.document}: ${block.commands.find(isRun) ?? ''}`, block] as const))(
+  const names = blocks.map((block) => `${block.documents.join(', ')}: ${block.commands.find(isRun) ?? ''}`)
+
+  it.each(blocks.map((block, at) => [names[at], block] as const))(
     '%s',
-    async (_name, { document, commands }) => {
-      const sandbox = /from-(?:the-bridge|openclaw)/u.test(document) ? bridge : own
+    async (_name, { documents: pages, commands }) => {
+      const sandbox = /from-(?:the-bridge|openclaw)/u.test(pages.join()) ? bridge : own
       await sandbox.tidy()
       for (const command of commands.filter(isRun)) {
         const { code, output } = await sandbox.run(command)

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { build, MAIN } from '../support/built-gateway.ts'
 import { runClew } from '../support/run-clew.ts'
 import { serveSimulator } from '../support/served-simulator.ts'
 
@@ -62,8 +63,8 @@ it('an unknown provider needs an address, and a known one a key', async () => {
 
 /** `clew init` on a terminal; types an answer as soon as its question is there. */
 async function initOnTerminal(answers: readonly (readonly [question: string, answer: string])[]): Promise<string> {
-  const main = join(import.meta.dirname, '..', '..', 'src', 'cli', 'main.ts')
-  const command = `'${process.execPath}' --import tsx '${main}' init --home '${home}'`
+  await build()
+  const command = `'${process.execPath}' '${MAIN}' init --home '${home}'`
   const terminal = spawn('script', ['-qfec', command, '/dev/null'], {
     env: { PATH: process.env['PATH'], HOME: '/nonexistent', TERM: 'xterm', LANG: 'C.UTF-8' },
   })

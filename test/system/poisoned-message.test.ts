@@ -11,11 +11,14 @@ import {
   type SystemClient,
 } from '../support/built-gateway.ts'
 
-/** Ends or freezes the whole process when a message asks for it. */
-const HOOK = `export const hooks = {
+/** Ends or freezes the whole process when a message asks for it; before it freezes it leaves a file with its pid. */
+const HOOK = `import { writeFileSync } from 'node:fs'
+export const hooks = {
   before_agent_start({ prompt }) {
     if (String(prompt).includes('abort now')) process.abort()
-    if (String(prompt).includes('loop now')) for (;;) Math.sqrt(2)
+    if (!String(prompt).includes('loop now')) return
+    writeFileSync(new URL('looping', import.meta.url), String(process.pid))
+    for (;;) Math.sqrt(2)
   },
 }
 `
@@ -31,17 +34,11 @@ async function answerTo(client: SystemClient, id: string): Promise<Frame | undef
   return find()
 }
 
-/** The processor time of a process, in ticks: one that loops uses more and more of it. */
-async function ticks(pid: number): Promise<number> {
-  const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1]?.split(' ') ?? []
-  return Number(fields[11]) + Number(fields[12])
-}
-
 /** One start that the message ends. */
 async function die(gateway: BuiltGateway, how: string): Promise<void> {
   if (how === 'loop now') {
-    // A start takes some dozens of ticks; three seconds of processor time are the loop.
-    while ((await ticks(gateway.child.pid ?? 0)) < 300) await pause(50)
+    const looping = (): Promise<string> => readFile(join(home, 'looping'), 'utf8').catch(() => '')
+    while ((await looping()) !== String(gateway.child.pid)) await pause(10)
     await gateway.kill()
   }
   await gateway.exited

@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-
-const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { build, MAIN } from '../support/built-gateway.ts'
 
 let base: string
 let home: string
+beforeAll(build)
 beforeEach(async () => {
   base = await mkdtemp(join(tmpdir(), 'clew-refusals-'))
   home = join(base, 'home')
@@ -16,7 +16,7 @@ afterEach(() => rm(base, { recursive: true, force: true }))
 
 /** Runs the program to its end. A refusal that never came would end the test by its own time limit. */
 async function clew(...args: string[]): Promise<{ code: number | null; said: string }> {
-  const child = spawn(process.execPath, ['--import', 'tsx', MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
   let said = ''
   child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()))
@@ -72,7 +72,7 @@ it('temporary files that are planted as links are not written through', async ()
   for (const name of planted) await symlink(target, join(home, name))
   const { code } = await clew('sessions', 'list', '--home', home)
   expect(code).toBe(0)
-  const child = spawn(process.execPath, ['--import', 'tsx', MAIN, 'start', '--home', home, '--port', '0'])
+  const child = spawn(process.execPath, [MAIN, 'start', '--home', home, '--port', '0'])
   await new Promise((resolve) => child.stdout.once('data', resolve))
   child.kill('SIGTERM')
   await new Promise((resolve) => child.on('close', resolve))

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
@@ -126,8 +126,17 @@ async function hashes(directory: string): Promise<Record<string, string>> {
   return found
 }
 
-/** A home with answered, open and reset conversations, a note, a file and a blob; its gateway was killed. */
+/** A copy of its own of the home that was lived in. */
 async function livedIn(): Promise<string> {
+  const copied = await home()
+  await cp(await (original ??= liveIn()), copied, { recursive: true })
+  return copied
+}
+
+let original: Promise<string> | undefined
+
+/** A home with answered, open and reset conversations, a note, a file and a blob; its gateway was killed. */
+async function liveIn(): Promise<string> {
   const lived = await home()
   const gateway = await start(lived)
   const ann = await gateway.connect('?uid=ann')

@@ -2,12 +2,15 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, beforeAll, expect, test } from 'vitest'
 import { nodeHttpServers } from '../../src/platform/node-http-server.ts'
 import { systemClock, systemIds } from '../../src/platform/system.ts'
 import { createXiaoyiSimulator } from '../../src/simulator/xiaoyi/simulator.ts'
+import { build, MAIN } from '../support/built-gateway.ts'
 import { openModelServer } from '../support/model-server.ts'
 import { AGENT } from '../support/xiaoyi-world.ts'
+
+beforeAll(build)
 
 const closing: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -21,10 +24,9 @@ async function until(what: string, holds: () => boolean): Promise<void> {
   }
 }
 
-/** The command as a person starts it, from its sources. */
+/** The command as a person starts it. */
 function startGateway(home: string): ChildProcess {
-  const args = ['--import', 'tsx', 'src/cli/main.ts', 'start', '--home', home, '--port', '0']
-  return spawn(process.execPath, args, { stdio: 'ignore' })
+  return spawn(process.execPath, [MAIN, 'start', '--home', home, '--port', '0'], { stdio: 'ignore' })
 }
 
 async function ended(gateway: ChildProcess): Promise<void> {

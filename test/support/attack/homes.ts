@@ -165,8 +165,9 @@ export const homeAttacks: readonly Attack[] = [
       let output = ''
       for (const stream of [child.stdout, child.stderr])
         stream.on('data', (piece: Buffer) => (output += piece.toString()))
-      const exited = new Promise((resolve) => child.on('exit', resolve))
-      await Promise.race([exited, pause(8_000)])
+      let isOver = false
+      const exited = new Promise((resolve) => child.on('exit', resolve)).then(() => (isOver = true))
+      for (let waited = 0; !isOver && !/is ready/.test(output) && waited < 30_000; waited += 20) await pause(20)
       child.kill('SIGKILL')
       await exited
       require(!output.includes('INTERNAL'), 'too few file descriptors are INTERNAL')
