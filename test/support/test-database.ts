@@ -39,18 +39,24 @@ export async function openDatabase(schema: string, options: { readonly pool?: nu
 /** For the next test of a file that shares a schema: making one anew takes longer. Deleting few rows beats truncating. */
 export async function emptySchema(schema: string): Promise<void> {
   const database = await openDatabase(schema, { pool: 1 })
+  await emptyTables(database, schema)
+  await database.close()
+}
+
+export async function emptyTables(database: Database, schema: string): Promise<void> {
   const tables = await database.query<{ name: string }>(
     { name: '', text: `select relname as name from pg_class where relnamespace = $1::regnamespace and relkind = 'r'` },
     [schema],
   )
   const names = tables.map(({ name }) => name).filter((name) => name !== 'schema_migrations')
   await database.transaction((queries) => queries.run(names.map((name) => `delete from ${name}`).join(';')))
-  await database.close()
 }
+
+export const END_LEASES = { name: '', text: `update nodes set lease_until = '-infinity'` }
 
 /** As if every node had been silent for longer than its lease. */
 export async function endLeases(schema: string): Promise<void> {
   const database = await openDatabase(schema, { pool: 1 })
-  await database.query({ name: '', text: `update nodes set lease_until = '-infinity'` }, [])
+  await database.query(END_LEASES, [])
   await database.close()
 }

@@ -6,8 +6,8 @@ import { nodeFiles } from '../../src/platform/node-files.ts'
 import { ownFile } from '../../src/platform/own-folder.ts'
 import { migrate, readMigrations } from '../../src/storage/postgres/migrate.ts'
 import type { MemoryFiles } from '../../src/testing/memory-files.ts'
-import { databaseUrl, emptySchema, endLeases, freshSchema, openDatabase } from './test-database.ts'
-import { virtualDatabases } from './virtual-database.ts'
+import { databaseUrl, emptyTables, END_LEASES, freshSchema, openDatabase } from './test-database.ts'
+import { askIdle, virtualDatabases } from './virtual-database.ts'
 
 /** Whether this project of the test run keeps conversations in PostgreSQL instead of files in memory. */
 export const IS_ON_POSTGRES = process.env['CLEW_TEST_STORAGE'] === 'postgres'
@@ -30,7 +30,7 @@ export async function releaseSchemas(): Promise<void> {
     if ([...schema.users].some((isAlive) => isAlive())) continue
     inUse.delete(schema.name)
     schema.users.clear()
-    await emptySchema(schema.name)
+    await askIdle(schema.name, (database) => emptyTables(database, schema.name))
     free.push(schema)
   }
 }
@@ -58,20 +58,18 @@ export async function storageOf(files: MemoryFiles, clock: Clock): Promise<TestS
   return { ports: { databases }, overrides: [{ key: 'storage', value, source: 'the test' }] }
 }
 
+const IDS = { name: '', text: 'select session_id as id from transcripts' }
+const LINES = {
+  name: '',
+  text: `select header as line, 0 as position from transcripts where session_id = $1
+    union all select line, position from entries where session_id = $1 order by position`,
+}
+
 /** The text of a transcript as a file has it, wherever it is kept. */
 export async function transcriptText(files: MemoryFiles, sessionId: string): Promise<string | undefined> {
   const schema = files.text(SCHEMA_FILE)
   if (schema === undefined) return files.text(`/home/clew/sessions/${sessionId}.jsonl`)
-  const database = await openDatabase(schema, { pool: 1 })
-  const lines = await database.query<{ line: string }>(
-    {
-      name: '',
-      text: `select header as line, 0 as position from transcripts where session_id = $1
-        union all select line, position from entries where session_id = $1 order by position`,
-    },
-    [sessionId],
-  )
-  await database.close()
+  const lines = await askIdle(schema, (database) => database.query<{ line: string }>(LINES, [sessionId]))
   return lines.length === 0 ? undefined : lines.map(({ line }) => `${line}\n`).join('')
 }
 
@@ -80,9 +78,7 @@ export async function transcriptIds(files: MemoryFiles): Promise<readonly string
   const schema = files.text(SCHEMA_FILE)
   if (schema === undefined)
     return (await files.list('/home/clew/sessions')).flatMap((name) => /^(.+)\.jsonl/u.exec(name)?.[1] ?? [])
-  const database = await openDatabase(schema, { pool: 1 })
-  const rows = await database.query<{ id: string }>({ name: '', text: 'select session_id as id from transcripts' }, [])
-  await database.close()
+  const rows = await askIdle(schema, (database) => database.query<{ id: string }>(IDS, []))
   return rows.map(({ id }) => id)
 }
 
@@ -91,7 +87,7 @@ async function schemaOf(files: MemoryFiles): Promise<Schema> {
   const used = known === undefined ? undefined : inUse.get(known)
   if (used !== undefined) {
     // The gateway that had it was killed, for longer than a lease of ordinary length.
-    await endLeases(used.name)
+    await askIdle(used.name, (database) => database.query(END_LEASES, []))
     return used
   }
   const schema = free.pop() ?? (await createSchema())
