@@ -6,7 +6,7 @@ import { ownFile } from '../../src/platform/own-folder.ts'
 import { pgDatabases } from '../../src/platform/pg-databases.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
-import { pause } from '../support/built-gateway.ts'
+import { duringOutsideWork } from '../../src/testing/outside-work.ts'
 import { MemoryGateway, type Frame, type TestClient } from '../support/gateway.ts'
 import { databaseUrl, freshSchema } from '../support/test-database.ts'
 
@@ -34,7 +34,7 @@ class Away {
     const pass = async <T>(work: () => Promise<T>): Promise<T> => {
       if (this.line === 'holds') await new Promise((resolve) => this.#clock.after(DRIVER_MS, () => resolve(undefined)))
       if (this.line !== 'passes') throw new DatabaseError('unreachable', 'ECONNREFUSED', undefined)
-      return work()
+      return duringOutsideWork(work())
     }
     return {
       query: (statement, values) => pass(() => database.query(statement, values)),
@@ -73,12 +73,9 @@ async function given(): Promise<{ readonly away: Away; readonly client: TestClie
   return { away, client: await gateway.connect('?uid=ann') }
 }
 
-/** Time passes, and the real database has time to answer. */
+/** Time passes; what the real database was asked is answered before it goes on. */
 async function pass(ms: number, isOver: () => boolean = () => false): Promise<void> {
-  for (let gone = 0; gone < ms && !isOver(); gone += STEP_MS) {
-    await gateway?.clock.advance(STEP_MS)
-    await pause(2)
-  }
+  for (let gone = 0; gone < ms && !isOver(); gone += STEP_MS) await gateway?.clock.advance(STEP_MS)
 }
 
 async function answered(client: TestClient, frame: Frame): Promise<Frame> {
@@ -88,7 +85,6 @@ async function answered(client: TestClient, frame: Frame): Promise<Frame> {
   return client.terminal()[before] ?? {}
 }
 
-/** The real database answers in real time. */
 async function clusterOnceRead(): Promise<Frame> {
   let status: Frame | undefined
   void gateway?.api('/api/cluster').then((read) => (status = read))

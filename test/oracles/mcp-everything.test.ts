@@ -124,7 +124,7 @@ async function startHttpServer(port: number): Promise<RunningCommand> {
     },
     { onStdout: () => undefined, onStderr: () => undefined },
   )
-  for (let attempt = 0; attempt < 200; attempt++) {
+  for (let attempt = 0; attempt < 1_000; attempt++) {
     const isUp = await fetch(`http://127.0.0.1:${port}/mcp`).then(
       () => true,
       () => false,
