@@ -11,8 +11,7 @@ import { createFileBlobs } from './blobs.ts'
 import { FileLog, type FileLogContext } from './file-log.ts'
 import type { WriteHooks } from './guard.ts'
 import { createHandle } from './handle.ts'
-import { DEFAULT_LIMITS, type TranscriptLimits } from './limits.ts'
-import { capOf } from './memory-store.ts'
+import { DEFAULT_LIMITS, type TranscriptLimits, capOf } from './limits.ts'
 import { rewriteAfterFailedSync } from './repair-file.ts'
 import { OpenFiles } from './open-files.ts'
 import { OpenTranscripts, type OpenTranscript } from './open-transcripts.ts'
@@ -97,8 +96,8 @@ export class FileTranscriptStore implements TranscriptStore {
   async open(sessionId: SessionId, signal: AbortSignal): Promise<Transcript> {
     signal.throwIfAborted()
     if (this.#closed) throw new GatewayError('TRANSCRIPT_CLOSED', 'the transcript store was closed', {})
-    const { transcript, release } = await this.#open.use(sessionId, signal)
-    return createHandle(transcript, this.#blobs(sessionId), release)
+    const { transcript, blobs, release } = await this.#open.use(sessionId, signal)
+    return createHandle(transcript, blobs, release)
   }
 
   async exists(sessionId: SessionId): Promise<boolean> {
@@ -221,7 +220,7 @@ export class FileTranscriptStore implements TranscriptStore {
       },
       signal,
     )
-    return { log: file, transcript }
+    return { log: file, blobs, transcript }
   }
 
   #blobs(sessionId: SessionId): ReturnType<typeof createFileBlobs> {

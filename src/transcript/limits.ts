@@ -36,3 +36,11 @@ export const DEFAULT_LIMITS: TranscriptLimits = {
   maxOpenFiles: 128,
   restAfterMs: 3_000,
 }
+
+/** What a tool result may hold. */
+export function capOf(limits: TranscriptLimits): { maxCharacters: number; minBlockCharacters: number } {
+  return {
+    maxCharacters: limits.maxToolResultCharacters,
+    minBlockCharacters: limits.minToolResultBlockCharacters,
+  }
+}

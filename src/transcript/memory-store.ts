@@ -7,7 +7,7 @@ import type { SessionId } from '../core/ids.ts'
 import { createMemoryBlobs, type Blobs } from './blobs.ts'
 import type { WriteHooks } from './guard.ts'
 import { createHandle } from './handle.ts'
-import { DEFAULT_LIMITS, type TranscriptLimits } from './limits.ts'
+import { capOf, DEFAULT_LIMITS, type TranscriptLimits } from './limits.ts'
 import { FORMAT_VERSION } from './line.ts'
 import { MemoryLog, type CommitChanges } from './memory-log.ts'
 import type { TranscriptStore } from './store.ts'
@@ -92,12 +92,5 @@ export function createMemoryStore(options: MemoryStoreOptions): TranscriptStore 
     async close() {
       for (const kept of active.values()) await (await kept).transcript.close()
     },
-  }
-}
-
-export function capOf(limits: TranscriptLimits): { maxCharacters: number; minBlockCharacters: number } {
-  return {
-    maxCharacters: limits.maxToolResultCharacters,
-    minBlockCharacters: limits.minToolResultBlockCharacters,
   }
 }

@@ -2,17 +2,18 @@ import type { Clock, Timer } from '../base/clock.ts'
 import { errnoOf } from '../base/files.ts'
 import type { Log } from '../base/log.ts'
 import type { SessionId } from '../core/ids.ts'
+import type { Blobs } from './blobs.ts'
 import type { FileLog } from './file-log.ts'
 import type { TranscriptLimits } from './limits.ts'
 import type { LogTranscript } from './transcript.ts'
 
 export interface OpenTranscript {
   readonly log: FileLog
+  readonly blobs: Blobs
   readonly transcript: LogTranscript
 }
 
-export interface TranscriptInUse {
-  readonly transcript: LogTranscript
+export interface TranscriptInUse extends Pick<OpenTranscript, 'transcript' | 'blobs'> {
   /** Lets go of it. Once. */
   release(): Promise<void>
 }
@@ -70,7 +71,8 @@ export class OpenTranscripts {
       this.#noLongerIdle(slot)
       try {
         slot.opened = await slot.opening
-        return { transcript: slot.opened.transcript, release: () => this.#release(slot) }
+        const { transcript, blobs } = slot.opened
+        return { transcript, blobs, release: () => this.#release(slot) }
       } catch (error) {
         slot.users--
         this.#drop(slot)

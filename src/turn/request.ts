@@ -120,7 +120,7 @@ function clientSetup(
 
 /** Tools that leave no room for a conversation would have every request refused: the model answers without them. */
 function withToolsThatFit(model: TurnModel, options: RequestOptions, { log }: Pick<TurnDeps, 'log'>): RequestOptions {
-  const tokens = estimateTokens(options.systemPrompt) + tokensOfTools(options.tools)
+  const tokens = tokensOfText(options.systemPrompt) + tokensOfTools(options.tools)
   const room = model.contextWindow - reservedFor(model) - MIN_HISTORY_TOKENS
   if (options.tools.length === 0 || tokens <= room) return options
   log.warn('the tools do not fit the model’s window and are left out', { model: model.name, tokens, room })
@@ -129,11 +129,24 @@ function withToolsThatFit(model: TurnModel, options: RequestOptions, { log }: Pi
   return { ...rest, tools: [], projection: 'safest' }
 }
 
+const MOST_KNOWN_TEXTS = 100
+const knownTexts = new Map<string, number>()
+
+/** Remembered: a system prompt and the tools are the longest texts of a request, and the same in most of them. */
+function tokensOfText(text: string): number {
+  const known = knownTexts.get(text)
+  if (known !== undefined) return known
+  const tokens = estimateTokens(text)
+  knownTexts.set(text, tokens)
+  const [oldest] = knownTexts.size > MOST_KNOWN_TEXTS ? knownTexts.keys() : []
+  if (oldest !== undefined) knownTexts.delete(oldest)
+  return tokens
+}
+
 const knownTools = new WeakMap<readonly ToolSpec[], number>()
 
-/** Remembered per list: a request asks twice, and the tools of a gateway can be the longest text in it. */
 function tokensOfTools(tools: readonly ToolSpec[]): number {
-  const tokens = knownTools.get(tools) ?? estimateTokens(JSON.stringify(tools))
+  const tokens = knownTools.get(tools) ?? tokensOfText(JSON.stringify(tools))
   knownTools.set(tools, tokens)
   return tokens
 }
@@ -172,7 +185,7 @@ export function historyInput(
   const budget = createBudget({
     contextWindow: model.contextWindow,
     reservedTokens: reservedFor(model),
-    fixedTokens: estimateTokens(setup.system) + tokensOfTools(setup.tools),
+    fixedTokens: tokensOfText(setup.system) + tokensOfTools(setup.tools),
     calibration: Math.max(minCalibration, calibrationFrom(entries, target)),
     pruning: settings.pruning,
     maxToolResultChars: Math.min(HARD_MAX_TOOL_RESULT_CHARS, settings.toolOutputChars),

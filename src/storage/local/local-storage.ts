@@ -167,10 +167,6 @@ export class LocalStorage implements Storage {
     return () => this.#listeners.delete(listener)
   }
 
-  tell(): void {
-    // There is no other node.
-  }
-
   readonly sessions: Storage['sessions'] = {
     get: (key) => this.rows.get(key),
     resolve: (key) => this.rows.resolve(key),
