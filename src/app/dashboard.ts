@@ -72,7 +72,7 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
     rates: watch.rates(),
   })
   const live = new LiveEvents(
-    { clock, heartbeat: status, onFollowed: setFollowed },
+    { clock, heartbeat: status },
     { ...LIVE_LIMITS, streams: options.config().limits.live_streams },
   )
   const watch = new TurnWatch({
@@ -83,11 +83,8 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
     frameOf: (event) => frame(encodeEvent(event, { session: event.session, messageId: '', runId: event.run, seq: 0 })),
     replyFrame: (reply) => frame(encodeReply(reply, (id) => options.links.urlOf(id))) ?? { type: 'complete' },
   })
-  /** Nothing is made for pages while there are none. */
-  function setFollowed(isFollowed: boolean): void {
-    watch.setFollowed(isFollowed)
-    visible.setFollowed(isFollowed)
-    logs.onLine = isFollowed ? (line) => live.emit('log', line) : undefined
+  logs.onLine = (line) => {
+    if (live.hasReaders) live.emit('log', line)
   }
   const signIn = new SignIn<Principal>({ clock, ids })
   const questions = questionsOf(platform, options, watch)
@@ -116,7 +113,7 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
     },
     linkChanged: (channel, row) => live.emit('link', { channel, ...row }),
     close: () => {
-      visible.setFollowed(false)
+      visible.close()
       watch.close()
     },
   }

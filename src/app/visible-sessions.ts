@@ -1,49 +1,33 @@
-import { type Caller, mayUse, ownerOf } from '../core/inbound.ts'
+import type { SessionKey } from '../core/ids.ts'
+import { type Caller, mayUse, ownerOf, type SessionRecord } from '../core/inbound.ts'
 import type { Storage } from '../storage/storage.ts'
 
 const MOST_KNOWN = 2_000
-/** Conversations changed last, whose owners are looked up when the first page opens. */
-const KNOWN_AT_FIRST = 200
 
 /**
  * Whether a reader of live events may hear of a conversation, answered at once: whose a conversation is, is remembered
- * for those that are in use while pages are open. Of one that is not known yet only readers that see everything hear.
+ * for those that were in use lately. Of one that is not known yet only readers that see everything hear.
  */
 export class VisibleSessions {
   readonly #storage: Storage
   readonly #owners = new Map<string, string | undefined>()
-  #stop: (() => void) | undefined
+  readonly #stop: () => void
 
   constructor(storage: Storage) {
     this.#storage = storage
-  }
-
-  /** Whether there are readers, or ones that may come back. */
-  setFollowed(isFollowed: boolean): void {
-    this.#stop?.()
-    this.#stop = undefined
-    if (!isFollowed) return this.#owners.clear()
-    this.#stop = this.#storage.watch((notice) => {
-      if (notice.kind === 'session' || notice.kind === 'message') void this.learn(notice.key)
+    this.#stop = storage.watch((notice) => {
+      if (notice.kind === 'session' || notice.kind === 'message') void this.#learn(notice.key)
     })
-    void this.#learnLatest()
   }
 
-  async #learnLatest(): Promise<void> {
-    await Promise.all([...this.#owners.keys()].map((key) => this.learn(key)))
-    const { sessions } = await this.#storage.sessions.list({ limit: KNOWN_AT_FIRST }).catch(() => ({ sessions: [] }))
-    for (const { key, record } of sessions) if (!this.#owners.has(key)) this.#remember(key, ownerOf(record))
+  async #learn(key: SessionKey): Promise<void> {
+    this.#remember(key, await this.#storage.sessions.get(key).catch(() => undefined))
   }
 
-  /** Resolves when the conversation's owner is known. */
-  async learn(key: string): Promise<void> {
-    const row = await this.#storage.sessions.resolve(key).catch(() => undefined)
+  #remember(key: string, record: SessionRecord | undefined): void {
     this.#owners.delete(key)
-    if (row !== undefined) this.#remember(key, ownerOf(row.record))
-  }
-
-  #remember(key: string, owner: string | undefined): void {
-    this.#owners.set(key, owner)
+    if (record === undefined) return
+    this.#owners.set(key, ownerOf(record))
     const [oldest] = this.#owners.size > MOST_KNOWN ? this.#owners.keys() : []
     if (oldest !== undefined) this.#owners.delete(oldest)
   }
@@ -55,10 +39,12 @@ export class VisibleSessions {
 
   /** The same for one conversation that is asked for by its name. */
   async mayOpen(key: string, caller: Caller): Promise<boolean> {
-    // Without a watch no change of owner is noticed: only what is opened at this moment may be known.
-    if (this.#stop === undefined) this.#owners.clear()
-    await this.learn(key)
     const row = await this.#storage.sessions.resolve(key)
+    this.#remember(key, row?.record)
     return row === undefined ? caller.sees === 'all' : mayUse(caller, row.record)
+  }
+
+  close(): void {
+    this.#stop()
   }
 }

@@ -11,8 +11,6 @@ export interface LiveLimits {
   readonly rememberedBytes: number
   /** What one reader may have unread before its stream ends. */
   readonly bufferedBytes: number
-  /** How long events are remembered for readers that come back, once the last reader went. */
-  readonly rememberedMs: number
 }
 
 export const LIVE_LIMITS: LiveLimits = {
@@ -20,7 +18,6 @@ export const LIVE_LIMITS: LiveLimits = {
   remembered: 2_000,
   rememberedBytes: 4 * 1024 * 1024,
   bufferedBytes: 1024 * 1024,
-  rememberedMs: 10 * 60_000,
 }
 
 const HEARTBEAT_MS = 15_000
@@ -53,13 +50,6 @@ interface Reader extends StreamOptions {
   pending: JsonObject | undefined
 }
 
-export interface LiveEventsDeps {
-  readonly clock: Clock
-  heartbeat(): Promise<JsonObject>
-  /** From here on there are readers, or ones that may come back; or, with false, none: then no event need be made. */
-  onFollowed(isFollowed: boolean): void
-}
-
 /**
  * What happens, for pages that watch. Every event has a number of its own, and numbers rise over restarts too; the latest
  * events are remembered so that a reader that lost its connection goes on where it was. A slow reader loses deltas
@@ -70,23 +60,19 @@ export class LiveEvents {
   readonly #limits: LiveLimits
   readonly #remembered: Remembered[] = []
   readonly #readers = new Set<Reader>()
-  /** The beginning, for a reader: what was before is not remembered. */
-  #firstId: number
+  readonly #firstId: number
   /** Events up to here cannot be sent again. */
   #forgottenId: number
   #rememberedBytes = 0
   #lastId: number
   #beat: Timer | undefined
   #heartbeat: Timer | undefined
-  #isFollowed = false
-  /** Runs while there is no reader. */
-  #forgetting: Timer | undefined
-  readonly #deps: LiveEventsDeps
+  readonly #heartbeatData: () => Promise<JsonObject>
 
-  constructor(deps: LiveEventsDeps, limits: LiveLimits = LIVE_LIMITS) {
-    this.#deps = deps
+  constructor(deps: { readonly clock: Clock; heartbeat(): Promise<JsonObject> }, limits: LiveLimits = LIVE_LIMITS) {
     this.#clock = deps.clock
     this.#limits = limits
+    this.#heartbeatData = () => deps.heartbeat()
     // From the time: a number of an earlier life must not be taken for one of this life.
     this.#firstId = Math.max(0, deps.clock.now())
     this.#lastId = this.#firstId
@@ -111,9 +97,8 @@ export class LiveEvents {
     return this.#readers.size > 0
   }
 
-  /** An event that is remembered, also for a while without a reader: one that comes back has missed it. */
+  /** An event that is remembered, also while there is no reader: one that comes back has missed it. */
   emit(name: LiveEventName, data: JsonObject, key?: string): void {
-    if (!this.#isFollowed) return
     const event: Remembered = { id: ++this.#lastId, name, key, json: JSON.stringify(data) }
     this.#remember(event)
     for (const reader of this.#readers) {
@@ -168,12 +153,9 @@ export class LiveEvents {
     this.#beat?.cancel()
     this.#heartbeat?.cancel()
     for (const reader of [...this.#readers]) this.#end(reader)
-    this.#forgetting?.cancel()
   }
 
   #begin(reader: Reader, first: readonly { readonly name: LiveEventName; readonly data: JsonObject }[]): void {
-    this.#forgetting?.cancel()
-    this.#forgetting = undefined
     this.#readers.add(reader)
     reader.write(': clew\n\n')
     this.#catchUp(reader)
@@ -183,10 +165,7 @@ export class LiveEvents {
 
   #catchUp(reader: Reader): void {
     const { since } = reader
-    const isFirst = !this.#isFollowed
-    this.#setFollowed(true)
     if (since === undefined) return
-    if (isFirst) return this.#sendNew(reader, 'reset', {})
     const behind = since === 0 ? this.#firstId : since
     if (behind > this.#lastId || behind < this.#forgottenId) return this.#sendNew(reader, 'reset', {})
     for (const { id, name, key, json } of this.#remembered) {
@@ -239,7 +218,7 @@ export class LiveEvents {
     if (this.#readers.size === 0) return
     this.#heartbeat = this.#clock.after(HEARTBEAT_MS, () => void this.#beatHeart())
     // Without a status the stream still has to show that it lives.
-    this.emitStatus(await this.#deps.heartbeat().catch(() => ({})))
+    this.emitStatus(await this.#heartbeatData().catch(() => ({})))
   }
 
   #end(reader: Reader): void {
@@ -250,19 +229,6 @@ export class LiveEvents {
 
   #forget(reader: Reader): void {
     this.#readers.delete(reader)
-    if (this.#readers.size === 0)
-      this.#forgetting ??= this.#clock.after(this.#limits.rememberedMs, () => this.#setFollowed(false))
-  }
-
-  /** What happens while there is no follower is not made: a reader that went on behind it would miss it. */
-  #setFollowed(isFollowed: boolean): void {
-    if (this.#isFollowed === isFollowed) return
-    this.#isFollowed = isFollowed
-    this.#remembered.length = 0
-    this.#rememberedBytes = 0
-    this.#firstId = ++this.#lastId
-    this.#forgottenId = this.#firstId
-    this.#deps.onFollowed(isFollowed)
   }
 }
 

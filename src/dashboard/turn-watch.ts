@@ -36,7 +36,6 @@ export class TurnWatch {
   readonly #changedRows = new Set<SessionKey>()
   readonly #messages: MinuteCount
   readonly #answers: MinuteCount
-  #isFollowed = false
   #rowsTimer: Timer | undefined
   #statusTimer: Timer | undefined
 
@@ -44,11 +43,6 @@ export class TurnWatch {
     this.#deps = deps
     this.#messages = new MinuteCount(deps.clock)
     this.#answers = new MinuteCount(deps.clock)
-  }
-
-  /** Whether a page hears of what happens: without one, only what runs is kept. */
-  setFollowed(isFollowed: boolean): void {
-    this.#isFollowed = isFollowed
   }
 
   /** What runs now, for the status and the live page. */
@@ -69,7 +63,6 @@ export class TurnWatch {
 
   accepted(message: AcceptedMessage): void {
     this.#messages.add()
-    if (!this.#isFollowed) return
     this.#emit(message.key, message.run, { type: 'accepted', messageId: message.messageId, channel: message.channel })
     this.changed(message.key)
   }
@@ -78,7 +71,6 @@ export class TurnWatch {
     const turn = this.#turnOf(event, message)
     if (event.event.type === 'text-delta') return this.#delta(event, turn)
     follow(turn, event)
-    if (!this.#isFollowed) return
     const frame = this.#deps.frameOf(event)
     if (frame !== undefined) this.#emit(event.session, event.run, frame)
     if (event.event.type === 'turn-start') this.changed(event.session)
@@ -89,14 +81,13 @@ export class TurnWatch {
     this.#turns.delete(reply.run)
     if (!reply.redelivered) {
       this.#answers.add()
-      if (this.#isFollowed) this.#emit(reply.key, reply.run, this.#deps.replyFrame(reply))
+      this.#emit(reply.key, reply.run, this.#deps.replyFrame(reply))
     }
     this.changed(reply.key)
   }
 
   /** A row of the list changed: several changes of one moment are sent once. */
   changed(key: SessionKey): void {
-    if (!this.#isFollowed) return
     this.#changedRows.add(key)
     this.#rowsTimer ??= this.#deps.clock.after(ROWS_EVERY_MS, () => void this.#emitRows())
     if (this.#deps.live.hasReaders)
@@ -134,7 +125,7 @@ export class TurnWatch {
     }
     const offset = turn.text.length
     turn.text += event.delta
-    if (!this.#isFollowed || !this.#deps.live.isWatched(session)) return
+    if (!this.#deps.live.isWatched(session)) return
     this.#deps.live.emitDelta(
       session,
       { key: session, run, at, event: { type: 'delta', offset, delta: event.delta } },

@@ -53,11 +53,7 @@ function eventsIn(text: string): readonly Told[] {
 
 function world(limits: Partial<typeof LIVE_LIMITS> = {}) {
   const clock = new ManualClock()
-  const followed: boolean[] = []
-  const live = new LiveEvents(
-    { clock, heartbeat: async () => ({ beat: true }), onFollowed: (isFollowed) => void followed.push(isFollowed) },
-    { ...LIVE_LIMITS, ...limits },
-  )
+  const live = new LiveEvents({ clock, heartbeat: async () => ({ beat: true }) }, { ...LIVE_LIMITS, ...limits })
   const open = (options: Partial<StreamOptions> = {}) =>
     live.open({ session: 's', logs: false, admin: true, maySee: () => true, ...options }, [])
   /** What a reader that opens now and goes at once is sent. */
@@ -73,7 +69,7 @@ function world(limits: Partial<typeof LIVE_LIMITS> = {}) {
     await reader.cancel()
     return eventsIn(text)
   }
-  return { clock, live, open, told, followed }
+  return { clock, live, open, told }
 }
 
 const numbers = (events: readonly Told[]): readonly unknown[] => events.map(({ data }) => data['n'])
@@ -110,7 +106,6 @@ describe('the event stream', () => {
 
   it('goes on behind `since` with what happened while nobody read, deltas aside', async () => {
     const { live, told } = world()
-    await told()
     live.emit('turn', { n: 1 }, 's')
     const [first] = await told({ since: 0 })
     live.emit('turn', { n: 2 }, 's')
@@ -135,7 +130,6 @@ describe('the event stream', () => {
 
   it('says `reset` for a number too old, one above the newest, and one of an earlier life', async () => {
     const { clock, live, told } = world({ remembered: 3 })
-    await told()
     for (let n = 1; n <= 3; n++) live.emit('turn', { n }, 's')
     const [first] = await told({ since: 0 })
     const since = first?.id ?? 0
@@ -145,34 +139,15 @@ describe('the event stream', () => {
     for (const old of [since, 0, 1, 999_999_999_999_999])
       expect((await told({ since: old })).map(({ name }) => name)).toEqual(['reset'])
     await clock.advance(60_000)
-    const next = new LiveEvents({ clock, heartbeat: async () => ({}), onFollowed: () => undefined })
+    const next = new LiveEvents({ clock, heartbeat: async () => ({}) })
     for (let n = 1; n <= 9; n++) next.emit('turn', { n }, 's')
     const stream = next.open({ since: since + 1, logs: false, admin: true, maySee: () => true }, [])
     next.close()
     expect(eventsIn(await new Response(stream).text()).map(({ name }) => name)).toEqual(['reset'])
   })
 
-  it('says when events are worth making: from the first reader until the last was gone for ten minutes', async () => {
-    const { clock, live, told, followed } = world()
-    live.emit('turn', { n: 1 }, 's')
-    expect((await told({ since: 0 })).map(({ name }) => name)).toEqual(['reset'])
-    live.emit('turn', { n: 2 }, 's')
-    const [missed] = await told({ since: 0 })
-    expect(missed?.data).toEqual({ n: 2 })
-    await clock.advance(9 * 60_000)
-    await told()
-    await clock.advance(9 * 60_000)
-    expect(followed).toEqual([true])
-    await clock.advance(60_000)
-    expect(followed).toEqual([true, false])
-    live.emit('turn', { n: 3 }, 's')
-    expect((await told({ since: missed?.id ?? 0 })).map(({ name }) => name)).toEqual(['reset'])
-    expect(followed).toEqual([true, false, true])
-  })
-
   it('forgets by size as well', async () => {
     const { live, told } = world({ rememberedBytes: 1_000 })
-    await told()
     for (let n = 1; n <= 10; n++) live.emit('turn', { n, text: 'x'.repeat(200) }, 's')
     expect((await told({ since: 0 })).map(({ name }) => name)).toEqual(['reset'])
     const last = await told({ since: (await told({ since: 0 }))[0]?.id ?? 0 })
