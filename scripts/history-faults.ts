@@ -414,14 +414,14 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'what was left out comes back because it was cleared too',
     source: 'our fuzz, seed 427688',
-    file: history('decisions'),
+    file: history('view-records'),
     find: 'before.filter(isLeaveOut)',
     replace: '[]',
   },
   {
     name: 'input that is nested too deeply is written as JSON',
     source: 'review of issue 4',
-    file: history('loose'),
+    file: history('normalize-message'),
     find: 'if (isDeeperThan(MAX_LEVELS, value[field]))',
     replace: 'if (value[field] === undefined && isDeeperThan(MAX_LEVELS, value[field]))',
   },

@@ -1,7 +1,10 @@
 import type { ComponentChildren, JSX } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 
-/** What unfolds below a button: it closes when something in it was chosen, by Escape, and by a press elsewhere. */
+/**
+ * What unfolds below a button: it closes when something in it was chosen, by Escape, and by a press elsewhere. Whether it
+ * is open is known to the element alone, which a key pressed right behind the click finds open already.
+ */
 export function Menu({
   label,
   summary,
@@ -18,18 +21,19 @@ export function Menu({
   readonly children: ComponentChildren
 }): JSX.Element {
   const element = useRef<HTMLDetailsElement>(null)
-  const [isOpen, setIsOpen] = useState(false)
-  useEffect(() => {
-    if (!isOpen) return
+  const close = (): void => {
+    if (element.current !== null) element.current.open = false
+  }
+  useLayoutEffect(() => {
     const onPress = (event: Event): void => {
-      if (event.target instanceof Node && element.current?.contains(event.target) !== true) setIsOpen(false)
+      if (event.target instanceof Node && element.current?.contains(event.target) !== true) close()
     }
     const onKey = (event: KeyboardEvent): void => {
-      if (event.key !== 'Escape') return
+      if (event.key !== 'Escape' || element.current?.open !== true) return
       // An answer that is being written goes on: the menu was in front of it.
       event.stopPropagation()
-      setIsOpen(false)
-      element.current?.querySelector('summary')?.focus()
+      close()
+      element.current.querySelector('summary')?.focus()
     }
     document.addEventListener('pointerdown', onPress)
     window.addEventListener('keydown', onKey, { capture: true })
@@ -37,9 +41,9 @@ export function Menu({
       document.removeEventListener('pointerdown', onPress)
       window.removeEventListener('keydown', onKey, { capture: true })
     }
-  }, [isOpen])
+  }, [])
   return (
-    <details class={name} ref={element} open={isOpen} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
+    <details class={name} ref={element}>
       <summary
         class={summaryClass}
         {...(label === undefined ? {} : { 'aria-label': label })}
@@ -49,7 +53,7 @@ export function Menu({
       </summary>
       <div
         onClick={(event) => {
-          if (event.target instanceof Element && event.target.closest('a, button') !== null) setIsOpen(false)
+          if (event.target instanceof Element && event.target.closest('a, button') !== null) close()
         }}
       >
         {children}
