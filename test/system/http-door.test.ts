@@ -29,7 +29,7 @@ it('answers what it accepted with 202 after kill -9', async () => {
   const post = (content: string): Promise<Body> =>
     call(first, '/api/messages?wait=0&uid=ann', { method: 'POST', headers: json, body: JSON.stringify({ content }) })
   const accepted = await Promise.all(Array.from({ length: 20 }, (_, index) => post(`count to ${50 + index}`)))
-  expect(accepted.every(({ status }) => status === 202)).toBe(true)
+  expect(accepted.filter(({ status }) => status !== 202)).toEqual([])
   await first.kill()
   const second = await BuiltGateway.start(home)
   for (const { runId } of accepted) {
