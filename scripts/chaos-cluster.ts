@@ -12,6 +12,7 @@ const { values } = parseArgs({
     keep: { type: 'string' },
     nodes: { type: 'string', default: '3' },
     fault: { type: 'string' },
+    stops: { type: 'string' },
   },
 })
 
@@ -21,6 +22,7 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`)
 await build()
 // A build meanwhile must not change what runs.
 const planted = await plant(values.fault)
+const fault = values.fault === undefined ? undefined : PLANTED[values.fault]
 const report = await runChaos({
   seed: Number(values.seed),
   nodes: Number(values.nodes),
@@ -29,7 +31,8 @@ const report = await runChaos({
   faults: Math.ceil((Number(values.seconds) * 1_000) / EVERY_MS),
   faultEveryMs: EVERY_MS,
   leaseMs: 2_000,
-  only: values.fault === undefined ? undefined : PLANTED[values.fault]?.by,
+  stops: values.stops === undefined ? fault?.stops : Number(values.stops),
+  only: fault?.by,
   program: [planted.program],
   keep: (history, tables) => {
     if (values.keep !== undefined) writeFileSync(values.keep, JSON.stringify({ history, tables }, null, 1))

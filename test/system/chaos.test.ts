@@ -1,11 +1,16 @@
 import { beforeAll, expect, it } from 'vitest'
 import { build, MAIN } from '../support/built-gateway.ts'
+import { missingPlaces } from '../support/chaos/planted.ts'
 import { runChaos } from '../support/chaos/run.ts'
 import { ENDS_BY_COUNT } from '../support/ends-by-count.ts'
 
 const SEED = 7
 
 beforeAll(build, ENDS_BY_COUNT.timeout)
+
+it('every fault that the checker is tried with can be planted', () => {
+  expect(missingPlaces()).toEqual([])
+})
 
 /** `npm run chaos:cluster` is the same for as long as one likes; `--fault NAME` shows what the checker finds. */
 it(`three nodes that are killed, stopped and cut off keep every promise (seed ${SEED})`, ENDS_BY_COUNT, async () => {

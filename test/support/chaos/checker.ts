@@ -107,6 +107,15 @@ function judgeCodes({ sent, frames, disturbances }: History, found: string[]): v
  */
 function judgeRuns({ sent, frames, deletes }: History, found: string[]): void {
   const messages = new Map(sent.map((message) => [`${message.account} ${message.id}`, message]))
+  for (const [name, runs] of runsOf(frames)) {
+    const message = messages.get(name)
+    if (runs.size > 1 && !areExplained([...runs.values()].slice(1), message, deletes))
+      found.push(`${name} is several runs: ${[...runs.keys()].join(' and ')}`)
+  }
+}
+
+/** The runs of each message, with the moments at which they were first seen. */
+function runsOf(frames: History['frames']): ReadonlyMap<string, ReadonlyMap<string, number>> {
   const seen = new Map<string, Map<string, number>>()
   for (const { account, type, messageId, run, at } of frames) {
     if (run === undefined || (type !== 'accepted' && type !== 'complete' && type !== 'error')) continue
@@ -115,11 +124,7 @@ function judgeRuns({ sent, frames, deletes }: History, found: string[]): void {
     if (!runs.has(run)) runs.set(run, at)
     seen.set(name, runs)
   }
-  for (const [name, runs] of seen) {
-    const message = messages.get(name)
-    if (runs.size > 1 && !areExplained([...runs.values()].slice(1), message, deletes))
-      found.push(`${name} is several runs: ${[...runs.keys()].join(' and ')}`)
-  }
+  return seen
 }
 
 /** `later` are the moments at which further runs were seen, in their order. */
@@ -135,13 +140,19 @@ function areExplained(
   return later.every((seenAt, index) => may.filter(({ sentAt }) => sentAt < seenAt).length > index)
 }
 
-/** Nothing that was accepted before a delete is left after it. */
+/**
+ * Nothing that was accepted before a delete is left after it. A copy that was on its way meanwhile is a new message: it
+ * was sent more than once, and is seen as a run that was not seen before the delete.
+ */
 function judgeDeletes(
-  { sent, deletes }: History,
+  { sent, frames, deletes }: History,
   transcripts: ReadonlyMap<string, readonly Line[]>,
   found: string[],
 ): void {
   const standing = new Set([...transcripts.values()].flatMap((lines) => tagsOf(lines)))
+  const runs = runsOf(frames)
+  const cameAgain = ({ account, id, sends }: SentMessage, sentAt: number): boolean =>
+    sends > 1 && [...(runs.get(`${account} ${id}`)?.values() ?? [])].some((seenAt) => seenAt > sentAt)
   for (const { session, sentAt, confirmedAt } of deletes) {
     if (confirmedAt === undefined) continue
     for (const message of sent)
@@ -149,7 +160,8 @@ function judgeDeletes(
         message.session === session &&
         message.lastSentAt < sentAt &&
         standing.has(message.tag) &&
-        (message.acceptedAt ?? Infinity) < sentAt
+        (message.acceptedAt ?? Infinity) < sentAt &&
+        !cameAgain(message, sentAt)
       )
         found.push(`${message.tag} of ${session} was accepted before a delete, and stands in a transcript after it`)
   }

@@ -7,6 +7,8 @@ export interface ClientDeps {
   readonly sessions: readonly string[]
   readonly random: Random
   readonly history: History
+  /** So many times as many resets, cancels and deletes. */
+  readonly stops: number
   /** Addresses of the nodes, dead or alive. */
   readonly ports: readonly number[]
   moment(): number
@@ -35,16 +37,17 @@ export class ChaosClient {
 
   /** Until told to stop, or so many messages were acknowledged. */
   async live(messages: number, signal: AbortSignal): Promise<void> {
-    const { random } = this.#deps
+    const { random, stops } = this.#deps
     for (let sent = 0; sent < messages && !signal.aborted; sent++) {
       await this.#send(signal)
+      const stop = random.int(100) / stops
       const luck = random.int(100)
-      if (luck < 4) await this.#control('session.reset', signal)
-      else if (luck < 7) await this.#control('session.cancel', signal)
-      else if (luck < 9) await this.#control('session.delete', signal)
-      else if (luck < 14) await this.#sendAgain()
-      else if (luck < 30) this.#hangUp()
-      else if (luck < 80) await pause(random.int(1_200))
+      if (stop < 4) await this.#control('session.reset', signal)
+      else if (stop < 7) await this.#control('session.cancel', signal)
+      else if (stop < 9) await this.#control('session.delete', signal)
+      else if (luck < 5) await this.#sendAgain()
+      else if (luck < 23) this.#hangUp()
+      else if (luck < 78) await pause(random.int(1_200))
     }
   }
 
@@ -72,7 +75,16 @@ export class ChaosClient {
     const tag = nextTag()
     const session = random.pick(sessions)
     const content = `${random.chance(0.04) ? '/new ' : ''}say ${tag} in ${session}.`
-    const message: SentMessage = { account, session, id: `m-${tag}`, tag, content, at: moment(), lastSentAt: 0 }
+    const message: SentMessage = {
+      account,
+      session,
+      id: `m-${tag}`,
+      tag,
+      content,
+      at: moment(),
+      lastSentAt: 0,
+      sends: 0,
+    }
     history.sent.push(message)
     while (message.acceptedAt === undefined && !signal.aborted) {
       if (!(await this.#connect())) continue
@@ -95,6 +107,7 @@ export class ChaosClient {
   #write(message: SentMessage): void {
     const { id, content, session } = message
     message.lastSentAt = this.#deps.moment()
+    message.sends++
     this.#socket?.send(JSON.stringify({ id, content, session, ack: true, stream: this.#deps.random.chance(0.3) }))
   }
 

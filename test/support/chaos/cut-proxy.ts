@@ -1,7 +1,10 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
-/** `pass` · `delay` holds every piece back · `hold` takes bytes and gives none on · `refuse` ends every connection. */
-export type Line = 'pass' | 'delay' | 'hold' | 'refuse'
+/**
+ * `pass` · `delay` holds every piece back · `hold` takes bytes and gives none on · `refuse` ends every connection ·
+ * `lose` gives on what the node says and nothing of what the database answers.
+ */
+export type Line = 'pass' | 'delay' | 'hold' | 'refuse' | 'lose'
 
 const DELAY_MS = 300
 
@@ -55,11 +58,15 @@ export class CutProxy {
     ] as const) {
       this.#sockets.add(from)
       from.setNoDelay(true)
-      from.on('data', (piece) => this.#pass(() => to.write(piece)))
+      from.on('data', (piece) => {
+        if (this.#line !== 'lose' || from === near) this.#pass(() => to.write(piece))
+      })
       from.on('error', () => undefined)
       from.on('close', () => {
         this.#sockets.delete(from)
-        to.destroy()
+        // What is held back was sent, and arrives although its sender has gone.
+        if (this.#line === 'hold') this.#held.push(() => to.end())
+        else to.destroy()
       })
     }
   }

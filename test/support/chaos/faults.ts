@@ -29,6 +29,9 @@ export const SILENCING: ReadonlySet<string> = new Set([
   'PostgreSQL crashes',
 ])
 
+/** Long enough for what was under way to be committed, shorter than anything waits. */
+const LOST_MS = 300
+
 /** Each takes as long as it needs, and leaves the node as it is then: the next healing brings it back. */
 export const FAULTS: Readonly<Record<string, (node: ChaosNode, deps: FaultDeps) => Promise<void>>> = {
   'kill -9': (node) => node.kill(),
@@ -44,6 +47,12 @@ export const FAULTS: Readonly<Record<string, (node: ChaosNode, deps: FaultDeps) 
     node.resume()
   },
   'the line is cut': async (node) => node.line.cut(),
+  'answers of the database are lost': async (node) => {
+    node.line.set('lose')
+    await pause(LOST_MS)
+    node.line.cut()
+    node.line.set('pass')
+  },
   'the line refuses for longer than the lease': async (node, { leaseMs }) => {
     node.line.set('refuse')
     await pause(leaseMs * 2)

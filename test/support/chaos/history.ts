@@ -28,8 +28,9 @@ export interface SentMessage {
   readonly content: string
   /** Counts everything that any client does or sees: a moment. */
   readonly at: number
-  /** The moment it was written to a socket the last time. */
+  /** The moment it was written to a socket the last time, and how often it was. */
   lastSentAt: number
+  sends: number
   /** The moment of its first `accepted` frame. */
   acceptedAt?: number
   run?: string

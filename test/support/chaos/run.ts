@@ -17,6 +17,8 @@ export interface ChaosOptions {
   readonly faults: number
   readonly faultEveryMs: number
   readonly leaseMs: number
+  /** So many times as many resets, cancels and deletes as there are else. */
+  readonly stops?: number | undefined
   /** Only these disturbances; all of them when absent. */
   readonly only?: readonly string[] | undefined
   readonly program: readonly string[]
@@ -148,6 +150,7 @@ function createClients(
       sessions: [`room-${index >> 1}a`, `room-${index >> 1}b`],
       random: createRandom(options.seed * 1_000 + index),
       history,
+      stops: options.stops ?? 1,
       ports: nodes.map(({ port }) => port),
       moment,
       nextTag: () => `t${++tags}`,

@@ -10,7 +10,7 @@ function answer(run: string, at: number, seq: number, more: Partial<SeenFrame> =
 
 /** One message of `room`, sent at 10, and what was seen of it. */
 function history(frames: readonly SeenFrame[], deletes: readonly SentDelete[] = []): History {
-  const sent = { account: 'ann', session: 'room', id: 'm', tag: 't1', content: '', at: 10, lastSentAt: 10 }
+  const sent = { account: 'ann', session: 'room', id: 'm', tag: 't1', content: '', at: 10, lastSentAt: 10, sends: 1 }
   return {
     sent: [{ ...sent, acceptedAt: 11, run: 'one' }],
     frames: [...frames],
@@ -45,6 +45,23 @@ test('a copy of one run says the same, although its session was deleted', () => 
   expect(found(history(frames, [{ session: 'room', sentAt: 25, confirmedAt: 30 }]))).toEqual([
     expect.stringContaining('different answers'),
   ])
+})
+
+test.each([
+  ['that was sent once', 1, TWO_RUNS, 1],
+  ['that was sent twice and is one run', 2, [answer('one', 20, 1)], 1],
+  ['of which a copy was on its way', 2, TWO_RUNS, 0],
+])('a message before a delete, %s, in a transcript after it', (_, sends, frames, violations) => {
+  const seen = history(frames, [{ session: 'room', sentAt: 25, confirmedAt: 30 }])
+  for (const message of seen.sent) message.sends = sends
+  const said = JSON.stringify({ id: 'e', parentId: null, message: { role: 'user', content: 'say t1 in room.' } })
+  const tables = {
+    messages: [],
+    transcripts: [{ session_id: 's', entries: 1 }],
+    entries: [{ session_id: 's', position: 1, id: 'e', parent: null, line: said }],
+  }
+  const after = judge(seen, tables).violations.filter((one) => one.includes('accepted before a delete'))
+  expect(after).toHaveLength(violations)
 })
 
 test('an acknowledged message without an answer needs a delete that can have come after it', () => {
