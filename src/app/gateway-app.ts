@@ -264,7 +264,7 @@ function createConversations(base: Base, deps: ConversationsDeps): Conversations
   const a2a = createA2aChannel(platform, config, { files, links, configs: home.a2aPush })
   for (const channel of [webhook, http, openai, a2a]) channels.add(channel)
   const delivery = new Delivery({ clock: platform.clock, log: platform.log, storage, channels })
-  const approvals = new Approvals(platform.clock)
+  const approvals = new Approvals(platform.clock, storage)
   const sessionsOf = (): Sessions => sessions
   const gatewayMetrics = createMetricsOf(base, { agent, storage, sessionsOf })
   const { locale } = base

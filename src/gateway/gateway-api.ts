@@ -166,12 +166,12 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
       }
     },
     async approvals(caller) {
-      const waiting = approvals.list()
+      const waiting = await approvals.list()
       const seen = await Promise.all(waiting.map(({ session }) => isSeenBy(storage, session, caller)))
       return { approvals: waiting.filter((_, at) => seen[at] === true) }
     },
     async approve(id, approve, caller) {
-      const key = approvals.sessionOf(id)
+      const key = await approvals.sessionOf(id)
       if (!(await isSeenBy(storage, key, caller)))
         throw new GatewayError('APPROVAL_NOT_FOUND', 'no tool call waits for approval under this id', { field: 'id' })
       await approvals.decide(id, approve)

@@ -34,7 +34,7 @@ export interface GatewayDeps {
   readonly sessions: Sessions
   readonly delivery: Delivery
   /** Reminds of questions that wait when an account can be reached again. */
-  readonly approvals: Pick<Approvals, 'remind'>
+  readonly approvals: Pick<Approvals, 'remind' | 'showAgain'>
   readonly route: RouteSettings
   readonly limits: GatewayLimits
   readonly metrics: Pick<GatewayMetrics, 'messageAccepted'>
@@ -129,6 +129,8 @@ export class Gateway implements Intake {
         return this.#sessions.lose(notice.key)
       case 'progress':
         return this.#deps.delivery.showElsewhere(notice.progress)
+      case 'reader':
+        return this.#deps.approvals.showAgain(notice.channel, notice.account)
       case 'look':
         return this.#sessions.runInBackground(this.#lookForAnswers())
       case 'room':

@@ -131,6 +131,8 @@ export type Notice =
     }
   /** `value` comes along when the transaction was this node's own; otherwise it has to be looked up. */
   | { readonly kind: 'state'; readonly section: string; readonly key: string; readonly value?: JsonValue | null }
+  /** An account can be reached at a node: what waits for a person elsewhere is shown again. */
+  | { readonly kind: 'reader'; readonly channel: string; readonly account: string; readonly elsewhere?: true }
   /** Other nodes have room for so many turns, and some wait here. */
   | { readonly kind: 'room'; readonly turns: number; readonly elsewhere: true }
   /** Some time has passed: what a lost notice may have been about is looked for. */

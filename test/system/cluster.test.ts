@@ -62,6 +62,12 @@ class Model {
     for (const wake of this.#asked.splice(0)) wake()
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     if (this.mayHang && last.includes('hang')) return void this.#hanging.add(response)
+    if (last.includes('ask me') && messages.at(-1)?.role !== 'tool') {
+      const call = { index: 0, id: 'c1', type: 'function', function: { name: 'time', arguments: '{}' } }
+      const asks = { id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { tool_calls: [call] } }] }
+      const ends = { ...asks, choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] }
+      return void response.end(`data: ${JSON.stringify(asks)}\n\ndata: ${JSON.stringify(ends)}\n\ndata: [DONE]\n\n`)
+    }
     if (last.includes('slowly')) {
       const first = { index: 0, delta: { content: 'slow ' } }
       response.write(`data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [first] })}\n\n`)
@@ -322,6 +328,65 @@ it('shows what happens in a turn of one node to a client that is connected to an
   expect(types.at(-1)).toBe('complete')
   const numbers = b.frames.flatMap(({ seq }) => (typeof seq === 'number' ? [seq] : []))
   expect(new Set(numbers).size).toBe(numbers.length)
+})
+
+interface Approvals {
+  readonly approvals: readonly { readonly id: string; readonly tool: string; readonly session: string }[]
+}
+
+async function approvalsAt(node: BuiltGateway): Promise<Approvals['approvals']> {
+  return ((await (await fetch(`${node.url}/api/approvals`)).json()) as Approvals).approvals
+}
+
+const ASKS_FIRST = { agent: { tools: ['time'], approve: ['time'] } }
+
+const isQuestion = ({ event }: Frame): boolean => event === 'approval_requested'
+
+it('asks and is answered at any node when a tool needs approval', async () => {
+  const {
+    nodes: [first, second],
+  } = await startNodes(2, ASKS_FIRST)
+  const a = await first!.connect('?uid=ann')
+  say(a, 'm1', 'ask me')
+  const { id } = (await frameWhere(a, isQuestion))['data'] as { readonly id: string }
+  expect(await approvalsAt(second!)).toMatchObject([{ id, tool: 'time', session: 'shared' }])
+  // The reader comes back at the other node.
+  await a.close()
+  const b = await second!.connect('?uid=ann')
+  expect((await frameWhere(b, isQuestion))['data']).toMatchObject({ id, tool: 'time' })
+  say(b, 'c1', '/approve')
+  expect(await frameWhere(b, isAnswerTo('c1'))).toMatchObject({ content: 'Approved: time.' })
+  expect(await frameWhere(b, isAnswerTo('m1'))).toMatchObject({ type: 'complete' })
+  expect(await approvalsAt(second!)).toEqual([])
+  const c = await first!.connect('?uid=ann')
+  say(c, 'm2', 'ask me again')
+  await frameWhere(c, isQuestion)
+  const [waiting] = await approvalsAt(second!)
+  const decide = (): Promise<Response> =>
+    fetch(`${second!.url}/api/approvals/${waiting?.id}`, {
+      method: 'POST',
+      body: JSON.stringify({ approve: false }),
+      headers: { 'content-type': 'application/json' },
+    })
+  expect(await (await decide()).json()).toMatchObject({ success: true, session: 'shared', approved: false })
+  expect(await frameWhere(c, isAnswerTo('m2'))).toMatchObject({ type: 'complete' })
+  expect(model.lastBody).toContain('did not allow')
+  expect((await decide()).status).toBe(404)
+})
+
+it('keeps what was decided at another node when the node that asked is killed', async () => {
+  const {
+    nodes: [first, second],
+  } = await startNodes(2, { ...ASKS_FIRST, leaseMs: SHORT_LEASE_MS })
+  const a = await first!.connect('?uid=ann')
+  say(a, 'm1', 'ask me')
+  await frameWhere(a, isQuestion)
+  first!.child.kill('SIGSTOP')
+  const b = await second!.connect('?uid=ann')
+  say(b, 'c1', '/approve')
+  expect(await frameWhere(b, isAnswerTo('c1'))).toMatchObject({ content: 'Approved: time.' })
+  first!.child.kill('SIGKILL')
+  expect(await frameWhere(b, isAnswerTo('m1'))).toMatchObject({ type: 'complete' })
 })
 
 it('gives idle sessions back at SIGTERM, while a turn of another one still has its time', async () => {
