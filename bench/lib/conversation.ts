@@ -3,14 +3,24 @@ import type { EntryId } from '../../src/core/ids.ts'
 import { NO_USAGE } from '../../src/core/message.ts'
 import { createBudget } from '../../src/history/budget.ts'
 import { prepareHistory } from '../../src/history/prepare.ts'
-import { recordOfState } from '../../src/history/request-delta.ts'
+import { recordOfNext } from '../../src/history/request-delta.ts'
 import { createRequestState, REQUEST_ENTRY_TYPE, storedForm } from '../../src/history/request-record.ts'
 
 const TARGET = { provider: 'anthropic', api: 'anthropic-messages', model: 'claude-sonnet-4-5', acceptsImages: true }
-const QUESTION = 'What does the parser do with a line that it cannot read at all, here? '.slice(0, 70)
+const QUESTION = 'What does the parser do with a line that it cannot read at all, here? '
 const ANSWER = 'It keeps the line as it is, says so in the report of the file, and goes on with the next one. '
-  .repeat(3)
-  .slice(0, 200)
+
+/** How many characters a turn has. */
+export interface TurnLength {
+  readonly question: number
+  readonly answer: number
+}
+
+export const SHORT_TURN: TurnLength = { question: 70, answer: 200 }
+export const LONG_TURN: TurnLength = { question: 1_000, answer: 4_000 }
+
+const textOf = (sentence: string, length: number): string =>
+  sentence.repeat(Math.ceil(length / sentence.length)).slice(0, length)
 
 /** What one turn of a conversation adds to its transcript. */
 export interface TurnLines {
@@ -23,10 +33,15 @@ export interface TurnLines {
 }
 
 /**
- * A conversation without tools that is never compacted, as the turn stores it: questions of 70 and answers of 200
- * characters, with the record of each request. `whole`: as it was before records were differences (decision 0024).
+ * A conversation without tools that is never compacted, as the turn stores it, with the record of each request.
+ * `whole`: as it was before records were differences (decision 0024).
  */
-export function* conversation(turns: number, records: 'whole' | 'as now'): Generator<TurnLines> {
+export function* conversation(
+  turns: number,
+  records: 'whole' | 'as now',
+  length: TurnLength = SHORT_TURN,
+): Generator<TurnLines> {
+  const [asked, answered] = [textOf(QUESTION, length.question), textOf(ANSWER, length.answer)]
   const entries: Entry[] = []
   const push = (part: object): string => {
     const base = {
@@ -43,18 +58,18 @@ export function* conversation(turns: number, records: 'whole' | 'as now'): Gener
     const provenance = { kind: 'external_user', sourceChannel: 'webhook', sourceSessionKey: 'terminal' }
     const question = push({
       type: 'message',
-      message: { role: 'user', content: QUESTION, timestamp: n, provenance },
+      message: { role: 'user', content: asked, timestamp: n, provenance },
       stepId,
     })
     const budget = createBudget({ contextWindow: 1_000_000, calibration: 1 + (n % 5) / 97 })
     const input = { entries: [...entries], target: TARGET, budget, historyLimit: 0, now: n }
     const state = createRequestState({ n, input, prepared: prepareHistory(input), body: `${n}` })
-    const stored = records === 'whole' ? recordOfState(state) : storedForm(entries, state)
+    const stored = records === 'whole' ? recordOfNext(state) : storedForm(entries, state)
     const timing = { startedAt: 1_767_225_675_760, firstByteMs: 420, durationMs: 2_240 }
     const record = push({ type: 'custom', customType: REQUEST_ENTRY_TYPE, data: { ...stored, ...timing } })
     const message = {
       role: 'assistant',
-      content: [{ type: 'text', text: ANSWER }],
+      content: [{ type: 'text', text: answered }],
       api: TARGET.api,
       provider: TARGET.provider,
       model: TARGET.model,
@@ -63,7 +78,7 @@ export function* conversation(turns: number, records: 'whole' | 'as now'): Gener
       timestamp: n,
     }
     const answer = push({ type: 'message', message, stepId, round: 0 })
-    const text = QUESTION.length + ANSWER.length
+    const text = asked.length + answered.length
     yield { lines: [question, record, answer], text, record: record.length, isWhole: !('base' in stored) }
   }
 }

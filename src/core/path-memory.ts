@@ -27,7 +27,7 @@ export function rememberPath(path: readonly Entry[], earlier: readonly Entry[] |
 
 /** A continuation that is only tried out: it profits from what was kept of the path, and the path learns nothing. */
 export function tryOutPath(path: readonly Entry[], added: readonly Entry[]): readonly Entry[] {
-  const longer = [...path, ...added]
+  const longer = path.concat(added)
   const memory = memoryOf(path)
   if (memory !== undefined) memories.set(longer, { readings: new Map(), kept: new Map(memory.kept), tried: path })
   return longer

@@ -1,6 +1,7 @@
 import { isRecord } from '../base/json.ts'
 import { isEntryId, type EntryId } from '../core/ids.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
+import type { Chunks } from './continued.ts'
 import { STEP_NAMES, type Change, type Item, type ItemKind } from './item.ts'
 
 /** What the model saw and why it differs from the transcript. Holds ids, sizes and reasons, never text. */
@@ -56,16 +57,16 @@ export interface ReportPart {
   readonly changes: readonly (readonly Change[])[]
 }
 
-/** `CompactReport` with its messages apart. */
+/** `CompactReport`, its messages and rows as the parts have them: a part that two histories share is in both reports. */
 export interface EncodedReport extends Pick<CompactReport, 'reasons'> {
-  readonly messages: readonly string[]
-  readonly rows: (number | string)[][]
+  readonly messages: Chunks<string>
+  readonly rows: readonly Chunks<number | string>[]
 }
 
 export function encodeReport(parts: readonly ReportPart[]): EncodedReport {
   const encoded = parts.map(encodePart)
   const reasons = new Map<string, number>()
-  const rows = new Map<string, (number | string)[]>()
+  const rows = new Map<string, (readonly (number | string)[])[]>()
   for (let step = 0; step < (parts[0]?.changes.length ?? 0); step++) {
     for (const { alike } of encoded) {
       for (const { sample, entries } of alike[step] ?? []) {
@@ -73,14 +74,14 @@ export function encodeReport(parts: readonly ReportPart[]): EncodedReport {
         reasons.set(sample.reason, number)
         const head = [STEP_NAMES.indexOf(sample.step), ACTIONS.indexOf(sample.action), number, sample.count ?? -1]
         const row = rows.get(head.join())
-        if (row === undefined) rows.set(head.join(), [...head, ...entries])
-        else for (const entry of entries) row.push(entry)
+        if (row === undefined) rows.set(head.join(), [head, entries])
+        else row.push(entries)
       }
     }
   }
   return {
     reasons: [...reasons.keys()],
-    messages: encoded.flatMap(({ messages }) => messages),
+    messages: encoded.map(({ messages }) => messages),
     rows: [...rows.values()],
   }
 }
@@ -127,7 +128,7 @@ const isAlike = (a: Change, b: Change): boolean =>
   a.step === b.step && a.action === b.action && a.reason === b.reason && a.count === b.count
 
 export function compactReport({ reasons, messages, rows }: EncodedReport): CompactReport {
-  return { v: 1, reasons, m: messages.join(' '), c: rows.map((row) => [...row]) }
+  return { v: 1, reasons, m: messages.flat().join(' '), c: rows.map((row) => row.flat()) }
 }
 
 function encodeMessage({ role, kind, tokens, entries }: MessageReport): string {

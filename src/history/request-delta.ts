@@ -1,6 +1,7 @@
 import { isRecord } from '../base/json.ts'
 import type { RequestRecord } from './request-record.ts'
-import { compactReport, isCompactReport, isReportRow, isTexts } from './report.ts'
+import { Continued, type Chunks } from './continued.ts'
+import { compactReport, isCompactReport, isReportRow, isTexts, type EncodedReport } from './report.ts'
 
 /**
  * A request record as its difference to the one before: a conversation that grows by two messages grows its record by
@@ -26,16 +27,21 @@ export interface RequestDelta extends Pick<
   readonly c?: readonly (readonly (number | string)[])[]
 }
 
-type Row = (number | string)[]
+type Cell = number | string
 type Fields = Readonly<Record<string, unknown>>
+
+/** A request that is to be recorded; its report is made of the parts of its history. */
+export interface NextRequest extends EncodedReport {
+  readonly record: Omit<RequestRecord, 'report'>
+}
 
 /** A record taken apart, so that a long chain of differences costs what the differences hold. */
 export interface RequestState {
   record: Omit<RequestRecord, 'report'>
   distance: number
   reasons: readonly string[]
-  readonly messages: string[]
-  readonly rows: Row[]
+  readonly messages: Continued<string>
+  readonly rows: Continued<Cell>[]
 }
 
 /** Undefined for a record of another program, or of a version that recorded less. */
@@ -45,41 +51,55 @@ export function stateOf({ report, ...record }: RequestRecord): RequestState | un
     record,
     distance: 0,
     reasons: report.reasons,
-    messages: report.m === '' ? [] : report.m.split(' '),
-    rows: report.c.map((row) => [...row]),
+    messages: new Continued(report.m === '' ? [] : report.m.split(' ')),
+    rows: report.c.map((row) => new Continued([...row])),
   }
 }
 
-export function recordOfState(state: RequestState): RequestRecord {
-  return { ...state.record, report: compactReport(state) }
+export function recordOfNext(next: NextRequest): RequestRecord {
+  return { ...next.record, report: compactReport(next) }
+}
+
+export function recordOfState({ record, reasons, messages, rows }: RequestState): RequestRecord {
+  return recordOfNext({ record, reasons, messages: [messages.items], rows: rows.map(({ items }) => [items]) })
 }
 
 /** Makes the state that of the next record; false when the difference belongs to another one, or gives none. */
 export function applyDelta(state: RequestState, delta: RequestDelta): boolean {
-  if (delta.base !== state.record.n) return false
-  const { base: _, distance, fields = {}, input = {}, budget = {}, m, reasons, c = [], ...own } = delta
-  const { startedAt: _s, firstByteMs: _f, durationMs: _d, ...before } = state.record
-  const next: unknown = Object.assign({}, before, fields, own, {
-    input: { ...before.input, ...input, budget: { ...before.input.budget, ...budget } },
-  })
-  if (!isRequestRecord(next)) return false
+  const next = recordAfter(state.record, delta)
+  if (next === undefined) return false
+  const { distance, m, reasons, c = [] } = delta
   state.record = next
   state.distance = distance
   state.reasons = reasons ?? state.reasons
-  state.messages.length = Math.min(state.messages.length, m[0])
-  if (m[1] !== '') for (const message of m[1].split(' ')) state.messages.push(message)
+  state.messages.goOn(m[0], m[1] === '' ? [] : m[1].split(' '))
   for (const [at, kept, ...cells] of c) {
-    const row = (state.rows[Number(at)] ??= [])
-    row.length = Math.min(row.length, Number(kept))
-    for (const cell of cells) row.push(cell)
+    const row = (state.rows[Number(at)] ??= new Continued<Cell>([]))
+    row.goOn(Number(kept), cells)
   }
   return true
 }
 
+function recordAfter(record: RequestState['record'], delta: RequestDelta): RequestState['record'] | undefined {
+  if (delta.base !== record.n) return undefined
+  const { base: _, distance: _d, fields = {}, input = {}, budget = {}, m: _m, reasons: _r, c: _c, ...own } = delta
+  const { startedAt: _s, firstByteMs: _f, durationMs: _t, ...before } = record
+  const next: unknown = Object.assign({}, before, fields, own, {
+    input: { ...before.input, ...input, budget: { ...before.input.budget, ...budget } },
+  })
+  return isRequestRecord(next) ? next : undefined
+}
+
 /** Undefined when the record cannot be stored as a difference; it is then stored whole. */
-export function deltaOf(state: RequestState, target: RequestState): RequestDelta | undefined {
+export function deltaOf(state: RequestState, target: NextRequest): RequestDelta | undefined {
   const before = state.record
   const { n, leaf, estimate, messages, hash, input, ...fields } = target.record
+  const [kept, rest] = state.messages.compare(target.messages)
+  const rows = changedRows(state.rows, target.rows)
+  const text = rest.join(' ')
+  // Nothing takes a row away, and an id of another program may hold the space that stands between messages.
+  if (state.rows.length > target.rows.length || (text === '' ? 0 : text.split(' ').length) !== rest.length)
+    return undefined
   const delta: RequestDelta = {
     n,
     leaf,
@@ -91,18 +111,11 @@ export function deltaOf(state: RequestState, target: RequestState): RequestDelta
     ...changed('fields', fields, before),
     ...changed('input', { ...input, budget: undefined }, before.input),
     ...changed('budget', input.budget, before.input.budget),
-    m: tail(state.messages, target.messages),
+    m: [kept, text],
     ...(same(state.reasons, target.reasons) ? {} : { reasons: target.reasons }),
-    ...changedRows(state.rows, target.rows),
+    ...(rows.length === 0 ? {} : { c: rows }),
   }
-  const check = { ...state, messages: [...state.messages], rows: state.rows.map((row) => [...row]) }
-  return applyDelta(check, delta) && isSameState(check, target) ? delta : undefined
-}
-
-function isSameState(a: RequestState, b: RequestState): boolean {
-  if (a.messages.length !== b.messages.length || commonStart(a.messages, b.messages) < b.messages.length) return false
-  if (changedRows(a.rows, b.rows).c !== undefined || a.rows.length !== b.rows.length) return false
-  return sorted([a.record, a.reasons]) === sorted([b.record, b.reasons])
+  return sorted(recordAfter(before, delta)) === sorted(target.record) ? delta : undefined
 }
 
 function changed(name: 'fields' | 'input' | 'budget', next: object, before: object): Pick<RequestDelta, typeof name> {
@@ -112,25 +125,12 @@ function changed(name: 'fields' | 'input' | 'budget', next: object, before: obje
   return different.length === 0 ? {} : { [name]: Object.fromEntries(different) }
 }
 
-function tail(before: readonly string[], next: readonly string[]): readonly [number, string] {
-  const kept = commonStart(before, next)
-  return [kept, next.slice(kept).join(' ')]
-}
-
-function changedRows(before: readonly Row[], next: readonly Row[]): Pick<RequestDelta, 'c'> {
-  const rows = next.flatMap((row, at) => {
-    const old = before[at] ?? []
-    const kept = commonStart(old, row)
-    return kept === row.length && old.length === row.length ? [] : [[at, kept, ...row.slice(kept)]]
+function changedRows(before: readonly Continued<Cell>[], next: readonly Chunks<Cell>[]): readonly (readonly Cell[])[] {
+  return next.flatMap((row, at) => {
+    const old = before[at] ?? new Continued<Cell>([])
+    const [kept, rest] = old.compare(row)
+    return rest.length === 0 && old.items.length === kept ? [] : [[at, kept, ...rest]]
   })
-  return rows.length === 0 ? {} : { c: rows }
-}
-
-function commonStart(a: readonly unknown[], b: readonly unknown[]): number {
-  const length = Math.min(a.length, b.length)
-  let at = 0
-  while (at < length && a[at] === b[at]) at++
-  return at
 }
 
 const same = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) === JSON.stringify(b)

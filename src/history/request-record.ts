@@ -10,8 +10,10 @@ import { decodeReport, encodeReport, isCompactReport, type CompactReport } from 
 import {
   applyDelta,
   deltaOf,
+  recordOfNext,
   recordOfState,
   stateOf,
+  type NextRequest,
   type RequestDelta,
   type RequestState,
   isRequestDelta,
@@ -62,9 +64,8 @@ export interface RequestFacts {
 }
 
 /** What there is to record of a request; `storedForm` makes it an entry. */
-export function createRequestState({ n, input, prepared, body, windowLearned }: RequestFacts): RequestState {
+export function createRequestState({ n, input, prepared, body, windowLearned }: RequestFacts): NextRequest {
   const { entries, policy: _, ...settings } = input
-  const { reasons, messages, rows } = encodeReport(prepared.parts)
   const record = {
     n,
     leaf: entries.at(-1)?.id ?? null,
@@ -76,7 +77,7 @@ export function createRequestState({ n, input, prepared, body, windowLearned }: 
     messages: prepared.messages.length,
     hash: hashOfBody(body),
   }
-  return { record, distance: 0, reasons, messages: [...messages], rows }
+  return { record, ...encodeReport(prepared.parts) }
 }
 
 export function hashOfBody(body: string): string {
@@ -113,10 +114,10 @@ export function factsOf(entry: Entry | undefined): Pick<RequestRecord, 'n' | 'es
 const MIN_DELTAS = 64
 
 /** What is stored of a request: its difference to the latest one in view, where that is shorter. */
-export function storedForm(entries: readonly Entry[], next: RequestState): RequestRecord | RequestDelta {
+export function storedForm(entries: readonly Entry[], next: NextRequest): RequestRecord | RequestDelta {
   const { state } = readPath(entries, LATEST_REQUEST)
-  const isDue = state === undefined || state.distance >= Math.max(MIN_DELTAS, state.messages.length / 4)
-  return (isDue ? undefined : deltaOf(state, next)) ?? recordOfState(next)
+  const isDue = state === undefined || state.distance >= Math.max(MIN_DELTAS, state.messages.items.length / 4)
+  return (isDue ? undefined : deltaOf(state, next)) ?? recordOfNext(next)
 }
 
 export function latestRecord(entries: readonly Entry[]): RequestRecord | undefined {
@@ -172,12 +173,12 @@ export function* replayRequests(entries: readonly Entry[]): Generator<ReplayedRe
     const delta = whole === undefined ? deltaIn(entry) : undefined
     if (whole !== undefined) {
       state = stateOf(whole)
-      const messages = state?.messages ?? storedMessages(whole)
+      const messages = state?.messages.items ?? storedMessages(whole)
       yield { entry, at, facts: whole, messages, kept: 0, record: () => whole }
     } else if (delta !== undefined && state !== undefined && applyDelta(state, delta)) {
       const now = state
       const { record: facts, messages } = now
-      yield { entry, at, facts, messages, kept: delta.m[0], record: () => recordOfState(now) }
+      yield { entry, at, facts, messages: messages.items, kept: delta.m[0], record: () => recordOfState(now) }
     }
   }
 }

@@ -10,7 +10,7 @@ import {
 } from '../../src/core/message.ts'
 import { createBudget, type HistoryBudget } from '../../src/history/budget.ts'
 import { toEntry } from '../../src/transcript/line.ts'
-import { encodeReport } from '../../src/history/report.ts'
+import { compactReport, encodeReport } from '../../src/history/report.ts'
 import { prepareHistory, type HistoryInput, type PreparedHistory } from '../../src/history/prepare.ts'
 
 export const TARGETS = {
@@ -113,7 +113,7 @@ export function prepare(entries: readonly Entry[], options: PrepareOptions = {})
 
 /** Everything that a history says, and what is stored of its report, without the parts it is made of. */
 export function saidBy({ parts, messages, report, tokens, decisions }: PreparedHistory): string {
-  return JSON.stringify({ messages, report, tokens, decisions, stored: encodeReport(parts) })
+  return JSON.stringify({ messages, report, tokens, decisions, stored: compactReport(encodeReport(parts)) })
 }
 
 /** A history a person can read in a failing test: `user: a | assistant: b [call c1] | result c1: ok`. */

@@ -2,7 +2,7 @@ import type { Entry } from '../../src/core/entry.ts'
 import { rememberPath } from '../../src/core/path-memory.ts'
 import { createBudget } from '../../src/history/budget.ts'
 import { prepareHistory, type HistoryInput } from '../../src/history/prepare.ts'
-import { recordOfState } from '../../src/history/request-delta.ts'
+import { recordOfNext } from '../../src/history/request-delta.ts'
 import {
   createRequestState,
   REQUEST_ENTRY_TYPE,
@@ -51,7 +51,7 @@ export function converse(requests: number, seed: number, odd: boolean): Recorded
     const timing = { startedAt: n, durationMs: 2 * n }
     const stored = { ...storedForm(now(), state), ...timing }
     whole.set(push({ type: 'custom', customType: REQUEST_ENTRY_TYPE, data: stored }), {
-      ...recordOfState(state),
+      ...recordOfNext(state),
       ...timing,
     })
     push({ type: 'message', message: assistant(`answer ${n}`), stepId: `s${n}` })

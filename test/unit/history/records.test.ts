@@ -6,7 +6,7 @@ import { calibrationFrom } from '../../../src/history/calibration.ts'
 import { readDecisions } from '../../../src/history/view-records.ts'
 import { prepareHistory, type HistoryInput } from '../../../src/history/prepare.ts'
 import { compactReport, decodeReport, encodeReport, renderReport } from '../../../src/history/report.ts'
-import { recordOfState } from '../../../src/history/request-delta.ts'
+import { recordOfNext } from '../../../src/history/request-delta.ts'
 import {
   createRequestState,
   hashOfBody,
@@ -78,7 +78,7 @@ describe('the report', () => {
 
 describe('the request record', () => {
   const body = '{"model":"m"}'
-  const record = recordOfState(createRequestState({ n: 1, input, prepared, body }))
+  const record = recordOfNext(createRequestState({ n: 1, input, prepared, body }))
   const stored = (data: unknown, own = 'rec'): Entry => ({
     type: 'custom',
     customType: REQUEST_ENTRY_TYPE,
