@@ -98,8 +98,10 @@ export function* requestDetail(
     bytes: built?.body === undefined ? 0 : Buffer.byteLength(built.body),
     system: takeHead(setup?.system ?? '', MAX_TEXT_CHARS),
     systemTokens: estimateTokens(setup?.system ?? ''),
+    systemState: fixedState(request, before, (one) => one?.system),
     tools: tools.map(({ name, description }) => ({ name, description })),
     toolTokens: estimateTokens(JSON.stringify(tools)),
+    toolsState: fixedState(request, before, (one) => JSON.stringify(one?.tools)),
     same,
     messages: sentMessages(request, built?.messages ?? [], same, before),
     notSent: notSent(request),
@@ -212,6 +214,17 @@ function reportOf(record: RequestRecord): HistoryReport {
 /** What besides the messages decides whether a prefix can be the same bytes. */
 function frameOf({ record: { model, api }, setup }: WholeRequest): string {
   return `${api} ${model} ${setup?.hash ?? ''}`
+}
+
+/** Against the request before, for what stands in front of the messages; another model has read nothing of it yet. */
+function fixedState(
+  now: WholeRequest,
+  before: WholeRequest | undefined,
+  of: (setup: Setup | undefined) => string | undefined,
+): 'same' | 'new' | 'changed' {
+  if (before === undefined) return 'new'
+  const isSameModel = before.record.api === now.record.api && before.record.model === now.record.model
+  return isSameModel && of(before.setup) === of(now.setup) ? 'same' : 'changed'
 }
 
 /** Leading messages with the bytes they had in the request before. */

@@ -82,8 +82,9 @@ function messagesOfStep(step: number): readonly object[] {
 
 function answerOf(step: number): string {
   const words = `The orders of week ${step} are **complete**; see \`orders/${step}.md\`. `.repeat(1 + (step % 5))
+  const tasks = step % 8 === 0 ? '- [x] packed\n- [ ] sent' : ''
   const list = Array.from({ length: step % 8 }, (_, at) => `- order ${step}-${at}: sent`).join('\n')
   const code = step % 5 === 0 ? `\n\n\`\`\`\ncount(${step})\n\`\`\`` : ''
   const table = step % 9 === 0 ? '\n\n| city | orders |\n|---|---|\n| Berlin | 12 |\n| 上海 | 34 |' : ''
-  return `${words}\n\n${list}${code}${table}`
+  return `${words}\n\n${tasks}${list}${code}${table}`
 }

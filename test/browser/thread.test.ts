@@ -83,6 +83,8 @@ describe('a thread of 5 000 messages', () => {
     const page = await open('/c/long')
     const complaints = complaintsOf(page)
     await loadAll(page)
+    const tasks = await page.locator('.markdown li:has(.task)').allTextContents()
+    expect(tasks.slice(0, 2)).toEqual(['☑ packed', '☐ sent'])
     const rows = page.locator('.thread > li')
     for (const place of [0, 0.25, 0.5, 0.75, 1]) {
       await page.evaluate(

@@ -83,14 +83,22 @@ describe('controls', () => {
 })
 
 describe('a window of 320 by 256 pixels, as at 400 % zoom', () => {
-  it('needs no sideways scrolling on any page', async () => {
+  it('needs no sideways scrolling on any page, also while something runs', async () => {
     const findings: string[] = []
+    const client = await gateway.connect()
+    client.send({ id: 'runs', content: 'Count to 5000', session: 'a conversation that runs' })
     for (const path of PAGES) {
       const page = await open(path, { viewport: { width: 320, height: 256 } })
       const over = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
       if (Number(over) > 0) findings.push(`${path}: ${String(over)} pixels too wide`)
+      if (path === '/') {
+        const stop = await page.locator('.turns').getByRole('button', { name: 'Stop' }).boundingBox(PATIENCE)
+        if (stop === null || stop.x + stop.width > 320) findings.push('the button that stops is not in sight')
+      }
       await page.context().close()
     }
+    await fetch(`${gateway.url}/api/sessions/a%20conversation%20that%20runs/cancel`, { method: 'POST' })
+    await client.close()
     expect(findings).toEqual([])
   })
 

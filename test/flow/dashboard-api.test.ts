@@ -210,6 +210,8 @@ describe('the X-ray', () => {
       expect(detail['hashMatches']).toBe(true)
       expect(detail['bytes']).toBe(Buffer.byteLength(detail.body))
       expect(detail.messages.slice(0, Number(detail['same'])).every((one) => one.state === 'same')).toBe(true)
+      const isFirst = row['n'] === 1
+      expect([detail['systemState'], detail['toolsState']]).toEqual(isFirst ? ['new', 'new'] : ['same', 'same'])
       expect(row['startedAt']).toBeTypeOf('number')
     }
     expect(await ask(gateway, 'GET', '/api/sessions/s/requests/99')).toMatchObject({ status: 404 })

@@ -68,7 +68,8 @@ describe('what the page reads has the fields of the design', () => {
       'n at model stepId round estimate fixed window reserved messages leftOut usage startedAt firstByteMs durationMs'
     for (const request of requests) expectFields(request, row)
     const detail = await gateway.api(`/api/sessions/s/requests/${requests.length}?body=1`)
-    expectFields(detail, `${row} hash hashMatches bytes system tools same notSent body`, 'systemTokens toolTokens')
+    const whole = `${row} hash hashMatches bytes system systemState tools toolsState same notSent body`
+    expectFields(detail, whole, 'systemTokens toolTokens')
     for (const message of detail['messages'] as Json[])
       expectFields(message, 'role kind entries tokens text state changes', 'tool continues')
     const notSent = detail['notSent'] as Json[]

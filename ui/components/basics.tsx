@@ -12,12 +12,14 @@ export function Link({
   class: name,
   current,
   label,
+  title,
   children,
 }: {
   readonly to: string
   readonly class?: string
   readonly current?: boolean
   readonly label?: string
+  readonly title?: string
   readonly children: ComponentChildren
 }): JSX.Element {
   const open = (event: MouseEvent) => {
@@ -32,6 +34,7 @@ export function Link({
       onClick={open}
       {...(current === true ? { 'aria-current': 'page' as const } : {})}
       {...(label === undefined ? {} : { 'aria-label': label })}
+      {...(title === undefined ? {} : { title })}
     >
       {children}
     </a>
@@ -117,7 +120,7 @@ export function Failure({ error, again }: { readonly error: unknown; readonly ag
       <Icon name="warning" />
       <p>
         {error instanceof Error ? error.message : String(error)}
-        {known !== undefined && <code>{known.code}</code>}
+        {known !== undefined && <code>{known.code}</code>}{' '}
         {known !== undefined && <span class="quiet">{texts.value.hints[hintOf(known)]}</span>}
       </p>
       {again !== undefined && (
@@ -231,10 +234,15 @@ export function Badge({
   return <span class={`badge ${kind}`}>{children}</span>
 }
 
+/** What a channel is called; most have the name of their protocol. */
+export function channelName(channel: string): string {
+  return channel === 'xiaoyi' ? texts.value.nav.xiaoyi : channel
+}
+
 export function ChannelBadge({ channel }: { readonly channel: string | undefined }): JSX.Element | null {
   if (channel === undefined || channel === '') return null
   const kind = channel === 'xiaoyi' ? 'summary' : channel === 'webhook' ? 'user' : 'system'
-  return <Badge kind={kind}>{channel === 'xiaoyi' ? 'XiaoYi' : channel}</Badge>
+  return <Badge kind={kind}>{channelName(channel)}</Badge>
 }
 
 /** Fixed rows, only those in sight are in the page. */

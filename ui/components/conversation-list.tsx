@@ -17,7 +17,17 @@ import {
   total,
 } from '../lib/sessions.ts'
 import type { SessionRow } from '../lib/types.ts'
-import { ChannelBadge, Empty, Failure, FilterField, IconButton, Link, Loading, VirtualList } from './basics.tsx'
+import {
+  ChannelBadge,
+  channelName,
+  Empty,
+  Failure,
+  FilterField,
+  IconButton,
+  Link,
+  Loading,
+  VirtualList,
+} from './basics.tsx'
 import { Icon } from './icons.tsx'
 
 const ROW_HEIGHT = 58
@@ -82,12 +92,7 @@ function Filters(): JSX.Element {
         number={runningCount.value}
       />
       {channelsSeen.value.map((name) => (
-        <Chip
-          key={name}
-          pressed={channel === name}
-          onClick={() => set({ channel: name })}
-          label={name === 'xiaoyi' ? 'XiaoYi' : name}
-        />
+        <Chip key={name} pressed={channel === name} onClick={() => set({ channel: name })} label={channelName(name)} />
       ))}
     </div>
   )

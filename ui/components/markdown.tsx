@@ -3,6 +3,7 @@ import { memo } from 'preact/compat'
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { GrowingMarkdown, piecesOf } from '../lib/growing-markdown.ts'
+import { texts } from '../lib/language.ts'
 import { CopyButton } from './basics.tsx'
 
 /** From so many on, blocks out of sight are not laid out. */
@@ -131,11 +132,10 @@ function CodeBlock({ text }: { readonly text: string }): JSX.Element {
 function List({ list }: { readonly list: Tokens.List }): JSX.Element {
   const items = list.items.map((item, at) => (
     <li key={at}>
-      {item.task && (
-        <input type="checkbox" checked={item.checked === true} disabled aria-label={item.text.slice(0, 80)} />
-      )}
       {item.tokens.map((token, place) =>
-        token.type === 'text' && !list.loose ? (
+        token.type === 'checkbox' ? (
+          inlineOf(token, place)
+        ) : token.type === 'text' && !list.loose ? (
           <span key={place}>{inline((token as Tokens.Text).tokens ?? [])}</span>
         ) : (
           <Block key={place} token={token} />
@@ -148,7 +148,7 @@ function List({ list }: { readonly list: Tokens.List }): JSX.Element {
 
 function Table({ table }: { readonly table: Tokens.Table }): JSX.Element {
   return (
-    <div class="table-scroll" tabIndex={0} role="region" aria-label="table">
+    <div class="table-scroll" tabIndex={0} role="region" aria-label={texts.value.thread.table}>
       <table>
         <thead>
           <tr>
@@ -213,9 +213,21 @@ function inlineOf(token: Token, at: number): ComponentChildren {
     }
     case 'escape':
       return (token as Tokens.Escape).text
+    case 'checkbox':
+      return <Task key={at} done={(token as Tokens.Checkbox).checked} />
     default:
       return (token as { raw?: string }).raw ?? ''
   }
+}
+
+/** A sign in a text, and no control. */
+function Task({ done }: { readonly done: boolean }): JSX.Element {
+  const { taskDone, taskOpen } = texts.value.thread
+  return (
+    <span class="task" role="img" aria-label={done ? taskDone : taskOpen}>
+      {done ? '☑' : '☐'}{' '}
+    </span>
+  )
 }
 
 function SafeLink({ href, children }: { readonly href: string; readonly children: ComponentChildren }): JSX.Element {

@@ -24,14 +24,15 @@ export function Phone(): JSX.Element {
   const [screen, setScreen] = useState<PhoneScreen | undefined>(undefined)
   const [text, setText] = useState('')
   const [error, setError] = useState<unknown>(undefined)
-  const end = useRef<HTMLDivElement>(null)
+  const glass = useRef<HTMLDivElement>(null)
   useEffect(() => {
     const look = () => void api.get<PhoneScreen>('/api/phone').then(setScreen, setError)
     look()
     const timer = setInterval(look, 500)
     return () => clearInterval(timer)
   }, [])
-  useEffect(() => end.current?.scrollIntoView({ block: 'nearest' }), [screen?.bubbles.at(-1)?.text])
+  // Only what is inside the phone: the page stays where its reader is.
+  useEffect(() => glass.current?.scrollTo(0, glass.current.scrollHeight), [screen?.bubbles.at(-1)?.text])
   const act = async (path: string, body?: unknown) => {
     try {
       await api.post(path, body)
@@ -50,7 +51,7 @@ export function Phone(): JSX.Element {
   return (
     <section class="phone" aria-label={words.phone}>
       <h2>{words.phone}</h2>
-      <div class="phone-screen" tabIndex={0} role="log">
+      <div class="phone-screen" tabIndex={0} role="log" ref={glass}>
         {bubbles.length === 0 && <p class="quiet">{words.phoneEmpty}</p>}
         {bubbles.map((bubble, at) => (
           <div key={at} class={`phone-bubble ${bubble.from}`}>
@@ -59,7 +60,6 @@ export function Phone(): JSX.Element {
             {words.phoneStates[bubble.state] !== '' && <small>{words.phoneStates[bubble.state]}</small>}
           </div>
         ))}
-        <div ref={end} />
       </div>
       {screen?.connected === false && <p class="quiet">{words.phoneOffline}</p>}
       {screen !== undefined && screen.violations > 0 && <p class="bad">{words.phoneViolations(screen.violations)}</p>}

@@ -69,7 +69,12 @@ export function Shell({ children }: { readonly children: ComponentChildren }): J
 
 function PlaceLink({ place, class: name }: { readonly place: Place; readonly class?: string }): JSX.Element {
   return (
-    <Link to={place.to} current={place.pages.includes(route.value.page)} {...(name ? { class: name } : {})}>
+    <Link
+      to={place.to}
+      current={place.pages.includes(route.value.page)}
+      {...(name ? { class: name } : {})}
+      {...(place.name === 'live' ? { title: `${texts.value.live.running}: ${runningCount.value}` } : {})}
+    >
       <Icon name={place.icon} />
       <span>{texts.value.nav[place.name]}</span>
       {place.name === 'live' && <RunningCount />}
@@ -97,7 +102,11 @@ function MorePlaces({ places }: { readonly places: readonly Place[] }): JSX.Elem
 
 function RunningCount(): JSX.Element {
   const running = runningCount.value
-  return <span class={`count ${running > 0 ? 'busy' : ''}`}>{running}</span>
+  return (
+    <span class={`count ${running > 0 ? 'busy' : ''}`} aria-hidden="true">
+      {running}
+    </span>
+  )
 }
 
 function SidebarFoot(): JSX.Element {
@@ -118,7 +127,7 @@ function SidebarFoot(): JSX.Element {
           type="button"
           class="button small"
           title={words.language}
-          aria-label={words.language}
+          aria-label={`${words.languageLabel} · ${words.language}`}
           onClick={() => void chooseLanguage(language.value === 'zh' ? 'en' : 'zh')}
         >
           {words.languageLabel}
@@ -128,7 +137,7 @@ function SidebarFoot(): JSX.Element {
           type="button"
           class="button small"
           title={words.menu}
-          aria-label={words.menu}
+          aria-label={`Ctrl K · ${words.menu}`}
           onClick={() => (menuOpen.value = true)}
         >
           <kbd>Ctrl K</kbd>

@@ -21,7 +21,9 @@ export function Side({
     <aside class={`side ${isOpen ? 'is-open' : ''}`} aria-label={words.context}>
       <TurnWaterfall conversation={conversation} />
       {requests.length === 0 ? (
-        <p class="quiet">{words.noRequests}</p>
+        <section>
+          <p class="quiet">{words.noRequests}</p>
+        </section>
       ) : (
         <ContextMeter sessionKey={conversation.key} requests={requests} />
       )}
@@ -59,7 +61,7 @@ function Spent({
         <dt>{words.tokensIn}</dt>
         <dd>{count(input)}</dd>
         <dt>{words.cached}</dt>
-        <dd>{percent(input === 0 ? 0 : cached / input)}</dd>
+        <dd>{input === 0 ? '–' : percent(cached / input)}</dd>
         <dt>{words.tokensOut}</dt>
         <dd>{count(sum((usage) => usage.output))}</dd>
         <dt>{words.cost}</dt>

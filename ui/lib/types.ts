@@ -178,8 +178,11 @@ export interface RequestDetail extends Omit<RequestRow, 'messages'> {
   readonly bytes: number
   readonly system: string
   readonly systemTokens?: number
+  /** Against the request before. */
+  readonly systemState: SentMessage['state']
   readonly tools: readonly { readonly name: string; readonly description?: string }[]
   readonly toolTokens?: number
+  readonly toolsState: SentMessage['state']
   readonly same: number
   readonly messages: readonly SentMessage[]
   readonly notSent: readonly NotSent[]

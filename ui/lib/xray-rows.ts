@@ -30,8 +30,9 @@ export type XrayLine = { readonly key: string } & (
 
 /** The rows with what was unfolded of them, and the line up to which the prompt cache may reach. */
 export function linesOf(rows: readonly TableRow[], n: number, unfolded: ReadonlySet<string>): readonly XrayLine[] {
-  const cacheEnd = rows.findLastIndex((row) => row.state === 'same')
-  const showsCache = n > 1 && cacheEnd >= 0 && cacheEnd < rows.length - 1
+  // What was left out stands in no request: only what was sent ends the cache.
+  const cacheEnd = rows.findIndex((row) => row.kind !== 'ghost' && row.state !== 'same') - 1
+  const showsCache = n > 1 && cacheEnd >= 0
   return rows.flatMap((row, at) => [
     { key: row.id, kind: row.kind === 'ghost' ? 'ghost' : 'sent', row } as const,
     ...(unfolded.has(row.id) ? row.hidden.map((one) => ({ key: hiddenId(one), kind: 'left out', one }) as const) : []),
@@ -55,11 +56,10 @@ export function kindOfMessage({ role, kind }: Pick<SentMessage, 'role' | 'kind'>
 
 /** Tools and system prompt, then every message in order, with what was left out where it would have stood. */
 export function rowsOf(detail: RequestDetail): readonly TableRow[] {
-  const fixedState = detail.n > 1 && detail.same > 0 ? 'same' : detail.n > 1 ? 'changed' : 'new'
   const fixed = fixedTokens(detail)
   const rows: TableRow[] = [
-    plain('tools', 'tools', fixedState, detail.tools.map((tool) => tool.name).join(', '), fixed.tools),
-    plain('system', 'system', fixedState, detail.system, fixed.system),
+    plain('tools', 'tools', detail.toolsState, detail.tools.map((tool) => tool.name).join(', '), fixed.tools),
+    plain('system', 'system', detail.systemState, detail.system, fixed.system),
   ]
   const groups = groupsOf(detail.notSent)
   const after = placesOf(detail, groups)

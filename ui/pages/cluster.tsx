@@ -13,11 +13,13 @@ const REFRESH_MS = 2_000
 export function ClusterPage(): JSX.Element {
   const words = texts.value.cluster
   const { value, error, again } = useLoaded((signal) => api.get<ClusterStatus>('/api/cluster', signal), [])
+  const isAlone = (error instanceof ApiError && error.status === 404) || (value !== undefined && !value.database)
   useEffect(() => {
+    // One that runs alone stays so until it is started anew.
+    if (isAlone) return
     const timer = setInterval(again, REFRESH_MS)
     return () => clearInterval(timer)
-  }, [again])
-  const isAlone = (error instanceof ApiError && error.status === 404) || (value !== undefined && !value.database)
+  }, [again, isAlone])
   return (
     <div class="page-body">
       <h1>{words.title}</h1>

@@ -6,7 +6,7 @@ import { texts } from '../lib/language.ts'
 import { paths } from '../lib/router.ts'
 import { isDemoOnly, rowOf, sessions, status } from '../lib/sessions.ts'
 import type { ChannelStatus, LinkStatus, RunningTurn } from '../lib/types.ts'
-import { Empty, Link, Loading } from '../components/basics.tsx'
+import { channelName, Empty, Link, Loading } from '../components/basics.tsx'
 import { Approvals } from '../components/approvals.tsx'
 import { newConversation } from '../components/conversation-list.tsx'
 import { LinkHistory } from '../components/link-history.tsx'
@@ -96,7 +96,7 @@ function Running(): JSX.Element {
         </Empty>
       ) : (
         <div class="table-scroll" tabIndex={0} role="region" aria-label={words.running}>
-          <table class="plain-table">
+          <table class="plain-table turns">
             <thead>
               <tr>
                 <th scope="col">{words.conversation}</th>
@@ -145,7 +145,7 @@ function Channels(): JSX.Element {
       <ul class="plain-list">
         {channels.map(([name, channel]) => (
           <li key={name}>
-            <strong>{name === 'xiaoyi' ? 'XiaoYi' : name}</strong>
+            <strong>{channelName(name)}</strong>
             {linksOf(channel).length === 0 && <span class="quiet"> {words.noLinks}</span>}
             {linksOf(channel).map((link) => (
               <LinkLine key={link.url} link={link} />

@@ -97,7 +97,7 @@ function Values({ values }: { readonly values: readonly ConfigValue[] }): JSX.El
                   <code>{textOfValue(one.value)}</code>
                 </td>
                 <td>{words.origins[one.origin]}</td>
-                <td>
+                <td data-label={words.byDefault}>
                   <code>{one.default === undefined ? '' : textOfValue(one.default)}</code>
                 </td>
               </tr>

@@ -43,7 +43,7 @@ function Timeline({
     if (isMissing && hasMore) void conversation.loadOlder().catch(() => undefined)
   }, [isMissing, hasMore, steps])
   if (conversation.state.value === 'loading') return <Loading rows={6} />
-  if (conversation.state.value !== 'ready')
+  if (conversation.state.value === 'failed')
     return <Failure error={conversation.error.value} again={() => void conversation.reload()} />
   const step = chosen === undefined ? steps.at(-1) : steps.find((one) => one.id === chosen)
   if (step === undefined && hasMore) return <Loading rows={6} />
@@ -60,7 +60,8 @@ function Timeline({
           >
             {steps.map((one, at) => (
               <option key={one.id} value={one.id}>
-                {at + 1}. {titleOf(one)}
+                {hasMore ? '' : `${at + 1}. `}
+                {titleOf(one)}
               </option>
             ))}
           </select>
@@ -138,7 +139,9 @@ function Waterfall({
                   }}
                 />
               </td>
-              <td class="number">{duration(part.startMs)}</td>
+              <td class="number" data-label={words.began}>
+                {duration(part.startMs)}
+              </td>
               <td class="number">{duration(part.durationMs)}</td>
             </tr>
           ))}

@@ -57,7 +57,7 @@ function Xray({
     return () => (stepRequests.current = undefined)
   }, [conversation])
   if (conversation.state.value === 'loading') return <Loading rows={8} />
-  if (conversation.state.value === 'failed' || conversation.state.value === 'missing')
+  if (conversation.state.value === 'failed')
     return <Failure error={conversation.error.value} again={() => void conversation.reload()} />
   const words = texts.value.xray
   if (chosen === undefined)

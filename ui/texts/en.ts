@@ -156,6 +156,9 @@ export const en = {
   },
   thread: {
     copyAnswer: 'Copy this answer',
+    table: 'Table',
+    taskDone: 'done',
+    taskOpen: 'to do',
     picture: (n: number) => `Picture ${n} of this message`,
     clew: 'Clew',
     sending: 'sending',

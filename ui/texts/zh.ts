@@ -18,7 +18,7 @@ export const zh: Texts = {
     runs: '网关运行中',
     unreachable: '无法连接网关',
     xiaoyiOff: '小艺：未配置',
-    xiaoyiOn: (open, all) => `小艺：${all} 条链路中 ${open} 条已连接`,
+    xiaoyiOn: (open, all) => `小艺：已连接 ${open}/${all}`,
     language: 'Switch to English',
     languageLabel: 'EN / 中',
     dark: '使用深色主题',
@@ -151,6 +151,9 @@ export const zh: Texts = {
     started: '启动于',
   },
   thread: {
+    table: '表格',
+    taskDone: '已完成',
+    taskOpen: '待办',
     copyAnswer: '复制这条回答',
     picture: (n: number) => `这条消息的第 ${n} 张图片`,
     clew: 'Clew',

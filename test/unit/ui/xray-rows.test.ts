@@ -38,8 +38,10 @@ const detail: RequestDetail = {
   bytes: 1,
   system: 'Be good.',
   systemTokens: 30,
+  systemState: 'same',
   tools: [{ name: 'files' }],
   toolTokens: 70,
+  toolsState: 'same',
   same: 1,
   messages: [
     message({ entries: ['a'] }),
@@ -79,5 +81,22 @@ describe('rows of the X-ray', () => {
       'message 2',
     ])
     expect(linesOf(rowsOf(detail), 1, new Set()).some(({ kind }) => kind === 'cache')).toBe(false)
+  })
+
+  it('end the cache at the first message that changed, also where the same things were left out behind it', () => {
+    const [first, ...rest] = detail.messages
+    const noted = { ...detail, same: 0, messages: [{ ...first, state: 'changed' } as SentMessage, ...rest] }
+    const rows = rowsOf(noted)
+    expect(rows.slice(0, 3).map(({ state }) => state)).toEqual(['same', 'same', 'changed'])
+    expect(linesOf(rows, 2, new Set()).map(({ key }) => key)).toEqual([
+      'tools',
+      'system',
+      'cache',
+      'message 0',
+      'ghost one',
+      'ghost two',
+      'message 1',
+      'message 2',
+    ])
   })
 })
