@@ -6,7 +6,7 @@ import { nodeFiles } from '../platform/node-files.ts'
 import { homePaths } from './home.ts'
 import { createNodePlatform } from './platform.ts'
 import { openGateway } from './open-gateway.ts'
-import { providersOf, type Plugin } from './plugin.ts'
+import { checkPlugin, providersOf, type Plugin } from './plugin.ts'
 import type { ReloadReport } from './reload.ts'
 
 /** What `startGateway` takes: a home, a configuration, and what `bridge.json` cannot express. */
@@ -38,6 +38,7 @@ export interface RunningGateway {
 /** The gateway inside another program: the same as `clew start`, without its terminal and its signals. */
 export async function startGateway(options: StartGatewayOptions = {}): Promise<RunningGateway> {
   const { home, config: given = {}, log = silentLog, env = process.env, ...plugin } = options
+  checkPlugin('startGateway', plugin)
   const plugins = [{ source: 'startGateway', plugin }]
   const paths = homePaths(home, env)
   const load = (): Promise<LoadedConfig> =>

@@ -4,7 +4,7 @@ import type { ModelProvider } from '../provider/provider.ts'
 import type { ExtraProvider } from '../provider/registry.ts'
 import type { Tool } from '../tool/tool.ts'
 import { isRecord } from '../base/json.ts'
-import type { Modules } from '../base/modules.ts'
+import { describeLoadFailure, type Modules } from '../base/modules.ts'
 import { GatewayError } from '../core/errors.ts'
 
 /** What a program or a plugin adds to a gateway; every list may be left out. */
@@ -57,7 +57,13 @@ export function hooksOf(plugins: readonly PluginSource[]): readonly { source: st
 }
 
 const MAX_PLUGINS = 100
-const LISTS = ['tools', 'channels', 'providers', 'hooks'] as const
+/** The lists of a plugin, and what each thing in them must have. */
+const MEMBERS: Readonly<Record<string, readonly string[]>> = {
+  tools: ['name', 'description', 'parameters', 'run'],
+  channels: ['name', 'start', 'observe', 'deliver', 'status', 'drain', 'close'],
+  providers: ['name', 'api', 'encode', 'stream'],
+  hooks: [],
+}
 
 /**
  * Imports the plugins of the configuration in their order; paths are relative to it. One that is missing, throws or is
@@ -75,28 +81,36 @@ export async function loadPlugins(
 }
 
 async function loadPlugin(path: string, modules: Modules, directory: string): Promise<Plugin> {
+  const source = `the plugin ${path}`
+  const file = modules.resolvePath(directory, path)
   let found: unknown
   try {
-    found = await modules.importModule(modules.resolvePath(directory, path))
+    found = await modules.importModule(file)
   } catch (error) {
-    const reason = error instanceof Error ? `: ${firstLine(error.message)}` : ''
-    throw invalid(path, `could not be loaded${reason}`, error)
+    throw invalid(path, `${source} could not be loaded: ${describeLoadFailure(error, file)}`, error)
   }
   const plugin = isRecord(found) ? found['default'] : undefined
-  if (!isRecord(plugin)) throw invalid(path, 'has no default export; write: export default definePlugin({ … })')
-  for (const [name, value] of Object.entries(plugin)) {
-    if (!LISTS.some((list) => list === name))
-      throw invalid(path, `has an unknown field "${name}"; known are ${LISTS.join(', ')}`)
-    if (!Array.isArray(value)) throw invalid(path, `has a field "${name}" that is not a list`)
-  }
+  if (!isRecord(plugin))
+    throw invalid(path, `${source} has no default export; write: export default definePlugin({ … })`)
+  checkPlugin(path, plugin)
   return plugin
 }
 
-/** The user's own code said it, so it may be shown, without its stack. */
-function firstLine(text: string): string {
-  return (text.split('\n', 1)[0] ?? '').slice(0, 300)
+/** Types do not reach plain JavaScript: a mistyped list would silently do nothing, a missing method fail when it is called. */
+export function checkPlugin(source: string, plugin: object): void {
+  for (const [name, list] of Object.entries<unknown>({ ...plugin })) {
+    const members = MEMBERS[name]
+    if (members === undefined)
+      throw invalid(source, `${source}: unknown field "${name}"; known are ${Object.keys(MEMBERS).join(', ')}`)
+    if (!Array.isArray(list)) throw invalid(source, `${source}: the field "${name}" is not a list`)
+    for (const [at, item] of list.entries()) {
+      const value: unknown = isRecord(item) && name === 'providers' ? (item['provider'] ?? item) : item
+      const missing = members.filter((member) => !isRecord(value) || value[member] === undefined)
+      if (missing.length > 0) throw invalid(source, `${source}: ${name}[${at}] has no ${missing.join(', ')}`)
+    }
+  }
 }
 
-function invalid(path: string, problem: string, cause?: unknown): GatewayError {
-  return new GatewayError('PLUGIN_INVALID', `the plugin ${path} ${problem}`, { source: path }, { cause })
+function invalid(source: string, message: string, cause?: unknown): GatewayError {
+  return new GatewayError('PLUGIN_INVALID', message, { source }, { cause })
 }

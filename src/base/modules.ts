@@ -8,22 +8,23 @@ export interface Modules {
 
 const MAX_CHARS = 300
 
-/** Why a module of the user could not be imported, in one line: what is missing, or what is wrong in which line. */
-export function describeLoadFailure(error: unknown): string {
+/** Why the user's module at this path could not be imported, in one line: what is missing, or what is wrong in which line. */
+export function describeLoadFailure(error: unknown, path: string): string {
   if (!(error instanceof Error)) return 'it threw something that is not an error'
   const [message = ''] = error.message.split('\n', 1)
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
-  if (code === 'ERR_MODULE_NOT_FOUND') return withoutNoise(missing(message))
+  if (code === 'ERR_MODULE_NOT_FOUND') return withoutNoise(missing(message, path))
+  if (code === 'ERR_UNKNOWN_FILE_EXTENSION' && path.endsWith('.ts'))
+    return 'this version of Node cannot run TypeScript; use Node 22.18 or later, or compile the file to JavaScript'
   const line = lineNumberOf(error)
   return withoutNoise(`${error.name}: ${message}${line === undefined ? '' : ` (line ${line})`}`)
 }
 
-/** Node writes `Cannot find module 'X' imported from Y`. */
-function missing(message: string): string {
-  const [what, from] = message.split(' imported from ')
-  const name = what?.split("'")[1] ?? ''
-  if (from === undefined || name === '') return `the file does not exist: ${message}`
-  return from.endsWith('node-modules.js') || from.endsWith('node-modules.ts')
+/** Node writes `Cannot find module 'X' imported from Y`, and of a package `Cannot find package 'X' imported from Y`. */
+function missing(message: string, path: string): string {
+  const name = message.split("'")[1] ?? ''
+  if (name === '') return `the file does not exist: ${message}`
+  return name.replace(/^file:\/\//u, '') === path
     ? `the file ${name} does not exist`
     : `it imports ${name}, which does not exist`
 }

@@ -1,8 +1,9 @@
 import type { Clock } from '../base/clock.ts'
 import type { Ids } from '../base/ids.ts'
 import type { JsonObject } from '../base/json.ts'
-import type { Acceptance, ControlResult, Hold, Intake, KnownRun } from '../channel/channel.ts'
-import { GatewayError } from '../core/errors.ts'
+import type { Log } from '../base/log.ts'
+import type { Acceptance, Channel, ControlResult, Hold, Intake, KnownRun } from '../channel/channel.ts'
+import { describeCause, GatewayError, toGatewayError } from '../core/errors.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { AcceptedMessage, Caller, ControlCommand, InboundMessage } from '../core/inbound.ts'
 import type { Approvals } from '../session/approvals.ts'
@@ -29,6 +30,7 @@ export interface GatewayLimits extends QueueLimits {
 export interface GatewayDeps {
   readonly clock: Clock
   readonly ids: Ids
+  readonly log: Log
   readonly storage: Storage
   readonly channels: Channels
   readonly sessions: Sessions
@@ -281,16 +283,25 @@ export class Gateway implements Intake {
   async drain(deadline: AbortSignal): Promise<void> {
     this.#state = 'draining'
     await this.#deps.storage.leaving?.(this.#sessions.keys())
-    for (const channel of this.#deps.channels.all()) channel.drain()
+    await this.#endChannels('drain')
     await this.#sessions.drain(deadline)
   }
 
   async close(): Promise<void> {
     this.#state = 'closed'
     this.#stopWatching()
-    await Promise.all(this.#deps.channels.all().map((channel) => channel.close()))
+    await this.#endChannels('close')
     await this.#sessions.close()
     await this.#deps.delivery.close()
+  }
+
+  /** The channel of a plugin may fail; what is durable is closed all the same. */
+  async #endChannels(how: 'drain' | 'close'): Promise<void> {
+    const { channels, log } = this.#deps
+    const end = async (channel: Channel): Promise<void> => channel[how]()
+    const failed = (channel: string) => (error: unknown) =>
+      log.warn('a channel could not be closed', { channel, how, ...describeCause(toGatewayError(error)) })
+    await Promise.all(channels.all().map((channel) => end(channel).catch(failed(channel.name))))
   }
 
   #inOrder(

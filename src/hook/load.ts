@@ -29,13 +29,14 @@ async function importHooks(
   path: string,
   options: { readonly modules: Modules; readonly configDirectory: string },
 ): Promise<HookModule> {
+  const file = options.modules.resolvePath(options.configDirectory, path)
   let loaded: unknown
   try {
-    loaded = await options.modules.importModule(options.modules.resolvePath(options.configDirectory, path))
+    loaded = await options.modules.importModule(file)
   } catch (error) {
     throw new GatewayError(
       'HOOK_INVALID',
-      `the hook module ${path} could not be loaded: ${describeLoadFailure(error)}`,
+      `the hook module ${path} could not be loaded: ${describeLoadFailure(error, file)}`,
       { source: path },
       { cause: error },
     )

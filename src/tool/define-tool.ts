@@ -32,9 +32,10 @@ export interface ToolDefinition<Input extends z.ZodType> {
   run(input: z.output<Input>, context: ToolContext): unknown
 }
 
-/** Makes a tool out of a zod schema and a function. Throws at once when the schema cannot be used. */
+/** Makes a tool out of a zod schema and a function. Throws at once when it cannot be used. */
 export function defineTool<Input extends z.ZodType>(definition: ToolDefinition<Input>): Tool {
   const { name, description, input, parallel = false, repeatable = false, timeoutMs } = definition
+  if (typeof definition.run !== 'function') throw new TypeError(`the tool "${name}" has no function run`)
   return {
     name,
     description,

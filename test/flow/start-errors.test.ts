@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Channel } from '../../src/channel/channel.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
@@ -60,6 +61,33 @@ describe('a start that cannot succeed', () => {
       })
       expect(await files.list('/home/clew')).toEqual(['bridge.json'])
     }
+  })
+})
+
+describe('a channel of a plugin that fails', () => {
+  const broken = (fails: 'start' | 'drain' | 'close'): Channel => {
+    const fail = (where: string) => {
+      if (where === fails) throw new Error('broken')
+    }
+    return {
+      name: 'broken',
+      start: async () => fail('start'),
+      observe: () => undefined,
+      deliver: async () => 'waiting',
+      status: () => ({}),
+      drain: () => fail('drain'),
+      close: async () => fail('close'),
+    }
+  }
+
+  it.each(['start', 'drain', 'close'] as const)('in %s leaves the home to the next start', async (fails) => {
+    const files = new MemoryFiles()
+    const plugins = [{ source: 'test', plugin: { channels: [broken(fails)] } }]
+    const ended = MemoryGateway.open({ files, plugins }).then((gateway) => gateway.stop())
+    if (fails === 'start') await expect(ended).rejects.toThrow('broken')
+    else await ended
+    expect(await files.list('/home/clew')).not.toContain('gateway.lock')
+    await (await MemoryGateway.open({ files })).stop()
   })
 })
 

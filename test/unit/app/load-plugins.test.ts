@@ -16,10 +16,14 @@ const load = (exported: unknown) =>
 
 describe('a plugin file', () => {
   it.each([
-    [new Error('boom\nat line 1'), 'the plugin ./a.mjs could not be loaded: boom'],
+    [new Error('boom\nat line 1'), 'the plugin ./a.mjs could not be loaded: Error: boom'],
     [{}, 'the plugin ./a.mjs has no default export; write: export default definePlugin({ … })'],
-    [{ default: { tool: [] } }, 'unknown field "tool"; known are tools, channels, providers, hooks'],
-    [{ default: { tools: {} } }, 'has a field "tools" that is not a list'],
+    [{ default: { tool: [] } }, './a.mjs: unknown field "tool"; known are tools, channels, providers, hooks'],
+    [{ default: { tools: [{ name: 'a', description: 'b', parameters: {} }] } }, './a.mjs: tools[0] has no run'],
+    [{ default: { channels: [{ name: 'a' }] } }, 'channels[0] has no start, observe, deliver, status, drain, close'],
+    [{ default: { providers: [{ provider: { name: 'a' } }] } }, './a.mjs: providers[0] has no api, encode, stream'],
+    [{ default: { tools: ['dice'] } }, './a.mjs: tools[0] has no name'],
+    [{ default: { tools: {} } }, './a.mjs: the field "tools" is not a list'],
   ])('is refused at the start with a reason: %j', async (exported, message) => {
     await expect(load(exported)).rejects.toMatchObject({ code: 'PLUGIN_INVALID' })
     await expect(load(exported)).rejects.toThrow(message)
@@ -43,7 +47,7 @@ describe('a plugin file', () => {
         return textResult(String(++this.#n))
       }
     }
-    const provider = { name: 'p' } as ModelProvider
+    const provider = { name: 'p', api: 'demo', encode: () => ({}), stream: () => [] } as unknown as ModelProvider
     const plugins = await load({
       default: definePlugin({ tools: [new Counter()], providers: [provider], hooks: [{}] }),
     })

@@ -44,8 +44,13 @@ describe('hook modules', () => {
     await expect(load('./bad.mjs')).rejects.toThrow(message)
   })
 
+  it('that import something missing name it', async () => {
+    await writeFile(join(directory, 'a.mjs'), 'import "./b-gone.mjs"')
+    await expect(load('./a.mjs')).rejects.toThrow(/it imports .*b-gone.mjs, which does not exist$/)
+  })
+
   it('that are missing end the start with an error', async () => {
-    await expect(load('./gone.mjs')).rejects.toThrow(/the hook module .\/gone.mjs could not be loaded: .*gone.mjs/)
+    await expect(load('./gone.mjs')).rejects.toThrow(/could not be loaded: the file .*gone.mjs does not exist$/)
   })
 })
 

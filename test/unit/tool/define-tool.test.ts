@@ -44,6 +44,11 @@ describe('a tool made of a schema and a function', () => {
     expect(resultText(await run(even, { n: 4 }))).toBe('2')
   })
 
+  it('is refused at once without a function, which only plain JavaScript can forget', () => {
+    const definition = { name: 'idle', description: 'Does nothing.', input: z.object({}) }
+    expect(() => defineTool(definition as never)).toThrow('the tool "idle" has no function run')
+  })
+
   it.each([
     [{ thrown: [1, 2] }, '{"thrown":[1,2]}'],
     ['plain', 'plain'],
