@@ -5,19 +5,23 @@ import { createBudget } from '../../src/history/budget.ts'
 import { prepareHistory } from '../../src/history/prepare.ts'
 import { recordOfNext } from '../../src/history/request-delta.ts'
 import { createRequestState, REQUEST_ENTRY_TYPE, storedForm } from '../../src/history/request-record.ts'
+import { stickyEntryData, VIEW_ENTRY_TYPE } from '../../src/history/view-records.ts'
+import { rememberPath } from '../../src/core/path-memory.ts'
 
 const TARGET = { provider: 'anthropic', api: 'anthropic-messages', model: 'claude-sonnet-4-5', acceptsImages: true }
 const QUESTION = 'What does the parser do with a line that it cannot read at all, here? '
 const ANSWER = 'It keeps the line as it is, says so in the report of the file, and goes on with the next one. '
 
-/** How many characters a turn has. */
-export interface TurnLength {
+export interface Turns {
+  /** Characters of each. */
   readonly question: number
   readonly answer: number
+  /** How many of them the model sees; 0 for all that fit its window of a million tokens. */
+  readonly historyLimit: number
 }
 
-export const SHORT_TURN: TurnLength = { question: 70, answer: 200 }
-export const LONG_TURN: TurnLength = { question: 1_000, answer: 4_000 }
+export const SHORT_TURNS: Turns = { question: 70, answer: 200, historyLimit: 0 }
+export const LONG_TURNS: Turns = { question: 1_000, answer: 4_000, historyLimit: 0 }
 
 const textOf = (sentence: string, length: number): string =>
   sentence.repeat(Math.ceil(length / sentence.length)).slice(0, length)
@@ -39,9 +43,10 @@ export interface TurnLines {
 export function* conversation(
   turns: number,
   records: 'whole' | 'as now',
-  length: TurnLength = SHORT_TURN,
+  { question: asks, answer: answers, historyLimit }: Turns = SHORT_TURNS,
 ): Generator<TurnLines> {
-  const [asked, answered] = [textOf(QUESTION, length.question), textOf(ANSWER, length.answer)]
+  const [asked, answered] = [textOf(QUESTION, asks), textOf(ANSWER, answers)]
+  let path: readonly Entry[] | undefined
   const entries: Entry[] = []
   const push = (part: object): string => {
     const base = {
@@ -62,9 +67,13 @@ export function* conversation(
       stepId,
     })
     const budget = createBudget({ contextWindow: 1_000_000, calibration: 1 + (n % 5) / 97 })
-    const input = { entries: [...entries], target: TARGET, budget, historyLimit: 0, now: n }
-    const state = createRequestState({ n, input, prepared: prepareHistory(input), body: `${n}` })
-    const stored = records === 'whole' ? recordOfNext(state) : storedForm(entries, state)
+    path = rememberPath([...entries], path)
+    const input = { entries: path, target: TARGET, budget, historyLimit, now: n }
+    const prepared = prepareHistory(input)
+    const state = createRequestState({ n, input, prepared, body: `${n}` })
+    const stored = records === 'whole' ? recordOfNext(state) : storedForm(path, state)
+    const decided = { type: 'custom', customType: VIEW_ENTRY_TYPE, data: stickyEntryData(prepared.decisions) }
+    const view = prepared.decisions.length === 0 ? '' : push(decided)
     const timing = { startedAt: 1_767_225_675_760, firstByteMs: 420, durationMs: 2_240 }
     const record = push({ type: 'custom', customType: REQUEST_ENTRY_TYPE, data: { ...stored, ...timing } })
     const message = {
@@ -79,6 +88,6 @@ export function* conversation(
     }
     const answer = push({ type: 'message', message, stepId, round: 0 })
     const text = asked.length + answered.length
-    yield { lines: [question, record, answer], text, record: record.length, isWhole: !('base' in stored) }
+    yield { lines: [question, view, record, answer], text, record: record.length, isWhole: !('base' in stored) }
   }
 }

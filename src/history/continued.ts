@@ -31,6 +31,12 @@ export class Continued<T> {
     return [kept, []]
   }
 
+  /** Takes items out of its middle or beginning: a window that slides. */
+  without(at: number, count: number): void {
+    this.#items.splice(at, count)
+    while (lengthOf(this.#known) > at) this.#known.pop()
+  }
+
   /** So many of its items, then these. */
   goOn(kept: number, items: readonly T[]): void {
     this.#items.length = Math.min(this.#items.length, kept)

@@ -19,7 +19,9 @@ export interface RequestDelta extends Pick<
   readonly fields?: Fields
   readonly input?: Fields
   readonly budget?: Fields
-  /** Messages of the report: so many as before, then these. */
+  /** Messages of the report that are no longer in it, where the history is a window that slides: from where, how many. */
+  readonly d?: readonly [at: number, count: number]
+  /** Messages of the report: so many as before, without those in `d`, then these. */
   readonly m: readonly [kept: number, rest: string]
   /** Reasons of the report, when there are more. */
   readonly reasons?: readonly string[]
@@ -68,10 +70,11 @@ export function recordOfState({ record, reasons, messages, rows }: RequestState)
 export function applyDelta(state: RequestState, delta: RequestDelta): boolean {
   const next = recordAfter(state.record, delta)
   if (next === undefined) return false
-  const { distance, m, reasons, c = [] } = delta
+  const { distance, d, m, reasons, c = [] } = delta
   state.record = next
   state.distance = distance
   state.reasons = reasons ?? state.reasons
+  if (d !== undefined) state.messages.without(...d)
   state.messages.goOn(m[0], m[1] === '' ? [] : m[1].split(' '))
   for (const [at, kept, ...cells] of c) {
     const row = (state.rows[Number(at)] ??= new Continued<Cell>([]))
@@ -82,7 +85,18 @@ export function applyDelta(state: RequestState, delta: RequestDelta): boolean {
 
 function recordAfter(record: RequestState['record'], delta: RequestDelta): RequestState['record'] | undefined {
   if (delta.base !== record.n) return undefined
-  const { base: _, distance: _d, fields = {}, input = {}, budget = {}, m: _m, reasons: _r, c: _c, ...own } = delta
+  const {
+    base: _b,
+    distance: _n,
+    d: _d,
+    m: _m,
+    c: _c,
+    reasons: _r,
+    fields = {},
+    input = {},
+    budget = {},
+    ...own
+  } = delta
   const { startedAt: _s, firstByteMs: _f, durationMs: _t, ...before } = record
   const next: unknown = Object.assign({}, before, fields, own, {
     input: { ...before.input, ...input, budget: { ...before.input.budget, ...budget } },
@@ -94,7 +108,7 @@ function recordAfter(record: RequestState['record'], delta: RequestDelta): Reque
 export function deltaOf(state: RequestState, target: NextRequest): RequestDelta | undefined {
   const before = state.record
   const { n, leaf, estimate, messages, hash, input, ...fields } = target.record
-  const [kept, rest] = state.messages.compare(target.messages)
+  const { kept, rest, ...dropped } = slid(state.messages, target.messages)
   const rows = changedRows(state.rows, target.rows)
   const text = rest.join(' ')
   // Nothing takes a row away, and an id of another program may hold the space that stands between messages.
@@ -111,6 +125,7 @@ export function deltaOf(state: RequestState, target: NextRequest): RequestDelta 
     ...changed('fields', fields, before),
     ...changed('input', { ...input, budget: undefined }, before.input),
     ...changed('budget', input.budget, before.input.budget),
+    ...dropped,
     m: [kept, text],
     ...(same(state.reasons, target.reasons) ? {} : { reasons: target.reasons }),
     ...(rows.length === 0 ? {} : { c: rows }),
@@ -123,6 +138,19 @@ function changed(name: 'fields' | 'input' | 'budget', next: object, before: obje
   const all: [string, unknown][] = Object.entries(next)
   const different = all.filter(([key, value]) => value !== undefined && !same(value, old.get(key)))
   return different.length === 0 ? {} : { [name]: Object.fromEntries(different) }
+}
+
+function slid(
+  before: Continued<string>,
+  next: Chunks<string>,
+): Pick<RequestDelta, 'd'> & { readonly kept: number; readonly rest: readonly string[] } {
+  const [at, rest] = before.compare(next)
+  const [first] = rest
+  const from = first === undefined ? -1 : before.items.indexOf(first, at)
+  if (from < 0) return { kept: at, rest }
+  const differs = rest.findIndex((message, place) => message !== before.items[from + place])
+  const run = differs < 0 ? rest.length : differs
+  return { d: [at, from - at], kept: at + run, rest: rest.slice(run) }
 }
 
 function changedRows(before: readonly Continued<Cell>[], next: readonly Chunks<Cell>[]): readonly (readonly Cell[])[] {
@@ -151,10 +179,13 @@ export function isRequestRecord(data: unknown): data is RequestRecord {
 
 export function isRequestDelta(data: unknown): data is RequestDelta {
   if (!isRecord(data) || !hasCommonFields(data)) return false
-  const { base, distance, m, c, fields, input, budget, reasons } = data
+  const { base, distance, d = [0, 0], m, c, fields, input, budget, reasons } = data
   return (
     isWholeNumber(base) &&
     isWholeNumber(distance) &&
+    Array.isArray(d) &&
+    d.length === 2 &&
+    d.every(isWholeNumber) &&
     Array.isArray(m) &&
     isWholeNumber(m[0]) &&
     typeof m[1] === 'string' &&

@@ -110,15 +110,18 @@ export function factsOf(entry: Entry | undefined): Pick<RequestRecord, 'n' | 'es
   return wholeOf(entry) ?? deltaIn(entry)
 }
 
-/** So many differences may follow a whole record; more behind a large one, so that whole ones stay a small part. */
+/** So many differences may follow a whole record; more behind a large one, for its messages and those it left out, so that whole ones stay a small part. */
 const MIN_DELTAS = 64
 
 /** What is stored of a request: its difference to the latest one in view, where that is shorter. */
 export function storedForm(entries: readonly Entry[], next: NextRequest): RequestRecord | RequestDelta {
   const { state } = readPath(entries, LATEST_REQUEST)
-  const isDue = state === undefined || state.distance >= Math.max(MIN_DELTAS, state.messages.items.length / 4)
+  const isDue = state === undefined || state.distance >= Math.max(MIN_DELTAS, lengthOf(state) / 4)
   return (isDue ? undefined : deltaOf(state, next)) ?? recordOfNext(next)
 }
+
+const lengthOf = ({ messages, rows }: RequestState): number =>
+  rows.reduce((sum, { items }) => sum + items.length, messages.items.length)
 
 export function latestRecord(entries: readonly Entry[]): RequestRecord | undefined {
   const { whole, state } = readPath(entries, LATEST_REQUEST)
@@ -178,7 +181,14 @@ export function* replayRequests(entries: readonly Entry[]): Generator<ReplayedRe
     } else if (delta !== undefined && state !== undefined && applyDelta(state, delta)) {
       const now = state
       const { record: facts, messages } = now
-      yield { entry, at, facts, messages: messages.items, kept: delta.m[0], record: () => recordOfState(now) }
+      yield {
+        entry,
+        at,
+        facts,
+        messages: messages.items,
+        kept: Math.min(delta.m[0], delta.d?.[0] ?? Infinity),
+        record: () => recordOfState(now),
+      }
     }
   }
 }

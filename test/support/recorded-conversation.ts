@@ -19,7 +19,7 @@ export interface RecordedConversation {
 }
 
 /** A conversation of so many requests, as the turn stores it; `odd` makes models, limits and cleanups come and go. */
-export function converse(requests: number, seed: number, odd: boolean): RecordedConversation {
+export function converse(requests: number, seed: number, odd: boolean, historyLimit = 0): RecordedConversation {
   const random = createRandom(seed)
   const entries: Entry[] = []
   let path: readonly Entry[] | undefined
@@ -42,7 +42,7 @@ export function converse(requests: number, seed: number, odd: boolean): Recorded
       entries: now(),
       target: odd && random.chance(0.2) ? TARGETS.mistral : TARGETS.anthropic,
       budget: createBudget({ contextWindow: 200_000, calibration: 1 + (n % 7) / 10 }),
-      historyLimit: odd && random.chance(0.2) ? 3 : 0,
+      historyLimit: odd && random.chance(0.2) ? 3 : historyLimit,
       now: n,
       ...(odd && random.chance(0.1) ? { projection: 'safest' as const } : {}),
     }

@@ -16,8 +16,13 @@ const bytesOf = (entry: Entry | undefined): number => JSON.stringify(entry).leng
 
 describe('request records as differences', () => {
   const SEED = 20_261_117
-  it.each([1, 2, 3])(`give back every whole record, whatever changes between requests (seed ${SEED} + %i)`, (more) => {
-    const { entries, whole } = converse(90, SEED + more, true)
+  it.each([
+    [1, 0],
+    [2, 0],
+    [3, 8],
+    [4, 20],
+  ])(`give back every whole record, whatever changes between requests (seed ${SEED} + %i, limit %i)`, (more, limit) => {
+    const { entries, whole } = converse(90, SEED + more, true, limit)
     const read = [...replayRequests(entries)].map(({ at }) => entries[at]?.id)
     expect(read).toEqual([...whole.keys()])
     expect(asJson(requestRecords(entries))).toEqual(asJson([...whole.values()]))
@@ -35,6 +40,17 @@ describe('request records as differences', () => {
     const all = records.reduce((sum, entry) => sum + bytesOf(entry), 0)
     console.info(`400 requests: ${all} bytes of records, ${wholes.length} whole, beside ${text} bytes of messages`)
     expect(all).toBeLessThan(2 * text)
+  })
+
+  it('stay small while the model sees a window of turns that slides', () => {
+    const { entries, whole } = converse(400, SEED, false, 50)
+    const records = entries.filter((entry) => entry.type === 'custom' && entry.customType === REQUEST_ENTRY_TYPE)
+    const all = records.reduce((sum, entry) => sum + bytesOf(entry), 0)
+    console.info(`400 requests of 50 turns each: ${all} bytes of records`)
+    expect(all).toBeLessThan(200_000)
+    expect(asJson(requestRecords(entries))).toEqual(asJson([...whole.values()]))
+    // What a request shares with the one before is where the window has not moved yet.
+    expect(Array.from(replayRequests(entries), ({ kept }) => kept).slice(60)).toEqual(Array(340).fill(0))
   })
 
   it('are written whole when what they would differ from is not in view, and passed over when it is lost', () => {
