@@ -185,12 +185,8 @@ export class LocalStorage implements Storage {
     accept: (message, acceptance) => this.#accept(message, acceptance),
     recall: async (acceptance) => this.#recallNow(acceptance),
     find: async (run) => this.messages.rows.get(run),
-    open: async ({ key, channel } = {}) => {
-      const { rows } = this.messages
-      const found = key === undefined ? [...rows.values()] : rows.ofSession(key)
-      return found.filter(({ state, message }) => state === 'open' && isOf(message, channel))
-    },
-    openCount: async () => this.messages.rows.open,
+    open: async ({ key, channel } = {}) => this.messages.rows.open(key).filter(({ message }) => isOf(message, channel)),
+    openCount: async () => this.messages.rows.openCount,
   }
 
   readonly outbox: Storage['outbox'] = {
@@ -249,8 +245,7 @@ export class LocalStorage implements Storage {
       // What the turn will add to is in memory when it ends.
       const row = await this.rows.get(key)
       if (row !== undefined) await this.#usage.ofSession(row.sessionId)
-      const open = this.messages.rows.ofSession(key).filter(({ state }) => state === 'open')
-      const suspects = open.flatMap(({ message: { run } }) => {
+      const suspects = this.messages.rows.open(key).flatMap(({ message: { run } }) => {
         const deaths = this.#suspects.get(run)
         return deaths === undefined ? [] : [{ run, deaths }]
       })
@@ -262,8 +257,7 @@ export class LocalStorage implements Storage {
     hold: async () => ({ lost: NEVER, hasSuccessor: false, release: async () => undefined }),
     isCurrent: (owner) => this.#epochs.isCurrent(owner),
     unclaimed: async (limit) => {
-      const open = [...this.messages.rows.values()].filter(({ state }) => state === 'open')
-      const keys = new Set(open.map(({ message }) => message.key))
+      const keys = new Set(this.messages.rows.open().map(({ message }) => message.key))
       return [...keys].filter((key) => this.#epochs.of(key) === undefined).slice(0, limit)
     },
   }

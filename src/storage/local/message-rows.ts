@@ -64,12 +64,19 @@ export class MessageRows {
   readonly #undelivered = new Map<string, Set<RunId>>()
   /** Answered messages without a waiting client: the first to go when memory is short. */
   readonly #settled = new Set<RunId>()
-  #open = 0
+  /** Without an answer, in the order of acceptance; a session remembers many more that have one. */
+  readonly #open = new Set<RunId>()
+  readonly #openByKey = new Map<SessionKey, Set<RunId>>()
   #bytes = 0
 
-  /** Messages without an answer. */
-  get open(): number {
-    return this.#open
+  /** How many messages are without an answer. */
+  get openCount(): number {
+    return this.#open.size
+  }
+
+  /** Messages without an answer: of one session, or all. */
+  open(key?: SessionKey): readonly MessageRow[] {
+    return this.#all(key === undefined ? this.#open : this.#openByKey.get(key))
   }
 
   /** Of texts and answers, roughly. */
@@ -124,6 +131,7 @@ export class MessageRows {
     const { run: id, key } = row.message
     const before = this.#rows.get(id)
     if (before !== undefined) this.#untrack(before)
+    if (row.state !== 'open') this.#close(row)
     this.#rows.set(id, row)
     this.#byFingerprint.set(row.fingerprint, id)
     const requestKey = requestKeyOf(row.message)
@@ -142,6 +150,7 @@ export class MessageRows {
     const row = this.#rows.get(id)
     if (row === undefined) return
     this.#untrack(row)
+    this.#close(row)
     this.#rows.delete(id)
     if (this.#byFingerprint.get(row.fingerprint) === id) this.#byFingerprint.delete(row.fingerprint)
     const requestKey = requestKeyOf(row.message)
@@ -189,16 +198,22 @@ export class MessageRows {
   #track(row: MessageRow): void {
     const { run: id, account } = row.message
     this.#bytes += sizeOf(row)
-    if (row.state === 'open') this.#open++
-    else if (row.state === 'delivered' || (row.state === 'waiting' && isEphemeralAccount(account)))
+    if (row.state === 'open') {
+      this.#open.add(id)
+      add(this.#openByKey, row.message.key, id)
+    } else if (row.state === 'delivered' || (row.state === 'waiting' && isEphemeralAccount(account)))
       this.#settled.add(id)
     else add(this.#undelivered, accountOf(row.message), id)
+  }
+
+  #close({ message: { run, key } }: MessageRow): void {
+    this.#open.delete(run)
+    remove(this.#openByKey, key, run)
   }
 
   #untrack(row: MessageRow): void {
     const { run: id } = row.message
     this.#bytes -= sizeOf(row)
-    if (row.state === 'open') this.#open--
     this.#settled.delete(id)
     remove(this.#undelivered, accountOf(row.message), id)
     remove(this.#byAccount, accountOf(row.message), id)

@@ -126,11 +126,14 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
       ? new Set(this.#oldestOpen().filter((row) => row.isIdle !== true))
       : new Set<MessageRow>()
     const suspects = new Map<RunId, number>()
-    for (const row of this.rows.values()) {
+    for (const row of this.rows.open()) {
       const deaths = (row.deaths ?? 0) + (blamed.has(row) ? 1 : 0)
-      if (row.state === 'open' && deaths > 0) suspects.set(row.message.run, deaths)
+      if (deaths > 0) suspects.set(row.message.run, deaths)
     }
-    return { suspects, records: this.rows.open === 0 ? [] : [toJournal({ do: 'life-began', deaths: [...suspects] })] }
+    return {
+      suspects,
+      records: this.rows.openCount === 0 ? [] : [toJournal({ do: 'life-began', deaths: [...suspects] })],
+    }
   }
 
   endLife(): readonly JournalRecord[] {
@@ -250,8 +253,7 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
 
   #oldestOpen(): readonly MessageRow[] {
     const oldest = new Map<SessionKey, MessageRow>()
-    for (const row of this.rows.values())
-      if (row.state === 'open' && !oldest.has(row.message.key)) oldest.set(row.message.key, row)
+    for (const row of this.rows.open()) if (!oldest.has(row.message.key)) oldest.set(row.message.key, row)
     return [...oldest.values()]
   }
 }
