@@ -1,7 +1,7 @@
 import type { Entry } from '../core/entry.ts'
 import type { AssistantMessage, Usage } from '../core/message.ts'
 import { REQUEST_ENTRY_TYPE } from './request-record.ts'
-import { activeCleanups, type ActiveCleanup } from './view-records.ts'
+import { cleanupInForce, hiddenInAll, tokensSavedBy } from './view-records.ts'
 
 /** What a token of a request costs, relative to one that no cache knows. */
 export interface CachePrices {
@@ -75,15 +75,15 @@ export function cleanupEffect(
   usage: Usage,
   { prices, now, ttlMs }: EffectOptions,
 ): CleanupEffect | undefined {
-  const cleanups = activeCleanups(entries)
-  if (cleanups.length === 0) return undefined
-  const hidden = savedBy(cleanups)
-  const measured = usage.totalTokens > 0 && !cleanups.some(({ record }) => record.estimated)
+  const all = hiddenInAll(entries)
+  if (all === undefined) return undefined
+  const hidden = all.tokensSaved
+  const measured = usage.totalTokens > 0 && !all.estimated
   const before = latestAnswer(entries)
   const effect = (tokens: number): CleanupEffect => ({ tokens: Math.round(tokens), measured })
   if (cachedTokens(usage) + cachedTokens(before?.usage) === 0) return effect(hidden)
   const isWarm = before !== undefined && cachedTokens(before.usage) > 0 && now - before.timestamp <= ttlMs
-  const fresh = savedBy(cleanupsSinceRequest(entries, cleanups))
+  const fresh = savedSinceRequest(entries)
   if (isWarm && fresh > 0) {
     const lost = Math.max(0, inputTokens(before.usage) - fresh - usage.cacheRead)
     return effect(prices.read * hidden - (prices.written - prices.read) * lost)
@@ -91,13 +91,12 @@ export function cleanupEffect(
   return effect((usage.cacheRead > 0 ? prices.read : prices.written) * hidden)
 }
 
-const savedBy = (cleanups: readonly ActiveCleanup[]): number =>
-  cleanups.reduce((sum, { record }) => sum + Math.max(0, record.tokensBefore - record.tokensAfter), 0)
-
-function cleanupsSinceRequest(entries: readonly Entry[], cleanups: readonly ActiveCleanup[]): readonly ActiveCleanup[] {
+function savedSinceRequest(entries: readonly Entry[]): number {
   const at = entries.findLastIndex((entry) => entry.type === 'custom' && entry.customType === REQUEST_ENTRY_TYPE)
-  const since = new Set(entries.slice(at + 1).map(({ id }) => id))
-  return cleanups.filter(({ id }) => since.has(id))
+  return entries.slice(at + 1).reduce((sum, { id }) => {
+    const cleanup = cleanupInForce(entries, id)
+    return cleanup === undefined ? sum : sum + tokensSavedBy(cleanup.record)
+  }, 0)
 }
 
 function latestAnswer(entries: readonly Entry[]): AssistantMessage | undefined {

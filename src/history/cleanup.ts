@@ -4,7 +4,7 @@ import type { EntryId } from '../core/ids.ts'
 import { tryOutPath } from '../core/path-memory.ts'
 import { USUAL_CACHE_PRICES, type CachePrices } from './cleanup-savings.ts'
 import { batches, createDraft, deferredDrafts, numbersOf, type CleanupDraft } from './cleanup-drafts.ts'
-import { activeCleanups, CLEANUP_ENTRY_TYPE, type CleanupRecord } from './view-records.ts'
+import { CLEANUP_ENTRY_TYPE, isStepCleaned, type CleanupRecord } from './view-records.ts'
 import { statsOf } from './cleanup-stats.ts'
 import { chooseHidden, DEFAULT_RULES, type CleanupChoice, type CleanupRules } from './cleanup-strategy.ts'
 import { deriveStep, deriveSteps, type StepOutcome } from './derive-steps.ts'
@@ -69,7 +69,7 @@ export function planCleanup(entries: readonly Entry[], options: CleanupOptions):
   })
   const step = deriveStep(entries, options.stepId) ?? deriveSteps(entries).find(({ id }) => id === options.stepId)
   if (step === undefined) return skip('unknown step')
-  if (activeCleanups(entries).some(({ record }) => record.stepId === step.id)) return skip('already cleaned')
+  if (isStepCleaned(entries, step.id)) return skip('already cleaned')
   const choice = options.choice ?? chooseHidden(step, options.outcome, rules)
   if (choice.hidden.length === 0) return skip('nothing to hide')
 
@@ -92,11 +92,10 @@ export function planCleanup(entries: readonly Entry[], options: CleanupOptions):
 
 /** The steps that `/cleanup` cleans: over, with something in the middle, and not cleaned yet. */
 export function uncleanedSteps(entries: readonly Entry[], rules: CleanupRules = DEFAULT_RULES): readonly string[] {
-  const cleaned = new Set(activeCleanups(entries).map(({ record }) => record.stepId))
   return deriveSteps(entries).flatMap((step, at, steps) => {
     // The last one without an answer may still be at work.
     const isOver = step.finalResponse !== undefined || at < steps.length - 1
-    if (!isOver || cleaned.has(step.id)) return []
+    if (!isOver || isStepCleaned(entries, step.id)) return []
     return chooseHidden(step, 'completed', rules).hidden.length > 0 ? [step.id] : []
   })
 }

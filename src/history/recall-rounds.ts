@@ -1,6 +1,6 @@
 import { cutMiddle } from '../core/cut-text.ts'
 import type { Entry } from '../core/entry.ts'
-import { activeCleanups } from './view-records.ts'
+import { activeCleanups, hiddenInAll } from './view-records.ts'
 import { longTextNotice } from './texts.ts'
 
 /**
@@ -30,7 +30,7 @@ export function textOfEntries(entries: readonly Entry[], maxChars: number): stri
   return cutMiddle(entries.flatMap(describe).join('\n'), maxChars, longTextNotice)
 }
 
-export const hasHiddenRounds = (entries: readonly Entry[]): boolean => activeCleanups(entries).length > 0
+export const hasHiddenRounds = (entries: readonly Entry[]): boolean => hiddenInAll(entries) !== undefined
 
 /** Whether there is anything to read in it. */
 export const isRecallable = (entry: Entry): boolean => describe(entry).length > 0

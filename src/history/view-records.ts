@@ -31,17 +31,63 @@ export interface ActiveCleanup {
 
 /** The cleanups in force, oldest first: written and not undone by a later `clew.restore`. */
 export function activeCleanups(entries: readonly Entry[]): readonly ActiveCleanup[] {
-  return [...readPath(entries, ACTIVE_CLEANUPS).values()]
+  return [...readPath(entries, ACTIVE_CLEANUPS).byId.values()]
 }
 
-const ACTIVE_CLEANUPS: PathReader<Map<EntryId, ActiveCleanup>> = {
-  start: () => new Map(),
-  add(active, entry) {
+/** What the cleanups in force come to, without a look at each. */
+export interface HiddenInAll {
+  readonly tokensSaved: number
+  /** Whether the tokens of one of them were estimated. */
+  readonly estimated: boolean
+}
+
+/** Undefined when nothing is hidden. */
+export function hiddenInAll(entries: readonly Entry[]): HiddenInAll | undefined {
+  const { byId, tokensSaved, estimates } = readPath(entries, ACTIVE_CLEANUPS)
+  return byId.size === 0 ? undefined : { tokensSaved, estimated: estimates > 0 }
+}
+
+export const cleanupInForce = (entries: readonly Entry[], id: EntryId): ActiveCleanup | undefined =>
+  readPath(entries, ACTIVE_CLEANUPS).byId.get(id)
+
+export const isStepCleaned = (entries: readonly Entry[], stepId: string): boolean =>
+  (readPath(entries, ACTIVE_CLEANUPS).perStep.get(stepId) ?? 0) > 0
+
+/** Tokens that a cleanup takes out of a request; a record of another program may lack them. */
+export function tokensSavedBy({ tokensBefore, tokensAfter }: CleanupRecord): number {
+  const saved = tokensBefore - tokensAfter
+  return Number.isFinite(saved) ? Math.max(0, saved) : 0
+}
+
+interface CleanupsInForce {
+  readonly byId: Map<EntryId, ActiveCleanup>
+  /** How many of them are of a step. */
+  readonly perStep: Map<string, number>
+  tokensSaved: number
+  estimates: number
+}
+
+const ACTIVE_CLEANUPS: PathReader<CleanupsInForce> = {
+  start: () => ({ byId: new Map(), perStep: new Map(), tokensSaved: 0, estimates: 0 }),
+  add(inForce, entry) {
     if (entry.type !== 'custom') return
     const { id, customType, data } = entry
-    if (customType === CLEANUP_ENTRY_TYPE && isCleanupRecord(data)) active.set(id, { id, record: data })
-    if (customType === RESTORE_ENTRY_TYPE && isRestore(data)) active.delete(data.cleanup)
+    if (customType === CLEANUP_ENTRY_TYPE && isCleanupRecord(data)) {
+      inForce.byId.set(id, { id, record: data })
+      countCleanup(inForce, data, 1)
+    }
+    if (customType === RESTORE_ENTRY_TYPE && isRestore(data)) {
+      const undone = inForce.byId.get(data.cleanup)
+      if (undone !== undefined) countCleanup(inForce, undone.record, -1)
+      inForce.byId.delete(data.cleanup)
+    }
   },
+}
+
+function countCleanup(inForce: CleanupsInForce, record: CleanupRecord, by: 1 | -1): void {
+  inForce.perStep.set(record.stepId, (inForce.perStep.get(record.stepId) ?? 0) + by)
+  inForce.tokensSaved += by * tokensSavedBy(record)
+  if (record.estimated) inForce.estimates += by
 }
 
 /** The one that `/restore` undoes: the latest still in force. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { isRecord } from '../../../src/base/json.ts'
 import type { Entry } from '../../../src/core/entry.ts'
 import { NO_USAGE, type Message, type Usage } from '../../../src/core/message.ts'
 import { USUAL_CACHE_PRICES, cleanupEffect } from '../../../src/history/cleanup-savings.ts'
@@ -38,6 +39,21 @@ describe('what cleanups did to a request', () => {
     const later = history(usage(0, 0, 3_000), cleanup(), custom('clew.request'), assistant('c', { timestamp: 2_000 }))
     expect(cleanupEffect(later, usage(0, 2_000, 100), WARM)?.tokens).toBe(100)
     expect(cleanupEffect(history(usage(0, 0, 3_000), cleanup()), usage(0, 0, 2_100), COLD)?.tokens).toBe(1_250)
+  })
+  it('counts every cleanup in force, none that was undone, and nothing for one of another program without numbers', () => {
+    const path = history(
+      usage(3_000, 0, 0),
+      cleanup(),
+      cleanup(true),
+      custom('clew.cleanup', { stepId: 't', hidden: [], note: '' }),
+    )
+    const undone = path.findLast(
+      (entry) => entry.type === 'custom' && isRecord(entry.data) && entry.data['estimated'] === true,
+    )
+    const rest = [...path, ...entriesOf(custom('clew.restore', { cleanup: undone?.id }))]
+    const cost = usage(900, 0, 0)
+    expect(cleanupEffect(path, cost, WARM)).toEqual({ tokens: 2_000, measured: false })
+    expect(cleanupEffect(rest, cost, WARM)).toEqual({ tokens: 1_000, measured: true })
   })
   it('is an estimate where the tokens were estimated or the provider reports none', () => {
     expect(cleanupEffect(history(usage(3_000, 0, 0), cleanup(true)), usage(2_100, 0, 0), WARM)?.measured).toBe(false)
