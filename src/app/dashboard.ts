@@ -83,9 +83,7 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
     frameOf: (event) => frame(encodeEvent(event, { session: event.session, messageId: '', runId: event.run, seq: 0 })),
     replyFrame: (reply) => frame(encodeReply(reply, (id) => options.links.urlOf(id))) ?? { type: 'complete' },
   })
-  logs.onLine = (line) => {
-    if (live.hasReaders) live.emit('log', line)
-  }
+  logs.live = live
   const signIn = new SignIn<Principal>({ clock, ids })
   const questions = questionsOf(platform, options, watch)
   const deps: DashboardDeps = {

@@ -22,6 +22,8 @@ export const LIVE_LIMITS: LiveLimits = {
 
 const HEARTBEAT_MS = 15_000
 const DELTA_EVERY_MS = 50
+/** A page that was away for longer reads everything anew. */
+const COMES_BACK_WITHIN_MS = 60 * 60_000
 
 export interface StreamOptions {
   /** Deltas come only for this conversation. */
@@ -65,6 +67,7 @@ export class LiveEvents {
   #forgottenId: number
   #rememberedBytes = 0
   #lastId: number
+  #lastLeftAt = -Infinity
   #beat: Timer | undefined
   #heartbeat: Timer | undefined
   readonly #heartbeatData: () => Promise<JsonObject>
@@ -95,6 +98,18 @@ export class LiveEvents {
 
   get hasReaders(): boolean {
     return this.#readers.size > 0
+  }
+
+  /** A page is open, or was not long ago and may ask for what it missed: without one, events are not made. */
+  get isFollowed(): boolean {
+    return this.hasReaders || this.#clock.monotonic() - this.#lastLeftAt < COMES_BACK_WITHIN_MS
+  }
+
+  /** Something happened that no event was made of: a page that asks for what was before is to read everything anew. */
+  skip(): void {
+    this.#forgottenId = ++this.#lastId
+    this.#remembered.length = 0
+    this.#rememberedBytes = 0
   }
 
   /** An event that is remembered, also while there is no reader: one that comes back has missed it. */
@@ -229,6 +244,7 @@ export class LiveEvents {
 
   #forget(reader: Reader): void {
     this.#readers.delete(reader)
+    this.#lastLeftAt = this.#clock.monotonic()
   }
 }
 

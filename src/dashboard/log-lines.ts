@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { isOneOf, type JsonObject } from '../base/json.ts'
 import type { Log, LogFacts } from '../base/log.ts'
+import type { LiveEvents } from './live-events.ts'
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof LEVELS)[number]
@@ -16,7 +17,8 @@ export class LogLines {
   readonly #clock: Clock
   readonly #lines: { readonly n: number; readonly level: LogLevel; readonly line: JsonObject }[] = []
   #written = 0
-  onLine: ((line: JsonObject) => void) | undefined
+  /** Pages that read along. */
+  live: LiveEvents | undefined
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -61,6 +63,6 @@ export class LogLines {
     }
     this.#lines.push({ n: this.#written++, level, line })
     if (this.#lines.length > KEPT) this.#lines.shift()
-    this.onLine?.(line)
+    if (this.live?.hasReaders === true) this.live.emit('log', line)
   }
 }

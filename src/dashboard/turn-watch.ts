@@ -63,6 +63,7 @@ export class TurnWatch {
 
   accepted(message: AcceptedMessage): void {
     this.#messages.add()
+    if (!this.#deps.live.isFollowed) return this.#deps.live.skip()
     this.#emit(message.key, message.run, { type: 'accepted', messageId: message.messageId, channel: message.channel })
     this.changed(message.key)
   }
@@ -71,6 +72,7 @@ export class TurnWatch {
     const turn = this.#turnOf(event, message)
     if (event.event.type === 'text-delta') return this.#delta(event, turn)
     follow(turn, event)
+    if (!this.#deps.live.isFollowed) return this.#deps.live.skip()
     const frame = this.#deps.frameOf(event)
     if (frame !== undefined) this.#emit(event.session, event.run, frame)
     if (event.event.type === 'turn-start') this.changed(event.session)
@@ -79,15 +81,15 @@ export class TurnWatch {
   /** The durable end of a message: the first time it is sent, whatever becomes of the sending. */
   answered(reply: Reply): void {
     this.#turns.delete(reply.run)
-    if (!reply.redelivered) {
-      this.#answers.add()
-      this.#emit(reply.key, reply.run, this.#deps.replyFrame(reply))
-    }
+    if (!reply.redelivered) this.#answers.add()
+    if (!this.#deps.live.isFollowed) return this.#deps.live.skip()
+    if (!reply.redelivered) this.#emit(reply.key, reply.run, this.#deps.replyFrame(reply))
     this.changed(reply.key)
   }
 
   /** A row of the list changed: several changes of one moment are sent once. */
   changed(key: SessionKey): void {
+    if (!this.#deps.live.isFollowed) return this.#deps.live.skip()
     this.#changedRows.add(key)
     this.#rowsTimer ??= this.#deps.clock.after(ROWS_EVERY_MS, () => void this.#emitRows())
     if (this.#deps.live.hasReaders)

@@ -146,3 +146,23 @@ it('ends every stream when the gateway stops', async () => {
   await settle()
   expect(page.isEnded).toBe(true)
 })
+
+it('makes no events while no page was open for an hour, and tells one that asks for them to load again', async () => {
+  const gateway = await openGateway()
+  const client = await gateway.connect()
+  await client.ask({ id: '1', content: 'What time is it?', session: 's' })
+  const first = await Page.open(gateway, '?since=0')
+  expect(first.events[0]?.name).toBe('reset')
+  expect(first.turns()).toEqual([])
+  const last = first.events.at(-1)?.id ?? 0
+  await first.close()
+  await gateway.clock.advance(3_600_000)
+  await client.ask({ id: '2', content: 'What is 2 + 2?', session: 's' })
+  await gateway.clock.advance(1_000)
+  const again = await Page.open(gateway, `?since=${last}`)
+  expect(again.events.map(({ name }) => name)).toContain('reset')
+  expect(again.turns()).toEqual([])
+  await client.ask({ id: '3', content: 'What is 3 + 3?', session: 's' })
+  await gateway.clock.advance(1_000)
+  expect(again.turns().at(-1)).toMatchObject({ type: 'complete', content: expect.stringContaining('6') as string })
+})
