@@ -1,3 +1,7 @@
+import type { CompactionSettings } from './compaction.ts'
+import type { HistoryInput, HistoryTokens } from './prepare.ts'
+import { latestCompaction, undoDetails } from './view-records.ts'
+
 /** Sizes a request may have. Every number is an option; `createBudget` gives the defaults. */
 export interface HistoryBudget {
   readonly contextWindow: number
@@ -83,3 +87,21 @@ export function maxHistoryTokens(budget: HistoryBudget): number {
 }
 
 export const MIN_HISTORY_TOKENS = 256
+
+/** After a summary was taken back the next one is made only when the history does not fit without it. */
+export function shouldCompact(
+  tokens: HistoryTokens,
+  { entries, budget }: Pick<HistoryInput, 'entries' | 'budget'>,
+  settings: CompactionSettings,
+): boolean {
+  if (settings.mode === 'off') return false
+  const room = budget.contextWindow - budget.reservedTokens - budget.fixedTokens * budget.calibration
+  const latest = latestCompaction(entries)
+  if (latest !== undefined && undoDetails(latest) !== undefined) return tokens.wanted > room
+  return tokens.wanted > Math.min(Math.floor(budget.contextWindow * settings.maxHistoryShare), room)
+}
+
+/** What is left when every message is gone. When this does not fit, no compaction can help and a person has to know. */
+export function exceedsWindowWithoutHistory(budget: HistoryBudget): boolean {
+  return budget.fixedTokens * budget.calibration + budget.reservedTokens >= budget.contextWindow
+}

@@ -2,12 +2,10 @@ import type { Entry, EntryDraft } from '../core/entry.ts'
 import { TRANSCRIPT_POLICIES } from '../core/history-rules.ts'
 import type { EntryId } from '../core/ids.ts'
 import { estimateMessageTokens, estimateTokens } from '../core/tokens.ts'
-import type { HistoryBudget } from './budget.ts'
 import type { Item } from './item.ts'
 import { sanitizeToolUseResultPairing } from './pair-results.ts'
-import { prepareHistory, type HistoryInput, type HistoryTokens } from './prepare.ts'
+import { prepareHistory, type HistoryInput } from './prepare.ts'
 import { activeEntries, viewOf } from './view.ts'
-import { latestCompaction, undoDetails } from './view-records.ts'
 import { splitIntoChunks, type Chunk } from './compaction-chunks.ts'
 import { collectFacts, summarySections, type SummaryFacts } from './compaction-facts.ts'
 import { summaryPrompt, type SummaryPrompt } from './summary-prompt.ts'
@@ -26,24 +24,6 @@ export const DEFAULT_COMPACTION: CompactionSettings = {
   mode: 'safeguard',
   maxHistoryShare: 0.5,
   keepRecentTokens: 20_000,
-}
-
-/** After a summary was taken back the next one is made only when the history does not fit without it. */
-export function shouldCompact(
-  tokens: HistoryTokens,
-  { entries, budget }: Pick<HistoryInput, 'entries' | 'budget'>,
-  settings: CompactionSettings,
-): boolean {
-  if (settings.mode === 'off') return false
-  const room = budget.contextWindow - budget.reservedTokens - budget.fixedTokens * budget.calibration
-  const latest = latestCompaction(entries)
-  if (latest !== undefined && undoDetails(latest) !== undefined) return tokens.wanted > room
-  return tokens.wanted > Math.min(Math.floor(budget.contextWindow * settings.maxHistoryShare), room)
-}
-
-/** What is left when every message is gone. When this does not fit, no compaction can help and a person has to know. */
-export function exceedsWindowWithoutHistory(budget: HistoryBudget): boolean {
-  return budget.fixedTokens * budget.calibration + budget.reservedTokens >= budget.contextWindow
 }
 
 export interface CompactionPlan {

@@ -11,7 +11,7 @@ import { maxHistoryTokens, type HistoryBudget } from './budget.ts'
 import { readDecisions, type StickyDecision } from './view-records.ts'
 import { fit, type Room } from './fit.ts'
 import { brokenInvariant, flatten } from './invariants.ts'
-import { change, type Change, type Item, type StepContext, type StepResult } from './item.ts'
+import { change, unchanged, type Change, type Item, type StepContext, type StepResult } from './item.ts'
 import { createPart, messagesOf, reportOf, tokensOf, type Part } from './part.ts'
 import type { HistoryReport } from './report.ts'
 import { prepareGrown, settle, type Grown } from './settled.ts'
@@ -116,18 +116,22 @@ const FIT_ATTEMPTS = 6
 /** Ordering adds a few words of its own, so the room for fitting is what they leave. */
 function fitAndOrder(items: readonly Item[], context: StepContext, tokens: number): Required<StepResult> {
   const limit: Room = { tokens: maxHistoryTokens(context.budget), bytes: context.policy.limits.maxRequestBytes }
+  const bytes = bytesMeasure(items, limit.bytes).total
+  let isSmall = context.sticky.size === 0 && tokens <= limit.tokens && bytes <= limit.bytes
   let room = limit
   for (let attempt = 1; ; attempt++) {
-    const fitted = fit(items, context, room, tokens)
+    const fitted = isSmall ? unchanged(items) : fit(items, context, room, tokens)
     const ordered = runSteps(AFTER_FITTING, fitted.items, context)
+    const isSame = ordered.items === items
     const over = {
-      tokens: (ordered.items === items ? tokens : totalTokens(ordered.items)) - limit.tokens,
-      bytes: bytesMeasure(ordered.items, limit.bytes).total - limit.bytes,
+      tokens: (isSame ? tokens : totalTokens(ordered.items)) - limit.tokens,
+      bytes: (isSame ? bytes : bytesMeasure(ordered.items, limit.bytes).total) - limit.bytes,
     }
     if ((over.tokens <= 0 && over.bytes <= 0) || attempt === FIT_ATTEMPTS) {
       const changes = [...fitted.changes, ...ordered.changes.flat()]
       return { items: ordered.items, changes, decisions: fitted.decisions ?? [] }
     }
+    isSmall = false
     room = { tokens: room.tokens - stepDown(over.tokens, attempt), bytes: room.bytes - stepDown(over.bytes, attempt) }
   }
 }

@@ -1,7 +1,6 @@
 import { isRecord } from '../base/json.ts'
 import { isEntryId, type EntryId } from '../core/ids.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
-import type { Chunks } from './continued.ts'
 import { STEP_NAMES, type Change, type Item, type ItemKind } from './item.ts'
 
 /** What the model saw and why it differs from the transcript. Holds ids, sizes and reasons, never text. */
@@ -56,6 +55,9 @@ export interface ReportPart {
   /** Of each step, in the order they ran, the view's first. */
   readonly changes: readonly (readonly Change[])[]
 }
+
+/** Lists that are one when they are put behind each other; each stays as it is. */
+export type Chunks<T> = readonly (readonly T[])[]
 
 /** `CompactReport`, its messages and rows as the parts have them: a part that two histories share is in both reports. */
 export interface EncodedReport extends Pick<CompactReport, 'reasons'> {

@@ -25,7 +25,11 @@ interface Contents {
   reasoning: boolean
   silence: boolean
   images: boolean
+  /** It begins and ends with what was asked, and no two neighbours would have to be joined or kept apart. */
+  inOrder: boolean
 }
+
+type Role = Item['message']['role']
 
 interface PlannedStep {
   readonly run: Step
@@ -33,7 +37,7 @@ interface PlannedStep {
   readonly concerns: (contents: Contents, context: StepContext) => boolean
 }
 
-const always = (): boolean => true
+const outOfOrder = ({ inOrder }: Contents): boolean => !inOrder
 const withTools = ({ tools }: Contents): boolean => tools
 const withImages = ({ images }: Contents): boolean => images
 const withReasoning = ({ reasoning }: Contents): boolean => reasoning
@@ -59,23 +63,40 @@ export const BEFORE_FITTING: readonly PlannedStep[] = [
 export const AFTER_FITTING: readonly PlannedStep[] = [
   { run: (items, { policy }) => sanitizeToolUseResultPairing(items, policy, 'pair-again'), concerns: withTools },
   { run: tellToolCalls, concerns: withTools },
-  { run: mergeQueuedMessages, concerns: always },
-  { run: applyTurnOrder, concerns: always },
-  { run: validateTurns, concerns: always },
+  { run: mergeQueuedMessages, concerns: outOfOrder },
+  { run: applyTurnOrder, concerns: outOfOrder },
+  { run: validateTurns, concerns: outOfOrder },
   // Once more on the final turns: a placeholder or a merge can make an image older than it was.
   { run: sanitizeSessionMessagesImages, concerns: withImages },
   { run: splitParallelCalls, concerns: withTools },
 ]
 
 function contentsOf(items: readonly Item[]): Contents {
-  const contents = { fromOtherSessions: false, tools: false, reasoning: false, silence: false, images: false }
-  for (const { message } of items) {
+  const contents = {
+    fromOtherSessions: false,
+    tools: false,
+    reasoning: false,
+    silence: false,
+    images: false,
+    inOrder: items[0]?.message.role === 'user' && items.at(-1)?.message.role !== 'assistant',
+  }
+  let previous: Item | undefined
+  for (const item of items) {
+    const { message } = item
+    if (!mayFollow(message.role, previous?.message.role)) contents.inOrder = false
+    previous = item
     if (message.role === 'toolResult') contents.tools = true
     if (message.role === 'user' && message.provenance?.kind === 'inter_session') contents.fromOtherSessions = true
     if (message.role === 'assistant' && message.content.length === 0) contents.silence = true
     if (typeof message.content !== 'string') for (const block of message.content) noteBlock(block, contents)
   }
   return contents
+}
+
+/** A user's message behind a result is in order for some providers only. */
+function mayFollow(role: Role, previous: Role | undefined): boolean {
+  if (role === 'toolResult') return true
+  return role !== previous && (role !== 'user' || previous !== 'toolResult')
 }
 
 function noteBlock(block: UserBlock | AssistantBlock, contents: Contents): void {

@@ -6,8 +6,9 @@ import { GatewayError, isProviderFailure, toGatewayError, type ErrorCode } from 
 import type { RunId } from '../core/ids.ts'
 import { NO_USAGE, textOf, type AssistantMessage, type Usage } from '../core/message.ts'
 import { cachePricesOf, cleanupEffect } from '../history/cleanup-savings.ts'
-import { exceedsWindowWithoutHistory, shouldCompact } from '../history/compaction.ts'
+import { exceedsWindowWithoutHistory, shouldCompact } from '../history/budget.ts'
 import { MAX_LENGTH_REFUSALS } from '../history/overflow.ts'
+import { activeCleanups } from '../history/view-records.ts'
 import type { ToolSpec } from '../provider/provider.ts'
 import { compact } from './compact.ts'
 import { hookContext, ignoreFailureIfAborted } from './hooks.ts'
@@ -401,6 +402,7 @@ function savingsOf(
   { usage, timestamp }: AssistantMessage,
   { savings }: TurnDeps,
 ): readonly Change[] {
+  if (activeCleanups(input.entries).length === 0) return []
   const { ttlMs } = input.budget.pruning
   const effect = cleanupEffect(input.entries, usage, { prices: cachePricesOf(model.prices), now: timestamp, ttlMs })
   return effect === undefined ? [] : savings.measured(effect)

@@ -4,16 +4,16 @@ import { NEVER } from '../base/async.ts'
 import type { Entry, EntryDraft } from '../core/entry.ts'
 import { estimateTokens } from '../core/tokens.ts'
 import { createBudget, HARD_MAX_TOOL_RESULT_CHARS, MIN_HISTORY_TOKENS } from '../history/budget.ts'
-import { calibrationFrom } from '../history/calibration.ts'
-import { stickyEntryData, VIEW_ENTRY_TYPE } from '../history/view-records.ts'
-import { prepareHistory, settleHistory, type HistoryInput, type PreparedHistory } from '../history/prepare.ts'
 import {
+  calibrationFrom,
   createRequestState,
   factsOf,
   REQUEST_ENTRY_TYPE,
   storedForm,
   type RequestTiming,
 } from '../history/request-record.ts'
+import { stickyEntryData, VIEW_ENTRY_TYPE } from '../history/view-records.ts'
+import { prepareHistory, settleHistory, type HistoryInput, type PreparedHistory } from '../history/prepare.ts'
 import type { EncodedRequest, ToolSpec } from '../provider/provider.ts'
 import type { Transcript } from '../transcript/store.ts'
 import type { TurnModel, TurnDeps } from './deps.ts'

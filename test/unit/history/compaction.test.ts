@@ -1,12 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { Entry } from '../../../src/core/entry.ts'
-import { createBudget } from '../../../src/history/budget.ts'
+import { createBudget, exceedsWindowWithoutHistory, shouldCompact } from '../../../src/history/budget.ts'
 import {
   DEFAULT_COMPACTION,
-  exceedsWindowWithoutHistory,
   planCompaction,
   runCompaction,
-  shouldCompact,
   type CompactionPlan,
 } from '../../../src/history/compaction.ts'
 import { prepareHistory, type HistoryInput } from '../../../src/history/prepare.ts'

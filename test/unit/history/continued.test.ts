@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Continued } from '../../../src/history/continued.ts'
+import { Continued } from '../../../src/history/request-delta.ts'
 import { createRandom, type Random } from '../../support/fuzz/random.ts'
 
 const SEED = 20_261_119

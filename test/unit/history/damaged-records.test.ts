@@ -2,9 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { isRecord } from '../../../src/base/json.ts'
 import type { Entry } from '../../../src/core/entry.ts'
 import { requestDetail, requestRows } from '../../../src/dashboard/request-views.ts'
-import { calibrationFrom } from '../../../src/history/calibration.ts'
-import { decodeReport, renderReport } from '../../../src/history/report.ts'
 import {
+  calibrationFrom,
   inputOfRecord,
   latestRecord,
   providerOfRecord,
@@ -12,6 +11,7 @@ import {
   sizeOfHistory,
   budgetOfRecord,
 } from '../../../src/history/request-record.ts'
+import { decodeReport, renderReport } from '../../../src/history/report.ts'
 import { latestSetup } from '../../../src/turn/setup.ts'
 import { withRequests } from '../../support/file-fuzz/requests.ts'
 import { generateEntries } from '../../support/fuzz/generate.ts'

@@ -2,18 +2,18 @@ import { describe, expect, it } from 'vitest'
 import type { Entry } from '../../../src/core/entry.ts'
 import { NO_USAGE } from '../../../src/core/message.ts'
 import { createBudget } from '../../../src/history/budget.ts'
-import { calibrationFrom } from '../../../src/history/calibration.ts'
-import { readDecisions } from '../../../src/history/view-records.ts'
-import { prepareHistory, type HistoryInput } from '../../../src/history/prepare.ts'
-import { compactReport, decodeReport, encodeReport, renderReport } from '../../../src/history/report.ts'
-import { recordOfNext } from '../../../src/history/request-delta.ts'
 import {
+  calibrationFrom,
   createRequestState,
   hashOfBody,
   inputOfRecord,
   REQUEST_ENTRY_TYPE,
   requestRecords,
 } from '../../../src/history/request-record.ts'
+import { readDecisions } from '../../../src/history/view-records.ts'
+import { prepareHistory, type HistoryInput } from '../../../src/history/prepare.ts'
+import { compactReport, decodeReport, encodeReport, renderReport } from '../../../src/history/report.ts'
+import { recordOfNext } from '../../../src/history/request-delta.ts'
 import { assistant, call, entriesOf, id, result, TARGETS, user } from '../../support/history.ts'
 
 const entries = entriesOf(
