@@ -14,7 +14,7 @@ import type { ModelInfo, ModelOverride } from '../provider/catalogue.ts'
 import { createDemoProvider } from '../provider/demo/demo.ts'
 import type { ProviderConfig as ProviderSettings } from '../provider/provider-config.ts'
 import { createProviders, type Providers, type ResolvedModel } from '../provider/registry.ts'
-import type { AgentDeps } from '../session/converse.ts'
+import type { AgentDeps, CurrentAgent } from '../session/converse.ts'
 import { createToolRunner } from '../tool/run-tool-calls.ts'
 import type { TurnModel, TurnSettings } from '../turn/deps.ts'
 import type { HomePaths } from './home.ts'
@@ -29,6 +29,60 @@ export interface Agent extends AgentDeps {
   readonly providers: Providers
   readonly toolbox: Toolbox
   close(): Promise<void>
+}
+
+/**
+ * The agent that answers now. A reload puts another one in its place; turns that run keep the one they began with, and
+ * its tools stay open until the last of them ends.
+ */
+export class LiveAgent implements CurrentAgent {
+  #current: Agent
+  readonly #turns = new Map<Toolbox, number>()
+  readonly #closing = new Set<Promise<void>>()
+
+  constructor(first: Agent) {
+    this.#current = first
+  }
+
+  get current(): Agent {
+    return this.#current
+  }
+
+  /** The current one, for one turn; its tools are not closed before it is released. */
+  borrow(): { readonly agent: Agent; release(): void } {
+    const agent = this.#current
+    this.#count(agent.toolbox, 1)
+    return {
+      agent,
+      release: () => {
+        this.#count(agent.toolbox, -1)
+        this.#closeIfUnused(agent.toolbox)
+      },
+    }
+  }
+
+  replace(next: Agent): void {
+    const { toolbox } = this.#current
+    this.#current = next
+    this.#closeIfUnused(toolbox)
+  }
+
+  async close(): Promise<void> {
+    const open = new Set([this.#current.toolbox, ...this.#turns.keys()])
+    await Promise.all([...this.#closing, ...[...open].map((toolbox) => toolbox.close())])
+  }
+
+  #count(toolbox: Toolbox, by: number): void {
+    const count = (this.#turns.get(toolbox) ?? 0) + by
+    if (count === 0) this.#turns.delete(toolbox)
+    else this.#turns.set(toolbox, count)
+  }
+
+  #closeIfUnused(toolbox: Toolbox): void {
+    if (toolbox === this.#current.toolbox || this.#turns.has(toolbox)) return
+    const closed = toolbox.close().finally(() => this.#closing.delete(closed))
+    this.#closing.add(closed)
+  }
 }
 
 const DEMO_INFO: ModelInfo = {

@@ -1,6 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
-import { NEVER } from '../base/async.ts'
-import { sleep } from '../base/clock.ts'
+import { NEVER, sleep } from '../base/async.ts'
 import type { LinkHistoryRow } from '../channel/channel.ts'
 import type { FileLinks } from '../channel/files/file-links.ts'
 import { encodeEvent, encodeReply } from '../channel/webhook/codec.ts'
@@ -23,7 +22,7 @@ import type { Route } from '../gateway/http-routes.ts'
 import { choose } from '../session/chosen-settings.ts'
 import { findSession } from '../session/find-session.ts'
 import { findInFile } from '../transcript/find-in-file.ts'
-import type { Agent } from './agent.ts'
+import type { LiveAgent } from './agent.ts'
 import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
 import { testProvider } from './provider-test.ts'
@@ -49,7 +48,7 @@ export interface DashboardOptions {
   config(): Config
   readonly paths: HomePaths
   readonly storage: Storage
-  readonly agent: Agent
+  readonly agent: LiveAgent
   readonly api: GatewayApi
   readonly links: FileLinks
   readonly logs: LogLines
@@ -65,7 +64,7 @@ const SEARCHED_AT_ONCE = 20
 export function createDashboard(platform: Platform, options: DashboardOptions): Dashboard {
   const { storage, api, logs } = options
   const { clock, ids } = platform
-  const visible = new VisibleSessions(storage)
+  const visible = new VisibleSessions(storage, () => live.isFollowed)
   const status = async (): Promise<JsonObject> => ({
     ...(await options.status()),
     turns: watch.running(),
@@ -138,7 +137,7 @@ function questionsOf(platform: Platform, options: DashboardOptions, watch: TurnW
           : [],
       )
     },
-    provider: (ref) => options.agent.providers.resolve(ref).provider,
+    provider: (ref) => options.agent.current.providers.resolve(ref).provider,
     pause: () => sleep(platform.clock, 0, NEVER),
     lines: (key, caller) => storedLines(key, caller, options),
     rename: (key, title, caller) => rename(key, title, caller, options, watch),
@@ -254,7 +253,7 @@ async function rename(
   return { success: true, key: row.key, title }
 }
 
-function modelRows({ providers }: Agent): readonly JsonObject[] {
+function modelRows({ current: { providers } }: LiveAgent): readonly JsonObject[] {
   return providers.list().map(({ ref, info }) => ({
     ref,
     contextWindow: info.contextWindow,
@@ -272,7 +271,7 @@ async function chooseModel(
   watch: TurnWatch,
 ): Promise<JsonObject> {
   const row = await findRow({ storage, agent, ...rest }, key, caller)
-  const resolved = model === null ? undefined : agent.providers.resolve(model)
+  const resolved = model === null ? undefined : agent.current.providers.resolve(model)
   const [provider = '', ...name] = resolved?.ref.split('/') ?? []
   await choose(
     storage,

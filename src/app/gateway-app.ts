@@ -15,8 +15,7 @@ import type { Environment } from '../config/environment.ts'
 import { languageOfLocale, type Language } from '../core/language.ts'
 import { LogLines } from '../dashboard/log-lines.ts'
 import type { PhoneControls } from '../dashboard/phone-routes.ts'
-import { Delivery } from '../gateway/delivery.ts'
-import { Channels, type GatewayWatch } from '../gateway/channels.ts'
+import { Delivery, Channels, type GatewayWatch } from '../gateway/delivery.ts'
 import { Gateway } from '../gateway/gateway.ts'
 import { createGatewayApi } from '../gateway/gateway-api.ts'
 import { createGatewayMetrics, type GatewayMetrics } from '../gateway/gateway-metrics.ts'
@@ -33,11 +32,11 @@ import { Sessions } from '../session/sessions.ts'
 import type { TurnLimits } from '../session/turn-slots.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { createA2aChannel, createHttpChannel, createWebhookChannel } from './channels.ts'
-import { openAgent, type Agent, type AgentOptions } from './agent.ts'
+import { LiveAgent, openAgent, type Agent, type AgentOptions } from './agent.ts'
 import { createDashboard, type Dashboard } from './dashboard.ts'
 import { createOpenAiChannel } from './openai-channel.ts'
 import type { HomePaths } from './home.ts'
-import { LiveAgent, LiveConfig } from './reload.ts'
+import { LiveConfig } from './reload.ts'
 import { createMediaReferences } from './pictures.ts'
 import type { Platform } from './platform.ts'
 import { channelsOf, type PluginSource } from './plugin.ts'
@@ -61,7 +60,7 @@ export interface GatewayApp {
   readonly disk: Files
   /** What the storage of a home has besides. */
   readonly home: HomeStorage
-  readonly agent: Agent
+  readonly agent: LiveAgent
   readonly gateway: Gateway
   readonly sessions: Sessions
   readonly webhook: WebhookChannel
@@ -224,8 +223,8 @@ async function openHome(
     const home = await openHomeStorage(platform, {
       config,
       paths,
-      hooks: agent.hooks,
-      modelOf: (record) => agent.modelsFor(record)[0].name,
+      hooks: agent.current.hooks,
+      modelOf: (record) => agent.current.modelsFor(record)[0].name,
       onJournalFailed: watch.journalFailed,
       onHomeLost: watch.homeLost,
       onWaiting,
@@ -307,7 +306,7 @@ function createMetricsOf({ metrics, plugins }: Base, { agent, storage, sessionsO
     metrics,
     {
       channels: ['webhook', 'http', 'openai', 'a2a', 'xiaoyi', ...channelsOf(plugins).map(({ name }) => name)],
-      providers: () => agent.providers.names(),
+      providers: () => agent.current.providers.names(),
     },
     {
       sessions: () => storage.sessions.count(),
@@ -330,7 +329,6 @@ function createPages(
   const describe = createStatus({ clock, config: current, paths, home, agent, gateway, sessions, channels })
   const api = createGatewayApi({
     storage,
-    providers: agent.providers,
     agent,
     gateway,
     sessions,
@@ -344,7 +342,7 @@ function createPages(
       rates: late.dashboard?.watch.rates() ?? {},
     }),
     reload: async () => ({ ...(await live.reload()) }),
-    tools: () => describeToolbox(agent.toolbox),
+    tools: () => describeToolbox(agent.current.toolbox),
     channel: (name) => channels.get(name),
   })
   const status = async (): Promise<JsonObject> => ({
@@ -405,9 +403,9 @@ function createSessions(
     }),
     commands: createSessionCommands({
       storage,
-      providers: agent.providers,
+      providers: () => agent.current.providers,
       approvals,
-      modelsFor: (record) => agent.modelsFor(record),
+      modelsFor: (record) => agent.current.modelsFor(record),
       queueMode: () => live.current.queue.mode,
       language: () => ({ setting: live.current.language, locale }),
     }),

@@ -7,13 +7,13 @@ import type { ConversationFinder } from '../channel/openai/finder.ts'
 import type { Config } from '../config/config.ts'
 import { GatewayError } from '../core/errors.ts'
 import { untakenSampling, type SamplingName } from '../provider/sampling.ts'
-import type { Agent } from './agent.ts'
+import type { LiveAgent } from './agent.ts'
 import type { Platform } from './platform.ts'
 import { senderLimits } from './channels.ts'
 
 export interface OpenAiChannelDeps {
   readonly config: Config
-  readonly agent: Agent
+  readonly agent: LiveAgent
   readonly files: MessageFiles
   readonly finder: ConversationFinder
 }
@@ -43,18 +43,20 @@ export function createOpenAiChannel(
 }
 
 /** Asked anew for every request: the configuration may be read again meanwhile. */
-function createModelNames(agent: Agent): ModelNames {
+function createModelNames(agent: LiveAgent): ModelNames {
   return {
     list: () => [
       ...new Set([
         CONFIGURED,
-        ...agent.modelsFor({}).map(({ name }) => name),
-        ...agent.providers.list().map(({ ref }) => ref),
+        ...agent.current.modelsFor({}).map(({ name }) => name),
+        ...agent.current.providers.list().map(({ ref }) => ref),
       ]),
     ],
     resolve({ api, model, sampling }) {
       const chosen =
-        model === CONFIGURED ? agent.modelsFor({})[0] : resolveNamed(model, (name) => agent.resolveModel(name))
+        model === CONFIGURED
+          ? agent.current.modelsFor({})[0]
+          : resolveNamed(model, (name) => agent.current.resolveModel(name))
       const untaken = untakenSampling(chosen.provider.api, sampling)
       if (untaken === undefined) return model === CONFIGURED ? undefined : chosen.name
       const field = parameterOf(untaken, api)

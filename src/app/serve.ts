@@ -129,7 +129,7 @@ async function openIntake(
   { port, localToken }: { readonly port: number; readonly localToken: string },
 ): Promise<Links> {
   const { config, paths } = app
-  await loadAhead(app, platform)
+  await loadAhead({ config, agent: app.agent.current }, platform)
   const links = await openLinks(app, platform, port)
   await app.open(links.channels)
   links.start()
@@ -158,7 +158,7 @@ async function openXiaoyi(
   const { openXiaoyiChannel } = await import('./xiaoyi-channel.ts')
   return openXiaoyiChannel({ ...platform, files }, config, paths, {
     state: home.xiaoyi,
-    hooks: agent.hooks,
+    hooks: agent.current.hooks,
     storage,
     onLink: (channel, row) => dashboard.linkChanged(channel, row),
   })

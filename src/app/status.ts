@@ -1,11 +1,11 @@
 import type { Clock } from '../base/clock.ts'
 import type { JsonObject } from '../base/json.ts'
 import type { Config } from '../config/config.ts'
-import type { Channels } from '../gateway/channels.ts'
+import type { Channels } from '../gateway/delivery.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { ProviderLoad } from '../session/turn-slots.ts'
-import type { Agent } from './agent.ts'
+import type { LiveAgent } from './agent.ts'
 import type { HomePaths } from './home.ts'
 import type { HomeStorage } from './storage.ts'
 import { mcpStatus } from './tools.ts'
@@ -16,7 +16,7 @@ export interface StatusDeps {
   config(): Config
   readonly paths: HomePaths
   readonly home: HomeStorage
-  readonly agent: Agent
+  readonly agent: LiveAgent
   readonly gateway: Gateway
   readonly sessions: Sessions
   readonly channels: Channels
@@ -49,7 +49,7 @@ export function createStatus(deps: StatusDeps): () => Promise<JsonObject> {
       channels: Object.fromEntries(channels.all().map((channel) => [channel.name, channel.status()])),
       providers: providerStatus(agent, sessions),
       learnedWindows: home.windows.list().map((learned) => ({ ...learned })),
-      mcp: { servers: mcpStatus(agent.toolbox.mcp) },
+      mcp: { servers: mcpStatus(agent.current.toolbox.mcp) },
     }
   }
 }
@@ -57,11 +57,11 @@ export function createStatus(deps: StatusDeps): () => Promise<JsonObject> {
 const IDLE: ProviderLoad = { running: 0, waiting: 0, slowestMs: 0 }
 
 /** Which provider is slow or failing: what runs and waits there, how long the oldest turn takes, what failed last. */
-function providerStatus(agent: Agent, sessions: Sessions): JsonObject {
+function providerStatus(agent: LiveAgent, sessions: Sessions): JsonObject {
   const load = sessions.providerLoad()
-  const health = agent.providers.health()
+  const health = agent.current.providers.health()
   return Object.fromEntries(
-    [...agent.providers.names()].map((name) => {
+    [...agent.current.providers.names()].map((name) => {
       const { circuit, lastFailure } = health.get(name) ?? { circuit: 'closed' }
       const failure = lastFailure === undefined ? {} : { lastFailure: { ...lastFailure } }
       return [name, { circuit, ...(load.get(name) ?? IDLE), ...failure }]

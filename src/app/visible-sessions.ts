@@ -6,17 +6,21 @@ const MOST_KNOWN = 2_000
 
 /**
  * Whether a reader of live events may hear of a conversation, answered at once: whose a conversation is, is remembered
- * for those that were in use lately. Of one that is not known yet only readers that see everything hear.
+ * for those that were in use lately. Of one that is not known yet only readers that see everything hear; it is learned
+ * for the next event.
  */
 export class VisibleSessions {
   readonly #storage: Storage
   readonly #owners = new Map<string, string | undefined>()
   readonly #stop: () => void
 
-  constructor(storage: Storage) {
+  /** While `isFollowed` says that no events are made nothing is learned, and what changes is forgotten. */
+  constructor(storage: Storage, isFollowed: () => boolean) {
     this.#storage = storage
     this.#stop = storage.watch((notice) => {
-      if (notice.kind === 'session' || notice.kind === 'message') void this.#learn(notice.key)
+      if (notice.kind !== 'session' && notice.kind !== 'message') return
+      if (isFollowed()) void this.#learn(notice.key)
+      else this.#owners.delete(notice.key)
     })
   }
 
@@ -34,7 +38,9 @@ export class VisibleSessions {
 
   maySee(key: string, caller: Caller): boolean {
     if (caller.sees === 'all') return true
-    return this.#owners.has(key) && this.#owners.get(key) === caller.owner
+    if (this.#owners.has(key)) return this.#owners.get(key) === caller.owner
+    void this.#learn(key as SessionKey)
+    return false
   }
 
   /** The same for one conversation that is asked for by its name. */

@@ -1,9 +1,8 @@
-import type { Files } from '../base/files.ts'
+import { type Files, errnoOf } from '../base/files.ts'
 import type { Log } from '../base/log.ts'
-import { takeHead } from '../core/cut-text.ts'
+import { takeHead } from '../base/text.ts'
 import { FILE_LIMITS, readTextFile } from '../tool/files/text-file.ts'
 import { PathRefused, resolveInWorkspace } from '../tool/files/workspace.ts'
-import { errnoOf } from '../base/files.ts'
 
 /** In the order they stand in the system prompt. */
 const NAMES = ['AGENTS.md', 'SOUL.md', 'USER.md'] as const

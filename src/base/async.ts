@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import type { Clock } from './clock.ts'
 
 export interface Deferred<T> {
   readonly promise: Promise<T>
@@ -21,6 +22,22 @@ export function deferred<T = void>(): Deferred<T> {
 export const NEVER: AbortSignal = new AbortController().signal
 
 setMaxListeners(0, NEVER)
+
+/** Resolves after `delayMs`; rejects with the signal's reason when aborted first. */
+export function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const onAbort = (): void => {
+      timer.cancel()
+      reject(signal.reason)
+    }
+    const timer = clock.after(delayMs, () => {
+      signal.removeEventListener('abort', onAbort)
+      resolve()
+    })
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+}
 
 /** Runs tasks one after another, in the order they were given. A failed task does not stop the next. */
 export class Mailbox {

@@ -19,22 +19,6 @@ export function stampOf(clock: Clock, monotonicMs: number): number {
   return clock.now() - (clock.monotonic() - monotonicMs)
 }
 
-/** Resolves after `delayMs`; rejects with the signal's reason when aborted first. */
-export function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason)
-    const onAbort = (): void => {
-      timer.cancel()
-      reject(signal.reason)
-    }
-    const timer = clock.after(delayMs, () => {
-      signal.removeEventListener('abort', onAbort)
-      resolve()
-    })
-    signal.addEventListener('abort', onAbort, { once: true })
-  })
-}
-
 export interface BackoffOptions {
   readonly firstMs: number
   readonly maxMs: number

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '../base/json.ts'
-import { takeHead } from '../core/cut-text.ts'
+import { takeHead } from '../base/text.ts'
 import type { Entry, MessageEntry } from '../core/entry.ts'
 import { DASHBOARD_TOOL, textOf, type AssistantBlock, type ImageBlock, type Message } from '../core/message.ts'
 import { storedUsd } from '../core/spent.ts'

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../base/json.ts'
 import type { Slices } from '../base/loop-work.ts'
-import { takeHead } from '../core/cut-text.ts'
+import { takeHead } from '../base/text.ts'
 import type { Entry, MessageEntry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { EntryId } from '../core/ids.ts'

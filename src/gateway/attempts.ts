@@ -8,8 +8,7 @@ import {
   type ReplyContent,
 } from '../core/inbound.ts'
 import type { Committed, Storage, StoredMessage } from '../storage/storage.ts'
-import type { Channels } from './channels.ts'
-import type { Destination } from './delivery.ts'
+import type { Channels, Destination } from './delivery.ts'
 
 export interface AttemptsDeps {
   readonly log: Log

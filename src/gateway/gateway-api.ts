@@ -31,8 +31,9 @@ import type { GatewayApi, ListQuery } from './http.ts'
 
 export interface ApiDeps {
   readonly storage: Storage
-  readonly providers: Providers
-  readonly agent: Pick<AgentDeps, 'modelsFor' | 'counter'>
+  readonly agent: {
+    readonly current: Pick<AgentDeps, 'modelsFor' | 'counter'> & { readonly providers: Providers }
+  }
   readonly gateway: Gateway
   readonly sessions: Sessions
   readonly approvals: Approvals
@@ -50,7 +51,7 @@ const STUCK_AFTER_MS = 30_000
 
 /** The JSON API, for the HTTP side and for commands that work on a stopped gateway's files. */
 export function createGatewayApi(deps: ApiDeps): GatewayApi {
-  const { storage, providers, gateway, sessions, approvals, maxList, status, tools, channel } = deps
+  const { storage, agent, gateway, sessions, approvals, maxList, status, tools, channel } = deps
   const { sessions: index, transcripts } = storage
   const findRow = async (key: string, caller: Caller | undefined): Promise<SessionRow> => {
     await gateway.bringBack(key)
@@ -107,7 +108,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
       try {
         const branch = await transcript.branch()
         if (query.request !== undefined) {
-          return describeRequest(branch, query.request, row.record.sessionId, providers)
+          return describeRequest(branch, query.request, row.record.sessionId, agent.current.providers)
         }
         const summary = {
           session: { ...rowOf(row.key, row.record), ...(await costOf(storage, row.record.sessionId)) },
@@ -162,7 +163,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
         by === 'session' ? ((await index.byId(group))?.key ?? group) : group
       return {
         usage: await Promise.all(rows.map(async (row) => ({ ...row, group: await nameOf(row.group) }))),
-        pricesDate: providers.pricesDate,
+        pricesDate: agent.current.providers.pricesDate,
       }
     },
     async approvals(caller) {
@@ -216,7 +217,7 @@ async function restoreView(
   const transcript = await storage.transcripts.open(record.sessionId, NEVER)
   try {
     const count = async (): Promise<CountMessages> =>
-      countFor(agent.modelsFor(record)[0], { counter: agent.counter, clock }, await transcript.branch())
+      countFor(agent.current.modelsFor(record)[0], { counter: agent.current.counter, clock }, await transcript.branch())
     const undone = await (compaction
       ? restoreSummarised(transcript, await count())
       : restoreCleaned({ transcript, savings: savingsOf(record.sessionId) }))
@@ -267,7 +268,7 @@ async function listRow({ key, record }: SessionRow, { sessions, agent, storage }
     ...rowOf(key, record),
     state: stateOf(sessions, key),
     queued,
-    model: agent.modelsFor(record)[0].name,
+    model: agent.current.modelsFor(record)[0].name,
     ...(await costOf(storage, record.sessionId)),
     ...(await cleanupOf(storage, record)),
   }

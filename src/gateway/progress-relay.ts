@@ -3,7 +3,7 @@ import type { SessionEvent } from '../core/event.ts'
 import type { RunId } from '../core/ids.ts'
 import type { AcceptedMessage } from '../core/inbound.ts'
 import type { Notice, Progress } from '../storage/storage.ts'
-import type { Channels } from './channels.ts'
+import type { Channels } from './delivery.ts'
 
 export interface ProgressRelayDeps {
   readonly clock: Clock

@@ -1,5 +1,5 @@
 import { isRecord } from '../base/json.ts'
-import { takeHead } from '../core/cut-text.ts'
+import { takeHead } from '../base/text.ts'
 import { textOf } from '../core/message.ts'
 import { estimateTokens } from '../core/tokens.ts'
 import type { Round } from './derive-steps.ts'

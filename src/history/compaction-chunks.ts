@@ -1,5 +1,5 @@
 import { assertNever } from '../base/assert-never.ts'
-import { cutMiddle } from '../core/cut-text.ts'
+import { cutMiddle } from '../base/text.ts'
 import type { PreparedMessage } from '../core/message.ts'
 import { estimateMessageTokens, estimateTokens } from '../core/tokens.ts'
 import type { HistoryBudget } from './budget.ts'

@@ -1,5 +1,5 @@
 import { isRecord } from '../base/json.ts'
-import { takeHead } from '../core/cut-text.ts'
+import { takeHead } from '../base/text.ts'
 import { textOf } from '../core/message.ts'
 import type { Item } from './item.ts'
 

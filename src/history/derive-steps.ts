@@ -1,5 +1,5 @@
 import { isRecord } from '../base/json.ts'
-import { takeHead } from '../core/cut-text.ts'
+import { takeHead } from '../base/text.ts'
 import type { Entry, EntryDraft, MessageEntry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 import { textOf, toolCallsOf, type AssistantMessage, type ToolResultMessage } from '../core/message.ts'

@@ -1,4 +1,4 @@
-import { cutMiddle } from '../core/cut-text.ts'
+import { cutMiddle } from '../base/text.ts'
 import type { PreparedMessage, UserBlock } from '../core/message.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
 import { isLeaveOut, type StickyDecision } from './view-records.ts'

@@ -1,20 +1,20 @@
 import { assertNever } from '../base/assert-never.ts'
 import { isRecord, type JsonObject, type JsonValue } from '../base/json.ts'
-import { wellFormed } from '../core/cut-text.ts'
-import type {
-  AssistantBlock,
-  AssistantMessage,
-  ImageBlock,
-  Message,
-  PreparedMessage,
-  TextBlock,
-  ThinkingBlock,
-  ToolCallBlock,
-  ToolResultMessage,
-  UserBlock,
-  UserMessage,
+import { wellFormed } from '../base/text.ts'
+import {
+  type AssistantBlock,
+  type AssistantMessage,
+  type ImageBlock,
+  type Message,
+  type PreparedMessage,
+  type TextBlock,
+  type ThinkingBlock,
+  type ToolCallBlock,
+  type ToolResultMessage,
+  type UserBlock,
+  type UserMessage,
+  textOf,
 } from '../core/message.ts'
-import { textOf } from '../core/message.ts'
 import { isDeeperThan } from '../core/sound-message.ts'
 import type { ItemKind } from './item.ts'
 import {

@@ -1,4 +1,4 @@
-import { cutMiddle } from '../core/cut-text.ts'
+import { cutMiddle } from '../base/text.ts'
 import type { Entry } from '../core/entry.ts'
 import { activeCleanups, hiddenInAll } from './view-records.ts'
 import { longTextNotice } from './texts.ts'

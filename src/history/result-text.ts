@@ -1,4 +1,4 @@
-import { cutMiddle, shareOut, takeHead, takeTail } from '../core/cut-text.ts'
+import { cutMiddle, shareOut, takeHead, takeTail } from '../base/text.ts'
 import type { ToolResultMessage, UserBlock } from '../core/message.ts'
 import { estimateBlockTokens } from '../core/tokens.ts'
 import { MIN_KEEP_CHARS, type PruningSettings } from './budget.ts'

@@ -1,7 +1,7 @@
 import { assertNever } from '../base/assert-never.ts'
 import type { CompactionEntry, ContextEditEntry, Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
-import { wellFormed } from '../core/cut-text.ts'
+import { wellFormed } from '../base/text.ts'
 import type { Message } from '../core/message.ts'
 import { soundMessage } from '../core/sound-message.ts'
 import { activeCleanups, latestCompaction, latestCompactionAt, undoDetails } from './view-records.ts'

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { sleep, type Clock } from '../base/clock.ts'
+import { sleep } from '../base/async.ts'
+import type { Clock } from '../base/clock.ts'
 import type { HttpClient } from '../base/http.ts'
 import type { Ids } from '../base/ids.ts'
 import { GatewayError, type ErrorCode } from '../core/errors.ts'

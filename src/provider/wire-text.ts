@@ -1,5 +1,5 @@
 import { isRecord, type JsonObject, type JsonValue } from '../base/json.ts'
-import { wellFormed } from '../core/cut-text.ts'
+import { wellFormed } from '../base/text.ts'
 
 export { wellFormed }
 

@@ -42,7 +42,8 @@ export interface Pictures {
 }
 
 /** Who answers now: a reload may put another agent in its place while turns go on with the one they began with. */
-export interface CurrentAgent extends Pick<AgentDeps, 'modelsFor'> {
+export interface CurrentAgent {
+  readonly current: Pick<AgentDeps, 'modelsFor'>
   borrow(): { readonly agent: AgentDeps; release(): void }
 }
 
@@ -78,7 +79,7 @@ export class AgentTurns implements TurnRunner {
 
   async firstModel(key: SessionKey): Promise<{ readonly provider: string; readonly model: string }> {
     const { agent, storage } = this.#deps
-    const [{ name, provider }] = agent.modelsFor(await settingsOf(storage, key))
+    const [{ name, provider }] = agent.current.modelsFor(await settingsOf(storage, key))
     return { provider: provider.name, model: name }
   }
 

@@ -1,4 +1,4 @@
-import { takeHead } from '../core/cut-text.ts'
+import { takeHead } from '../base/text.ts'
 import type { Ids } from '../base/ids.ts'
 import type { Change, RowChange } from '../core/change.ts'
 import type { SessionId } from '../core/ids.ts'

@@ -1,4 +1,5 @@
-import { sleep, type Clock } from '../base/clock.ts'
+import { sleep } from '../base/async.ts'
+import type { Clock } from '../base/clock.ts'
 import { errnoOf } from '../base/files.ts'
 import type { Log } from '../base/log.ts'
 import type { SessionKey } from '../core/ids.ts'

@@ -18,7 +18,7 @@ import type { AgentDeps } from './converse.ts'
 
 export interface SessionCommandDeps {
   readonly storage: Storage
-  readonly providers: Providers
+  providers(): Providers
   readonly approvals: Approvals
   readonly modelsFor: AgentDeps['modelsFor']
   queueMode(): string
@@ -101,7 +101,8 @@ function spentLines(spent: Spent, phrases: Phrases): readonly string[] {
 
 /** Durable, per session, and stronger than the configuration until `/model default`. */
 async function changeModel(message: AcceptedMessage, name: string, deps: SessionCommandDeps): Promise<string> {
-  const { storage, providers, modelsFor } = deps
+  const { storage, modelsFor } = deps
+  const providers = deps.providers()
   const { key } = message
   const phrases = await phrasesFor(message, deps)
   if (name === '') {

@@ -1,5 +1,5 @@
-import { deferred, NEVER } from '../base/async.ts'
-import { backoffDelay, sleep } from '../base/clock.ts'
+import { deferred, NEVER, sleep } from '../base/async.ts'
+import { backoffDelay } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Change, Owner } from '../core/change.ts'
 import { describeCause, toGatewayError } from '../core/errors.ts'

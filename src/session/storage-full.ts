@@ -1,4 +1,5 @@
-import { sleep, type Clock } from '../base/clock.ts'
+import { sleep } from '../base/async.ts'
+import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { GatewayError } from '../core/errors.ts'
 import { shortageOf, type Shortage } from '../core/shortage.ts'

@@ -1,4 +1,4 @@
-import { cutMiddle, shareOut } from '../core/cut-text.ts'
+import { cutMiddle, shareOut } from '../base/text.ts'
 import type { TextBlock, UserBlock } from '../core/message.ts'
 
 const MIN_BLOCK_CHARS = 200

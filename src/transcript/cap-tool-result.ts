@@ -1,4 +1,4 @@
-import { cutMiddle, shareOut } from '../core/cut-text.ts'
+import { cutMiddle, shareOut } from '../base/text.ts'
 import type { ToolResultMessage, UserBlock } from '../core/message.ts'
 import type { Blobs } from './blobs.ts'
 

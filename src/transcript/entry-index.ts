@@ -1,8 +1,7 @@
 import type { EntryId } from '../core/ids.ts'
-import { ENTRY_KINDS, type EntryKind } from './head.ts'
+import { ENTRY_KINDS, type EntryKind, derivedId } from './line.ts'
 import type { HeadScanner } from './head-scanner.ts'
 import { ID_NONE, idText, IdTable } from './id-table.ts'
-import { derivedId } from './line.ts'
 import type { RepairNote } from './store.ts'
 
 /** A line as the scan found it. */

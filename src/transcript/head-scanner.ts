@@ -1,4 +1,4 @@
-import { ENTRY_KINDS, type EntryKind } from './head.ts'
+import { ENTRY_KINDS, type EntryKind } from './line.ts'
 import { ID_LONG, ID_NONE, ID_SHORT } from './id-table.ts'
 
 const TYPE_START = Buffer.from('{"type":"')

@@ -5,9 +5,8 @@ import { isRecord, parseJson } from '../base/json.ts'
 import type { SessionHeader } from '../core/entry.ts'
 import { withBoundedDepth } from '../core/sound-message.ts'
 import { EntryIndex } from './entry-index.ts'
-import { kindOf, readHead } from './head.ts'
+import { kindOf, readHead, hasOddFields, isHeader, isMisshapen, toHeader } from './line.ts'
 import { HeadScanner } from './head-scanner.ts'
-import { hasOddFields, isHeader, isMisshapen, toHeader } from './line.ts'
 
 export interface ScanOptions {
   readonly maxLineBytes: number

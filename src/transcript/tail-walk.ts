@@ -2,8 +2,7 @@ import { isRecord, parseJson } from '../base/json.ts'
 import type { Entry } from '../core/entry.ts'
 import type { EntryId } from '../core/ids.ts'
 import { EMPTY_PATH, levelSetBy, modelSetBy, type ActivePath } from './context.ts'
-import { ENTRY_KINDS, readHead, type EntryKind } from './head.ts'
-import { isMisshapen, toEntry } from './line.ts'
+import { ENTRY_KINDS, readHead, type EntryKind, isMisshapen, toEntry } from './line.ts'
 import { pointedLeaf } from './load.ts'
 
 const NEWLINE = 10

@@ -1,6 +1,6 @@
-import { sleep, type Clock } from '../base/clock.ts'
+import { sleep, deferred, type Deferred, NEVER } from '../base/async.ts'
+import type { Clock } from '../base/clock.ts'
 import type { Ids } from '../base/ids.ts'
-import { deferred, type Deferred, NEVER } from '../base/async.ts'
 import { LEAF_POINTER, type Entry, type EntryDraft, type SessionHeader, type UnknownEntry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import { rememberPath } from '../core/path-memory.ts'
@@ -15,10 +15,9 @@ import {
   toActivePath,
   type ActivePath,
 } from './context.ts'
-import { guardDrafts, type GuardOptions } from './guard.ts'
+import { guardDrafts, type GuardOptions, openCallsOf, type OpenCalls } from './guard.ts'
 import { encodeLine, freezeEntry, orderedRaw, toEntry } from './line.ts'
 import { ALONE, type EncodedEntry, type EntryLog, type LogState, type Together } from './log.ts'
-import { openCallsOf, type OpenCalls } from './open-calls.ts'
 import type { AppendOptions, RepairNote, TranscriptContext } from './store.ts'
 
 export interface LogTranscriptOptions {

@@ -1,5 +1,5 @@
-import { sleep, type Clock, type Timer } from '../base/clock.ts'
-import { deferred, type Deferred } from '../base/async.ts'
+import { sleep, deferred, type Deferred } from '../base/async.ts'
+import type { Clock, Timer } from '../base/clock.ts'
 import { errnoOf, type Files } from '../base/files.ts'
 import {
   createLockFile,

@@ -1,5 +1,4 @@
-import { sleep } from '../base/clock.ts'
-import { NEVER } from '../base/async.ts'
+import { sleep, NEVER } from '../base/async.ts'
 import type { Entry } from '../core/entry.ts'
 import type { ModelIdentity } from '../core/history-rules.ts'
 import { keepWith, keptWith, type KeptKind } from '../core/path-memory.ts'

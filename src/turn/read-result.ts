@@ -1,5 +1,5 @@
 import { isRecord } from '../base/json.ts'
-import { sliceText } from '../core/cut-text.ts'
+import { sliceText } from '../base/text.ts'
 import type { ToolResult } from '../tool/tool.ts'
 import type { OwnTool } from './turn-tools.ts'
 import { findStoredResult } from './stored-result.ts'

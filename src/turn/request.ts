@@ -1,6 +1,6 @@
-import { sleep, type Clock } from '../base/clock.ts'
+import { sleep, NEVER } from '../base/async.ts'
+import type { Clock } from '../base/clock.ts'
 import { loopWork, runSlices } from '../base/loop-work.ts'
-import { NEVER } from '../base/async.ts'
 import type { Entry, EntryDraft } from '../core/entry.ts'
 import { estimateTokens } from '../core/tokens.ts'
 import { createBudget, HARD_MAX_TOOL_RESULT_CHARS, MIN_HISTORY_TOKENS } from '../history/budget.ts'

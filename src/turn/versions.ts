@@ -1,5 +1,5 @@
 import { isRecord } from '../base/json.ts'
-import { takeHead } from '../core/cut-text.ts'
+import { takeHead } from '../base/text.ts'
 import { LEAF_POINTER, type Entry, type EntryDraft } from '../core/entry.ts'
 import type { EntryId, RunId } from '../core/ids.ts'
 import { textOf, type UserBlock } from '../core/message.ts'

@@ -265,7 +265,7 @@ describe('ten steps full of tools', () => {
       const cleaned = await tenSteps(CONFIG, model)
       const whole = await tenSteps(uncleaned, model)
       const tokens = async (world: ModelWorld): Promise<number> => {
-        const { counter } = world.gateway.app.agent
+        const { counter } = world.gateway.app.agent.current
         await counter.load()
         const { conversation } = lastRequest(world)
         const identity = { provider: model, api: 'openai-responses', model: 'gpt-5.1', acceptsImages: false }

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { LiveAgent } from '../../src/app/reload.ts'
+import { LiveAgent } from '../../src/app/agent.ts'
 import type { Agent } from '../../src/app/agent.ts'
 import { MemoryGateway, type Frame } from '../support/gateway.ts'
 

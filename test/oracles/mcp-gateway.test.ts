@@ -28,7 +28,7 @@ async function openGateway(mcp: Record<string, unknown>): Promise<void> {
     },
     ports: { clock: systemClock, commands: nodeCommands },
   })
-  await gateway.app.agent.toolbox.mcp?.settled()
+  await gateway.app.agent.current.toolbox.mcp?.settled()
 }
 
 let next = 0

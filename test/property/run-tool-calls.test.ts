@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { sleep } from '../../src/base/clock.ts'
+import { sleep } from '../../src/base/async.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { createToolRegistry } from '../../src/tool/registry.ts'
 import { textResult } from '../../src/tool/results.ts'

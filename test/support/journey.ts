@@ -36,7 +36,7 @@ export async function journeyOf(gateway: MemoryGateway, client: TestClient): Pro
     watch(storage.sessions, 'get', () => {
       if (frames().some(({ name }) => nameOf(name) === 'enqueue')) note('inbox', 'get', 'storage')
     }),
-    watch(agent.modelsFor({})[0].provider, 'stream', () => note('turn', 'stream', 'provider')),
+    watch(agent.current.modelsFor({})[0].provider, 'stream', () => note('turn', 'stream', 'provider')),
     watch(webhook, 'observe', ({ event }: SessionEvent) => {
       if (event.type === 'text-delta') note('event', 'observe', 'channel')
     }),

@@ -1,5 +1,5 @@
 import type { Clock } from '../../src/base/clock.ts'
-import { sleep } from '../../src/base/clock.ts'
+import { sleep } from '../../src/base/async.ts'
 import type { HttpServers } from '../../src/base/http.ts'
 import { isRecord, parseJson } from '../../src/base/json.ts'
 import { conformanceAgent } from '../conformance/xiaoyi/agent.ts'

@@ -1,6 +1,6 @@
-import { type Clock, sleep } from '../../src/base/clock.ts'
+import { sleep, deferred } from '../../src/base/async.ts'
+import type { Clock } from '../../src/base/clock.ts'
 import type { CommandEnd, CommandLine, Commands } from '../../src/base/commands.ts'
-import { deferred } from '../../src/base/async.ts'
 
 export interface ScriptedRun {
   readonly stdout?: string

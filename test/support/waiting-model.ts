@@ -1,4 +1,5 @@
-import { sleep, type Clock } from '../../src/base/clock.ts'
+import { sleep } from '../../src/base/async.ts'
+import type { Clock } from '../../src/base/clock.ts'
 import type { Channel, Intake } from '../../src/channel/channel.ts'
 import { NO_USAGE, type PreparedMessage } from '../../src/core/message.ts'
 import { modelInfo } from '../../src/provider/catalogue.ts'

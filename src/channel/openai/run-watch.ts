@@ -1,5 +1,5 @@
-import { sleep, type Clock } from '../../base/clock.ts'
-import { deferred, type Deferred } from '../../base/async.ts'
+import { sleep, deferred, type Deferred } from '../../base/async.ts'
+import type { Clock } from '../../base/clock.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { ReplyContent } from '../../core/inbound.ts'
 import { ShownText, toFinishedAnswer } from './answer.ts'

@@ -1,4 +1,5 @@
-import { backoffDelay, type BackoffOptions, sleep, type Clock } from '../../base/clock.ts'
+import { sleep } from '../../base/async.ts'
+import { backoffDelay, type BackoffOptions, type Clock } from '../../base/clock.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'

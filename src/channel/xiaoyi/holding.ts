@@ -1,4 +1,5 @@
-import { sleep, type Clock } from '../../base/clock.ts'
+import { sleep } from '../../base/async.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { Hold } from '../channel.ts'
 
 export interface HoldingDeps {

@@ -10,7 +10,7 @@ import type { Link } from './link.ts'
 import { Preview } from './preview.ts'
 import type { XiaoyiSettings } from './settings.ts'
 import { TimerSlot } from './timer-slot.ts'
-import { cutMiddle } from '../../core/cut-text.ts'
+import { cutMiddle } from '../../base/text.ts'
 
 export interface TaskDeps {
   readonly clock: Clock

@@ -1,6 +1,6 @@
-import { sleep, type Clock } from '../../base/clock.ts'
-import type { AssistantBlock, PreparedMessage, Usage } from '../../core/message.ts'
-import { NO_USAGE } from '../../core/message.ts'
+import { sleep } from '../../base/async.ts'
+import type { Clock } from '../../base/clock.ts'
+import { type AssistantBlock, type PreparedMessage, type Usage, NO_USAGE } from '../../core/message.ts'
 import type { EncodedRequest, ModelEvent, ModelProvider, ModelRequest } from '../provider.ts'
 import { planAnswer, type DemoAnswer } from './plan.ts'
 

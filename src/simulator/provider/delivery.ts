@@ -1,4 +1,5 @@
-import { type Clock, sleep } from '../../base/clock.ts'
+import { sleep } from '../../base/async.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { Delivery, RefusalKind } from './script.ts'
 import type { Frame } from './wire.ts'

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { sleep } from '../../base/clock.ts'
+import { sleep } from '../../base/async.ts'
 import type { Ids } from '../../base/ids.ts'
 
 /** How a stored file behaves when it is fetched. All but `normal` are hostile. */

@@ -1,6 +1,6 @@
-import { backoffDelay, sleep, type Clock, type Timer } from '../../base/clock.ts'
+import { sleep, deferred, type Deferred } from '../../base/async.ts'
+import { backoffDelay, type Clock, type Timer } from '../../base/clock.ts'
 import { DatabaseError, type Database, type Statement } from '../../base/database.ts'
-import { deferred, type Deferred } from '../../base/async.ts'
 import type { Ids } from '../../base/ids.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { LATER_MS } from '../later-commit.ts'

@@ -1,4 +1,5 @@
-import { sleep, type Clock } from '../../base/clock.ts'
+import { sleep } from '../../base/async.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { Database } from '../../base/database.ts'
 import type { RunId, SessionKey } from '../../core/ids.ts'
 import type { NodeLoad, Notice } from '../storage.ts'

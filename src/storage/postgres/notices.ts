@@ -1,4 +1,5 @@
-import { backoffDelay, sleep, type Clock } from '../../base/clock.ts'
+import { sleep } from '../../base/async.ts'
+import { backoffDelay, type Clock } from '../../base/clock.ts'
 import type { Database, Listening } from '../../base/database.ts'
 import type { Ids } from '../../base/ids.ts'
 import { isRecord } from '../../base/json.ts'

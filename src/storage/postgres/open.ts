@@ -1,4 +1,5 @@
-import { backoffDelay, sleep, type Clock } from '../../base/clock.ts'
+import { sleep } from '../../base/async.ts'
+import { backoffDelay, type Clock } from '../../base/clock.ts'
 import { DatabaseError, type Database, type DatabaseOptions, type Databases } from '../../base/database.ts'
 import type { Files } from '../../base/files.ts'
 import type { Ids } from '../../base/ids.ts'

@@ -1,6 +1,7 @@
 import { Role, TaskState, type Message, type Part, type Task } from '@a2a-js/sdk'
 import type { Client } from '@a2a-js/sdk/client'
-import { sleep, type Clock, type Timer } from '../../base/clock.ts'
+import { sleep } from '../../base/async.ts'
+import type { Clock, Timer } from '../../base/clock.ts'
 import type { HttpClient } from '../../base/http.ts'
 import type { RemoteAgent } from './a2a-tool.ts'
 import { openGuardedClient } from './guarded-client.ts'

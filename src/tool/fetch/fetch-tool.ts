@@ -1,4 +1,5 @@
-import { type Clock, sleep } from '../../base/clock.ts'
+import { sleep } from '../../base/async.ts'
+import type { Clock } from '../../base/clock.ts'
 import { FetchRefused } from '../../base/fetch-policy.ts'
 import { type FetchedResource, guardedFetch, type GuardedFetchOptions } from '../../base/guarded-fetch.ts'
 import type { HttpClient } from '../../base/http.ts'

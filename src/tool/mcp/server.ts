@@ -1,5 +1,5 @@
-import { backoffDelay, sleep } from '../../base/clock.ts'
-import { deferred, type Deferred } from '../../base/async.ts'
+import { sleep, deferred, type Deferred } from '../../base/async.ts'
+import { backoffDelay } from '../../base/clock.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'

@@ -1,5 +1,6 @@
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
-import { type Clock, sleep } from '../../base/clock.ts'
+import { sleep } from '../../base/async.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { CommandEnd, CommandLine, Commands, RunningCommand } from '../../base/commands.ts'
 import { jsonExcess, isRecord, parseJson } from '../../base/json.ts'
 import { loopWork } from '../../base/loop-work.ts'

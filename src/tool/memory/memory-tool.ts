@@ -1,4 +1,4 @@
-import { takeHead } from '../../core/cut-text.ts'
+import { takeHead } from '../../base/text.ts'
 import { isEphemeralAccount } from '../../core/inbound.ts'
 import { errorResult, textResult } from '../results.ts'
 import type { Tool, ToolCall, ToolResult } from '../tool.ts'

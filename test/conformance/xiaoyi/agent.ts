@@ -1,5 +1,5 @@
 import type { Clock } from '../../../src/base/clock.ts'
-import { sleep } from '../../../src/base/clock.ts'
+import { sleep } from '../../../src/base/async.ts'
 
 export type AgentStep =
   | { readonly kind: 'text'; readonly round: number; readonly delta: string }

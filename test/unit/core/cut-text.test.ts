@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { cutMiddle, shareOut } from '../../../src/core/cut-text.ts'
+import { cutMiddle, shareOut } from '../../../src/base/text.ts'
 
 const SEED = 7
 const runs = { seed: SEED, numRuns: 200 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { deferred } from '../../../src/base/async.ts'
-import { ArrivalOrder } from '../../../src/gateway/arrival-order.ts'
+import { ArrivalOrder } from '../../../src/gateway/intake.ts'
 import { settle } from '../../../src/testing/manual-clock.ts'
 
 test('what looks something up does so after what came before, and before what came later', async () => {

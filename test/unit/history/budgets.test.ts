@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Entry } from '../../../src/core/entry.ts'
-import { cutMiddle, takeHead, takeTail } from '../../../src/core/cut-text.ts'
+import { cutMiddle, takeHead, takeTail } from '../../../src/base/text.ts'
 import type { ToolResultMessage } from '../../../src/core/message.ts'
 import {
   createBudget,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Entry } from '../../../src/core/entry.ts'
-import { openCallsOf, passEntry, type OpenCall } from '../../../src/transcript/open-calls.ts'
+import { openCallsOf, passEntry, type OpenCall } from '../../../src/transcript/guard.ts'
 
 const call = fc.constantFrom('a', 'b', 'c')
 const message = fc.oneof(
