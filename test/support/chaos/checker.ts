@@ -140,31 +140,49 @@ function areExplained(
   return later.every((seenAt, index) => may.filter(({ sentAt }) => sentAt < seenAt).length > index)
 }
 
-/**
- * Nothing that was accepted before a delete is left after it. A copy that was on its way meanwhile is a new message: it
- * was sent more than once, and is seen as a run that was not seen before the delete.
- */
+/** Nothing that was accepted before a delete is left after it. */
 function judgeDeletes(
   { sent, frames, deletes }: History,
   transcripts: ReadonlyMap<string, readonly Line[]>,
   found: string[],
 ): void {
-  const standing = new Set([...transcripts.values()].flatMap((lines) => tagsOf(lines)))
+  const standing = standingRuns(transcripts)
   const runs = runsOf(frames)
-  const cameAgain = ({ account, id, sends }: SentMessage, sentAt: number): boolean =>
-    sends > 1 && [...(runs.get(`${account} ${id}`)?.values() ?? [])].some((seenAt) => seenAt > sentAt)
   for (const { session, sentAt, confirmedAt } of deletes) {
     if (confirmedAt === undefined) continue
-    for (const message of sent)
-      if (
-        message.session === session &&
-        message.lastSentAt < sentAt &&
-        standing.has(message.tag) &&
-        (message.acceptedAt ?? Infinity) < sentAt &&
-        !cameAgain(message, sentAt)
-      )
+    for (const message of sent) {
+      if (message.session !== session || message.lastSentAt >= sentAt) continue
+      if ((message.acceptedAt ?? Infinity) >= sentAt) continue
+      const left = (standing.get(message.tag) ?? []).some(({ run }) => !cameAgain(message, run, runs, sentAt))
+      if (left)
         found.push(`${message.tag} of ${session} was accepted before a delete, and stands in a transcript after it`)
+    }
   }
+}
+
+/** Where each message stands, and as which run. */
+function standingRuns(
+  transcripts: ReadonlyMap<string, readonly Line[]>,
+): ReadonlyMap<string, readonly { readonly id: string; readonly run: string | undefined }[]> {
+  const standing = new Map<string, { readonly id: string; readonly run: string | undefined }[]>()
+  for (const [id, lines] of transcripts)
+    for (const { tag, run } of lines)
+      if (tag !== undefined) standing.set(tag, [...(standing.get(tag) ?? []), { id, run }])
+  return standing
+}
+
+/**
+ * Whether this run is a copy that was on its way when something was asked for at `sentAt`: its message was sent more than
+ * once, had another run before, and this one was not seen until then. `judgeRuns` wants a delete between the two.
+ */
+function cameAgain(
+  { account, id, sends, run: first }: SentMessage,
+  run: string | undefined,
+  runs: ReadonlyMap<string, ReadonlyMap<string, number>>,
+  sentAt: number,
+): boolean {
+  const seenAt = runs.get(`${account} ${id}`)?.get(run ?? '')
+  return sends > 1 && run !== first && seenAt !== undefined && seenAt > sentAt
 }
 
 /** Copies say the same under the same number, and say that they are copies. */
@@ -197,6 +215,8 @@ interface Line {
   readonly role: string
   readonly text: string
   readonly tag: string | undefined
+  /** Which run it is of. */
+  readonly run: string | undefined
 }
 
 /** Every line can be read, has its place, its own id and a parent that came before it. */
@@ -223,15 +243,16 @@ function readLine({ session_id: session, id, parent, line }: EntryRow, found: st
     const raw = JSON.parse(line) as {
       id?: string
       parentId?: string | null
+      stepId?: string
       message?: { role: string; content: unknown }
     }
     if (raw.id !== id || raw.parentId !== parent) found.push(`${session}: the line of ${id} is another's`)
     const text = raw.message === undefined ? '' : textOf(raw.message.content)
     const tag = raw.message?.role === 'user' ? /\bt\d+\b/.exec(text)?.[0] : undefined
-    return { role: raw.message?.role ?? '', text, tag }
+    return { role: raw.message?.role ?? '', text, tag, run: raw.stepId }
   } catch {
     found.push(`${session}: the line of ${id} cannot be read`)
-    return { role: '', text: '', tag: undefined }
+    return { role: '', text: '', tag: undefined, run: undefined }
   }
 }
 
@@ -303,13 +324,13 @@ function lastRunOf(frames: readonly SeenFrame[]): SeenFrame | undefined {
 
 /** Nothing is written to a conversation that was left, and nothing of it appears in a later one. */
 function judgeResets(
-  { resets, sent }: History,
+  { resets, sent, frames }: History,
   { transcripts }: Tables,
   lines: ReadonlyMap<string, readonly Line[]>,
   found: string[],
 ): void {
-  const standing = new Map<string, string[]>()
-  for (const [id, own] of lines) for (const tag of tagsOf(own)) standing.set(tag, [...(standing.get(tag) ?? []), id])
+  const standing = standingRuns(lines)
+  const runs = runsOf(frames)
   const lengths = new Map(transcripts.map(({ session_id: id, entries }) => [id, entries]))
   for (const { session, sentAt, left } of resets) {
     for (const [id, entries] of Object.entries(left))
@@ -317,8 +338,8 @@ function judgeResets(
         found.push(`${id} of ${session} has ${lengths.get(id)} lines, and had ${entries} after its reset was confirmed`)
     for (const message of sent) {
       if (message.session !== session || message.acceptedAt === undefined || message.acceptedAt > sentAt) continue
-      for (const id of standing.get(message.tag) ?? [])
-        if (left[id] === undefined)
+      for (const { id, run } of standing.get(message.tag) ?? [])
+        if (left[id] === undefined && !cameAgain(message, run, runs, sentAt))
           found.push(
             `${message.tag} of ${session} was accepted before a reset, and stands in ${id} that began after it`,
           )

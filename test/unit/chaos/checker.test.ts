@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { judge } from '../../support/chaos/checker.ts'
 import type { History, SeenFrame, SentDelete } from '../../support/chaos/history.ts'
+import type { Tables } from '../../support/chaos/tables.ts'
 
 const NOTHING = { messages: [], transcripts: [], entries: [] }
 
@@ -47,21 +48,33 @@ test('a copy of one run says the same, although its session was deleted', () => 
   ])
 })
 
-test.each([
-  ['that was sent once', 1, TWO_RUNS, 1],
-  ['that was sent twice and is one run', 2, [answer('one', 20, 1)], 1],
-  ['of which a copy was on its way', 2, TWO_RUNS, 0],
-])('a message before a delete, %s, in a transcript after it', (_, sends, frames, violations) => {
-  const seen = history(frames, [{ session: 'room', sentAt: 25, confirmedAt: 30 }])
-  for (const message of seen.sent) message.sends = sends
-  const said = JSON.stringify({ id: 'e', parentId: null, message: { role: 'user', content: 'say t1 in room.' } })
-  const tables = {
+/** The message stands in a transcript, as this run. */
+function standing(run: string): Tables {
+  const message = { role: 'user', content: 'say t1 in room.' }
+  const line = JSON.stringify({ id: 'e', parentId: null, stepId: run, message })
+  return {
     messages: [],
     transcripts: [{ session_id: 's', entries: 1 }],
-    entries: [{ session_id: 's', position: 1, id: 'e', parent: null, line: said }],
+    entries: [{ session_id: 's', position: 1, id: 'e', parent: null, line }],
   }
-  const after = judge(seen, tables).violations.filter((one) => one.includes('accepted before a delete'))
-  expect(after).toHaveLength(violations)
+}
+
+test.each([
+  ['that was sent once', 1, TWO_RUNS, 'two', 1],
+  ['that was sent twice and is one run', 2, [answer('one', 20, 1)], 'one', 1],
+  ['of which a copy was on its way', 2, TWO_RUNS, 'two', 0],
+  ['of which a copy was on its way, and which stands itself', 2, TWO_RUNS, 'one', 1],
+  ['of which nobody has seen the run that stands', 2, TWO_RUNS, 'three', 1],
+  ['of which the later run was seen before', 2, [answer('one', 20, 1), answer('two', 24, 2)], 'two', 1],
+])('a message before a delete or a reset, %s, in a transcript after it', (_, sends, frames, run, violations) => {
+  const deleted = history(frames, [{ session: 'room', sentAt: 25, confirmedAt: 30 }])
+  const reset = history(frames)
+  reset.resets.push({ session: 'room', sentAt: 25, confirmedAt: 30, left: {} })
+  for (const seen of [deleted, reset]) {
+    for (const message of seen.sent) message.sends = sends
+    const after = judge(seen, standing(run)).violations.filter((one) => one.includes('accepted before a'))
+    expect(after).toHaveLength(violations)
+  }
 })
 
 test('an acknowledged message without an answer needs a delete that can have come after it', () => {
