@@ -71,8 +71,8 @@ export interface Intake {
    * restart, when some of them only wait and nothing else tells of them.
    */
   unanswered(channel: string): Promise<readonly AcceptedMessage[]>
-  /** A message of this channel, with its answer as long as that is remembered. */
-  find(channel: string, run: RunId): Promise<KnownRun | undefined>
+  /** A message of this channel (undefined: of any), with its answer as long as that is remembered. */
+  find(channel: string | undefined, run: RunId): Promise<KnownRun | undefined>
   /** Every message of this channel that is remembered, answered or not, in the order of acceptance. */
   runs(channel: string): Promise<readonly KnownRun[]>
   /** Answered messages of this channel whose answers count as not delivered, in the order they were answered. */

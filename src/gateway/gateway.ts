@@ -165,9 +165,10 @@ export class Gateway implements Intake {
     return (await this.#deps.storage.inbox.open({ channel })).map(({ message }) => message)
   }
 
-  async find(channel: string, run: RunId): Promise<KnownRun | undefined> {
+  async find(channel: string | undefined, run: RunId): Promise<KnownRun | undefined> {
     const known = await this.#deps.storage.inbox.find(run)
-    return known?.message.channel === channel ? this.#describe(known) : undefined
+    if (known === undefined || (channel ?? known.message.channel) !== known.message.channel) return undefined
+    return this.#describe(known)
   }
 
   async runs(channel: string): Promise<readonly KnownRun[]> {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { gatewaysOfThisFile } from '../support/gateways.ts'
+import type { Frame } from '../support/gateway.ts'
 import { beginHttp, callHttp, eventsOf, type Body } from '../support/http-client.ts'
 
 const { open: openGateway, restart } = gatewaysOfThisFile()
@@ -199,6 +200,49 @@ describe('a run', () => {
     expect(await callHttp(gateway, '/api/runs/run_unknown')).toMatchObject({
       status: 404,
       body: { code: 'RUN_NOT_FOUND' },
+    })
+  })
+
+  it('that came over a socket is shown too, with what is known of the arrival of its answer', async () => {
+    const tokens = {
+      boss: { token: 'b', admin: true },
+      ann: { token: 'a', sessions: 'own' },
+      eve: { token: 'e', sessions: 'own' },
+    }
+    const gateway = await openGateway({ config: { listen: { tokens } } })
+    const client = await gateway.connect('?token=a')
+    // From here on this client confirms what it has.
+    await client.send({ type: 'ack', seq: 0 })
+    const answer = await client.ask({ id: 7, content: 'Hello', session: 's' })
+    const path = `/api/runs/${String(answer['runId'])}`
+    const as = (token: string, method = 'GET') =>
+      callHttp(gateway, path, { method, headers: { authorization: `Bearer ${token}` } })
+    const shown = {
+      runId: answer['runId'],
+      session: 's',
+      messageId: 7,
+      state: 'complete',
+      content: answer['content'],
+      acceptedAt: expect.any(Number),
+      endedAt: expect.any(Number),
+    }
+    await expect.poll(() => as('a')).toMatchObject({ status: 200, body: { ...shown, delivery: 'unknown' } })
+    expect(await as('b')).toMatchObject({ status: 200, body: { ...shown, delivery: 'unknown' } })
+    expect(await as('e')).toMatchObject({ status: 404, body: { code: 'RUN_NOT_FOUND' } })
+    await client.send({ type: 'ack', seq: answer['seq'] })
+    // What a confirmation changes is stored with the next commit.
+    await client.send({ id: 8, content: SLOW, session: 's', ack: true })
+    const accepted = (): Frame | undefined => client.frames.find(({ type }) => type === 'accepted')
+    await gateway.clock.runUntil(() => accepted() !== undefined)
+    await expect.poll(() => as('a')).toMatchObject({ body: { ...shown, delivery: 'delivered' } })
+    const running = `/api/runs/${String(accepted()?.['runId'])}`
+    const own = { headers: { authorization: 'Bearer a' } }
+    expect(await callHttp(gateway, running, own)).toMatchObject({ body: { messageId: 8, state: 'running' } })
+    expect(await callHttp(gateway, `${running}/events`, own), 'its events go to its socket').toMatchObject({
+      status: 404,
+    })
+    expect(await callHttp(gateway, running, { ...own, method: 'DELETE' })).toMatchObject({
+      body: { state: 'cancelled', code: 'TURN_CANCELLED' },
     })
   })
 

@@ -161,7 +161,7 @@ export class HttpChannel implements Channel {
     return jsonAnswer(200, { ...content.done, session: reply.key, message: content.text })
   }
 
-  /** `GET /api/runs/ID`. */
+  /** `GET /api/runs/ID`, also of a run that came another way. */
   async show(run: string, caller: Caller): Promise<HttpAnswer> {
     const known = await this.#find(run, caller)
     return jsonAnswer(200, { ...describeRun(known, this.#options.fileUrl), ...this.#callbackOf(known) })
@@ -174,9 +174,10 @@ export class HttpChannel implements Channel {
     return this.show(run, caller)
   }
 
-  /** `GET /api/runs/ID/events`. */
+  /** `GET /api/runs/ID/events`: those of another channel go to its own clients. */
   async events(run: string, caller: Caller, headers: Headers): Promise<HttpAnswer> {
     const { message } = await this.#find(run, caller)
+    if (message.channel !== HTTP) throw notFound(run)
     return this.#follow(message.run, lastEventIdOf(headers), false)
   }
 
@@ -236,7 +237,8 @@ export class HttpChannel implements Channel {
   }
 
   #callbackOf({ message, reply, delivery }: KnownRun): JsonObject {
-    if ((message.replyTo as HttpReplyTo).callback === undefined || reply === undefined) return {}
+    if (message.channel !== HTTP || (message.replyTo as HttpReplyTo).callback === undefined || reply === undefined)
+      return {}
     const error = this.#callbacks.failureOf(message.run)
     const isDelivered = delivery === 'delivered'
     const state = isDelivered ? 'delivered' : this.#callbacks.isPending(message.run) ? 'pending' : 'failed'
@@ -356,7 +358,7 @@ export class HttpChannel implements Channel {
 
   /** A run of another owner is, for a caller that sees its own only, as if it were not there. */
   async #find(run: string, caller: Caller): Promise<KnownRun> {
-    const known = await this.#requireIntake().find(HTTP, run as RunId)
+    const known = await this.#requireIntake().find(undefined, run as RunId)
     if (known === undefined) throw notFound(run)
     if (caller.sees === 'own' && callerOf(known.message).owner !== caller.owner) throw notFound(run)
     return known

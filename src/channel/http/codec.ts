@@ -124,7 +124,9 @@ export function statusOfReply(content: ReplyContent): number {
 
 export function describeRun({ message, isRunning, reply, delivery, endedAt }: KnownRun, fileUrl: FileUrl): JsonObject {
   const { run, key, acceptedAt, replyTo } = message
-  const about = { runId: run, session: key, messageId: (replyTo as HttpReplyTo).messageId }
+  // As its sender wrote it, where the channel keeps that.
+  const { messageId = message.messageId } = replyTo as Partial<HttpReplyTo>
+  const about = { runId: run, session: key, messageId }
   const times = { acceptedAt, ...(endedAt === undefined ? {} : { endedAt }) }
   if (reply === undefined) return { ...about, state: isRunning ? 'running' : 'queued', ...times }
   const arrival = delivery === undefined ? {} : { delivery }
