@@ -17,7 +17,7 @@ export interface Database {
 
 export interface Queries {
   query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<readonly Row[]>
-  /** Statements without values, several at once; for migrations. */
+  /** Statements without values, several at once, however long they take; for migrations. */
   run(sql: string): Promise<void>
 }
 
@@ -52,7 +52,7 @@ export interface Databases {
 }
 
 /**
- * Why a statement failed: `unreachable` passes by waiting · `refused` and `missing` need an operator (wrong password, no
+ * Why a statement failed: `unreachable` passes by waiting (away, or a standby that takes nothing) · `refused` and `missing` need an operator (wrong password, no
  * such database) · `full` has no space · `statement` is anything the server says about the statement itself.
  */
 export type DatabaseFailure = 'unreachable' | 'refused' | 'missing' | 'full' | 'statement'

@@ -296,7 +296,8 @@ const storage = z
       url: secret('Connection address, usually "$DATABASE_URL".'),
       schema: z
         .string()
-        .regex(/^[a-z_][a-z0-9_]{0,62}$/)
+        .regex(/^(?!pg_)[a-z_][a-z0-9_]{0,62}$/)
+        .meta({ title: 'a name of small letters, digits and _ that does not begin with a digit or pg_' })
         .default(DEFAULTS.storage.schema)
         .meta({ description: 'Where the tables are: small letters, digits and _. Created when it is not there.' }),
       lease_ms: whole('How long a silent node keeps its sessions before others take them over.', {

@@ -36,15 +36,25 @@ export const pgDatabases: Databases = {
   async open(options) {
     const { default: driver } = await import('pg')
     const settings = settingsOf(options, await types.overrides())
-    const pool = new driver.Pool({ ...settings, max: options.pool, idleTimeoutMillis: 30_000 })
+    // The driver waits for what this returns, which its types do not say.
+    const onConnect = (client: pg.ClientBase): unknown => client.query(SETTINGS, [options.schema])
+    const pool = new driver.Pool({ ...settings, max: options.pool, idleTimeoutMillis: 30_000, onConnect })
     // A connection that ends while it is idle is replaced; without a listener its error would end the program.
     pool.on('error', () => undefined)
     return new PgDatabase(pool, () => new driver.Client(settings))
   },
 }
 
+/**
+ * What correctness depends on, whatever is set for the user or the database: a statement that waits for a lock sees what
+ * its last holder did, and what is done is on the disk. They are said by a statement, because poolers refuse settings that
+ * come with the beginning of a connection.
+ */
+const SETTINGS = `select set_config('search_path', $1, false), set_config('synchronous_commit', 'on', false),
+  set_config('default_transaction_isolation', 'read committed', false)`
+
 function settingsOf(
-  { url, schema, timeoutMs, application }: DatabaseOptions,
+  { url, timeoutMs, application }: DatabaseOptions,
   parsers: NonNullable<pg.ClientConfig['types']>,
 ): pg.ClientConfig {
   return {
@@ -54,7 +64,6 @@ function settingsOf(
     query_timeout: timeoutMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: 5_000,
-    options: `-c search_path=${schema}`,
     types: parsers,
   }
 }
@@ -141,6 +150,9 @@ class PgDatabase implements Database {
   }
 }
 
+/** A step that builds an index on many rows is not away, and neither is a node that waits until another has done it. */
+const MIGRATION_MS = 86_400_000
+
 function queriesOn(client: pg.PoolClient): Queries {
   return {
     async query<Row>(statement: Statement, values: readonly SqlValue[]) {
@@ -148,7 +160,9 @@ function queriesOn(client: pg.PoolClient): Queries {
       return rows as Row[]
     },
     async run(sql) {
-      await client.query(sql)
+      // The driver's types lack what it reads.
+      const query: pg.QueryConfig & { readonly query_timeout: number } = { text: sql, query_timeout: MIGRATION_MS }
+      await client.query(query)
     },
   }
 }
@@ -157,8 +171,9 @@ const FAILURES: readonly (readonly [RegExp, DatabaseFailure])[] = [
   [/^28/, 'refused'],
   [/^3D000$/, 'missing'],
   [/^(53100|54)/, 'full'],
-  // Connection lost, too many connections, shutting down or starting up, deadlock and serialization: all of them pass.
-  [/^(08|53|57P0|40|E|57014)/, 'unreachable'],
+  // Connection lost, too many connections, shutting down or starting up, deadlock and serialization, a lock or a statement
+  // that was waited for too long, a standby that takes nothing: all of them pass.
+  [/^(08|53|57P0|40|E|57014|55P03|25006)/, 'unreachable'],
   [/^[0-9A-Z]{5}$/, 'statement'],
 ]
 

@@ -13,8 +13,8 @@ export interface Migration {
 /** Any constant: all programs that migrate a schema of ours wait for one another on it. */
 const LOCK = 0x436c6577
 
-/** Names are taken into statements as they are. */
-const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,62}$/
+/** Names are taken into statements in quotation marks. */
+const SCHEMA_NAME = /^(?!pg_)[a-z_][a-z0-9_]{0,62}$/
 
 /** The numbered files of a folder, in order: `0001-tables.sql` is version 1. */
 export async function readMigrations(files: Files, directory: string): Promise<readonly Migration[]> {
@@ -39,7 +39,11 @@ export async function migrate(
   log: Log,
 ): Promise<void> {
   if (!SCHEMA_NAME.test(schema))
-    throw new GatewayError('CONFIG_INVALID', 'storage.schema: small letters, digits and _ only', {})
+    throw new GatewayError(
+      'CONFIG_INVALID',
+      'storage.schema: small letters, digits and _ only, and no pg_ at the beginning',
+      {},
+    )
   if ((await appliedVersion(database, schema)) === newestOf(migrations)) return
   for (const migration of migrations) await applyOne(database, schema, migration, migrations, log)
 }
@@ -52,21 +56,24 @@ async function applyOne(
   log: Log,
 ): Promise<void> {
   const isNew = await database.transaction(async (queries) => {
+    // An operator's limits are meant for other statements.
+    await queries.run(`set local statement_timeout = 0; set local lock_timeout = 0`)
     await queries.run(`select pg_advisory_xact_lock(${LOCK})`)
-    await queries.run(`create schema if not exists ${schema}`)
+    // To ask for what is there needs the right to make it, which the user may not have.
+    if (!(await hasSchema(queries, schema))) await queries.run(`create schema "${schema}"`)
     await queries.run(
-      `create table if not exists ${schema}.schema_migrations
+      `create table if not exists "${schema}".schema_migrations
         (version integer primary key, name text not null, applied_at timestamptz not null default now())`,
     )
     const version = await versionIn(queries, schema)
     refuseNewer(version, newestOf(all))
     if (version >= migration.version) return false
-    await queries.run(`set local search_path = ${schema}`)
+    await queries.run(`set local search_path = "${schema}"`)
     await queries.run(migration.sql)
-    await queries.query({ name: '', text: `insert into ${schema}.schema_migrations (version, name) values ($1, $2)` }, [
-      migration.version,
-      migration.name,
-    ])
+    await queries.query(
+      { name: '', text: `insert into "${schema}".schema_migrations (version, name) values ($1, $2)` },
+      [migration.version, migration.name],
+    )
     return true
   })
   if (isNew) log.info('the schema was brought up to date', { schema, version: migration.version, name: migration.name })
@@ -86,7 +93,10 @@ function refuseNewer(version: number, ours: number): void {
 async function appliedVersion(database: Database, schema: string): Promise<number> {
   try {
     const [row] = await database.query<{ version: number }>(
-      { name: 'schema_version', text: `select coalesce(max(version), 0) as version from ${schema}.schema_migrations` },
+      {
+        name: 'schema_version',
+        text: `select coalesce(max(version), 0) as version from "${schema}".schema_migrations`,
+      },
       [],
     )
     return row?.version ?? 0
@@ -97,9 +107,14 @@ async function appliedVersion(database: Database, schema: string): Promise<numbe
   }
 }
 
+async function hasSchema(queries: Queries, schema: string): Promise<boolean> {
+  const found = await queries.query({ name: '', text: 'select from pg_namespace where nspname = $1' }, [schema])
+  return found.length > 0
+}
+
 async function versionIn(queries: Queries, schema: string): Promise<number> {
   const [row] = await queries.query<{ version: number }>(
-    { name: '', text: `select coalesce(max(version), 0) as version from ${schema}.schema_migrations` },
+    { name: '', text: `select coalesce(max(version), 0) as version from "${schema}".schema_migrations` },
     [],
   )
   return row?.version ?? 0

@@ -116,6 +116,10 @@ export async function openPostgresStorage(options: OpenPostgresOptions): Promise
   })
 }
 
+const READ_ONLY = '25006'
+/** Refused by a standby, which answers look-ups; changes nothing. */
+const TAKES_WRITING = 'update schema_migrations set version = version where false'
+
 async function migrateWhenReachable(
   database: Database,
   { files, clock, ids, log, schema, waits, signal, ...options }: OpenPostgresOptions,
@@ -123,13 +127,16 @@ async function migrateWhenReachable(
   const migrations = await readMigrations(files, options.migrations)
   for (let attempt = 0; ; attempt++) {
     try {
-      return await migrate(database, schema, migrations, log)
+      await migrate(database, schema, migrations, log)
+      await database.query({ name: '', text: TAKES_WRITING }, [])
+      return
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error
       if (error.failure !== 'unreachable') throw explain(error)
       if (waits !== true) throw unavailable(error)
       const pauseMs = backoffDelay(attempt, PAUSES, ids)
-      log.warn('the database cannot be reached; waiting for it', { attempt: attempt + 1, pauseMs, reason: error.state })
+      const what = error.state === READ_ONLY ? 'takes nothing at the moment, as a standby' : 'cannot be reached'
+      log.warn(`the database ${what}; waiting for it`, { attempt: attempt + 1, pauseMs, reason: error.state })
       await sleep(clock, pauseMs, signal)
     }
   }
@@ -160,9 +167,17 @@ function explain(error: DatabaseError): GatewayError {
     case 'statement':
       return new GatewayError(
         'STORAGE_FAILED',
-        'the schema could not be made: the user of storage.url needs the right to create one',
+        `the schema could not be made or used: ${hintOf(error)}`,
         facts,
         because,
       )
   }
+}
+
+/** What the server says of a migration names tables and rights, nothing that anybody wrote. */
+function hintOf({ state, cause }: DatabaseError): string {
+  const said = cause instanceof Error ? cause.message : state
+  return state === '42501'
+    ? `${said}: create it for the user of storage.url (create schema … authorization …), or give that user the right to make and use it`
+    : said
 }

@@ -57,7 +57,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   },
   'commit-before-disk': {
     by: ['PostgreSQL crashes'],
-    patches: [['options:`-c search_path=${schema}`', 'options:`-c search_path=${schema} -c synchronous_commit=off`']],
+    patches: [["set_config('synchronous_commit', 'on', false)", "set_config('synchronous_commit', 'off', false)"]],
   },
   'copies-unrecognised': {
     by: ['the line is cut'],

@@ -153,6 +153,14 @@ describe('values of the wrong kind', () => {
       'contextPruning.ttl: expected a duration such as "90s", "5m" or "1h", found the text "soon"',
     ],
     ['"storage": { "kind": "sqlite" }', 'storage.kind: expected "files" or "postgres", found the text "sqlite"'],
+    [
+      '"storage": { "kind": "postgres", "url": "postgres://h/d", "schema": "My-Schema" }',
+      'storage.schema: expected a name of small letters, digits and _ that does not begin with a digit or pg_, found the text "My-Schema"',
+    ],
+    [
+      '"storage": { "kind": "postgres", "url": "postgres://h/d", "schema": "pg_clew" }',
+      'storage.schema: expected a name of small letters, digits and _ that does not begin with a digit or pg_, found the text "pg_clew"',
+    ],
     ['"storage": { "kind": "postgres" }', 'storage.url: expected a text that is not empty, found nothing'],
     [
       '"providers": { "a": { "type": "x", "apiKey": "sk-very-secret" } }',

@@ -4,7 +4,8 @@ import type { Database } from '../../../../src/base/database.ts'
 import { silentLog } from '../../../../src/base/log.ts'
 import { nodeFiles } from '../../../../src/platform/node-files.ts'
 import { migrate, readMigrations, type Migration } from '../../../../src/storage/postgres/migrate.ts'
-import { freshSchema, openDatabase } from '../../../support/test-database.ts'
+import { pgDatabases } from '../../../../src/platform/pg-databases.ts'
+import { databaseUrl, freshSchema, openDatabase } from '../../../support/test-database.ts'
 
 const TWO: readonly Migration[] = [
   { version: 1, name: 'first', sql: 'create table one (id integer); insert into one values (1)' },
@@ -68,3 +69,29 @@ test('a name that is no plain identifier is refused before it reaches a statemen
   withSchema(async (database) => {
     await expect(migrate(database, 'x; drop table y', TWO, silentLog)).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
   }))
+
+test('a user who may not create schemas has the one that was made for it, at every start', async () =>
+  withSchema(async (operator, schema) => {
+    const run = (sql: string): Promise<void> => operator.transaction((queries) => queries.run(sql))
+    await run(`create role ${schema} login password 'p'; create schema ${schema} authorization ${schema}`)
+    const url = new URL(await databaseUrl())
+    Object.assign(url, { username: schema, password: 'p' })
+    const settings = { schema, pool: 1, timeoutMs: 20_000, application: 'clew tests' }
+    const database = await pgDatabases.open({ ...settings, url: url.href })
+    await migrate(database, schema, TWO.slice(0, 1), silentLog)
+    await migrate(database, schema, TWO, silentLog)
+    expect(await rows(database, 'select max(version) as version from schema_migrations')).toEqual([{ version: 2 }])
+    await database.close()
+    await run(`drop schema ${schema} cascade; drop role ${schema}`)
+  }))
+
+test('a word of SQL is a name like any other', async () => {
+  const database = await openDatabase('select', { pool: 1 })
+  const drop = (): Promise<void> =>
+    database.transaction((queries) => queries.run('drop schema if exists "select" cascade'))
+  await drop()
+  await migrate(database, 'select', TWO, silentLog)
+  expect(await rows(database, 'select id from one')).toEqual([{ id: 1 }])
+  await drop()
+  await database.close()
+})
