@@ -1,4 +1,5 @@
 import { readWhole, type Files } from '../base/files.ts'
+import { showProblem, wrongMethod } from '../gateway/http-routes.ts'
 
 const TYPES: { readonly [ending: string]: string } = {
   html: 'text/html; charset=utf-8',
@@ -41,7 +42,8 @@ export class PageFiles {
 
   /** Undefined for what is not of the page: then another route answers. */
   async answer(request: Request, url: URL): Promise<Response | undefined> {
-    if (request.method !== 'GET' && request.method !== 'HEAD') return undefined
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      return FILES.test(url.pathname) ? showProblem(wrongMethod('GET, HEAD')) : undefined
     const accepted = request.headers.get('accept-encoding') ?? ''
     if (FILES.test(url.pathname)) return this.#file(url.pathname.slice(1), 'immutable', accepted)
     const wantsPage = (request.headers.get('accept') ?? '').includes('text/html')

@@ -100,7 +100,9 @@ function sessionRoutes(deps: DashboardDeps): readonly Route[] {
       path: of('requests/([^/]+)'),
       answer: async ({ name, second, url, caller }) => {
         const { entries, sessionId } = await deps.branch(name, caller)
-        const n = /^[1-9]\d{0,8}$/u.test(second) ? Number(second) : 0
+        if (!/^[1-9]\d{0,8}$/u.test(second))
+          throw new GatewayError('ENTRY_NOT_FOUND', 'requests are named by their number, from 1', { field: 'n' })
+        const n = Number(second)
         const withBody = url.searchParams.get('body') === '1'
         return json(await inSlices(requestDetail(entries, n, { sessionId, find: deps.provider, withBody }), deps))
       },

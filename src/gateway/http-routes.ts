@@ -62,13 +62,16 @@ export async function dispatch(
   }
   if (url.pathname === '/ws') return show({ error: 'open a WebSocket here', code: 'UPGRADE_REQUIRED', status: 426 })
   if (methods.length === 0) return show({ error: 'Not found', code: 'NOT_FOUND', status: 404 })
-  const allow = [...new Set(methods)].join(', ')
-  return show({
+  return show(wrongMethod([...new Set(methods)].join(', ')))
+}
+
+export function wrongMethod(allow: string): Problem {
+  return {
     error: `Method not allowed (allowed: ${allow})`,
     code: 'METHOD_NOT_ALLOWED',
     status: 405,
     headers: { allow },
-  })
+  }
 }
 
 /** In the gateway's own form. */
@@ -84,8 +87,10 @@ function checkRight({ needs }: Route, { admin, sees }: Principal): void {
 export function wholeNumber(url: URL, name: string, least: 0 | 1 = 1): number | undefined {
   const value = url.searchParams.get(name)
   if (value === null) return undefined
-  if (!/^(?:0|[1-9]\d{0,8})$/u.test(value) || Number(value) < least)
-    throw new GatewayError('FIELD_INVALID', `${name} must be a whole number above ${least - 1}`, { field: name })
+  if (!/^(?:0|[1-9]\d{0,8})$/u.test(value) || Number(value) < least) {
+    const range = least === 0 ? 'of 0 or more' : 'above 0'
+    throw new GatewayError('FIELD_INVALID', `${name} must be a whole number ${range}`, { field: name })
+  }
   return Number(value)
 }
 

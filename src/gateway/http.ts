@@ -18,6 +18,7 @@ import {
   problemOf,
   showProblem,
   wholeNumber,
+  wrongMethod,
   type Route,
   type ShowProblem,
 } from './http-routes.ts'
@@ -122,15 +123,17 @@ export function createHttpHandlers(deps: HttpDeps): Pick<ListenOptions, 'handle'
       const url = new URL(request.url)
       const show = deps.doors?.find(({ below }) => url.pathname.startsWith(below))?.show ?? showProblem
       try {
-        if (url.pathname === '/healthz') return health(deps.api)
+        const { method, headers } = request
+        if (url.pathname === '/healthz')
+          return method === 'GET' || method === 'HEAD' ? health(deps.api) : show(wrongMethod('GET, HEAD'))
         const page = await deps.page?.(request, url)
         if (page !== undefined) return page
         const open = await deps.open?.(request, url)
         if (open !== undefined) return open
-        const { method, headers } = request
         const head = { method, url, headers, peer }
         const signIn = deps.signIn
-        if (signIn !== undefined && url.pathname === '/api/login' && method === 'POST') {
+        if (signIn !== undefined && url.pathname === '/api/login') {
+          if (method !== 'POST') return show(wrongMethod('POST'))
           const refusal = deps.access.refusesOrigin(head)
           return refusal === undefined ? await signIn(request, peer) : show(refusal)
         }

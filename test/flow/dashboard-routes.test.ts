@@ -32,6 +32,18 @@ describe('a conversation that does not exist', () => {
   })
 })
 
+describe('a method that an address does not have', () => {
+  const DOCUMENTED = documentedRoutes().map(([, path]) => path)
+  // The phone is there with `--simulate-xiaoyi` only.
+  const ADDRESSES = new Set(['/healthz', '/metrics', ...DOCUMENTED.filter((path) => !path.startsWith('/api/phone'))])
+  it.each([...ADDRESSES])('is refused at %s, with those it has', async (path) => {
+    const gateway = await openGateway()
+    const { status, text, headers } = await gateway.request(path, { method: 'PUT' })
+    expect([status, (JSON.parse(text) as { code: string }).code]).toEqual([405, 'METHOD_NOT_ALLOWED'])
+    expect(headers.get('allow')).toMatch(/^(?:GET|HEAD|POST|PATCH|DELETE)(?:, (?:GET|HEAD|POST|PATCH|DELETE))*$/u)
+  })
+})
+
 const SECRETS = {
   listen: 'secret-of-listen-0123456789',
   named: 'secret-of-a-named-token-0123456789',

@@ -64,3 +64,9 @@ it.each(['/assets/../index.html', '/assets/a.js.br', '/assets/none.js', '/etc/pa
     expect(await get(path, { accept: 'application/json' })).toBeUndefined()
   },
 )
+
+it('refuses to change a file, and says what it may be asked for', async () => {
+  const url = new URL('/theme.js', 'http://127.0.0.1')
+  const response = await pages().answer(new Request(url, { method: 'PUT' }), url)
+  expect([response?.status, response?.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+})
