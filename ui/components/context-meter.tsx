@@ -9,7 +9,7 @@ import { Icon } from './icons.tsx'
 /** As many requests as have room beside a conversation; the X-ray has all of them. */
 const SHOWN = 24
 
-/** How full the model's window is, and what it would be without cleanup. */
+/** How full the model's window is, and what it would be with all that was left out. */
 export function ContextMeter({
   sessionKey,
   requests,
@@ -30,7 +30,10 @@ export function ContextMeter({
       </p>
       <meter class="context-meter" min={0} max={Math.max(1, window)} value={now} aria-label={words.context} />
       <p class="quiet">
-        {words.window(percent(window === 0 ? 0 : now / window))} {without > now && words.without(count(without))}
+        {texts.value.state.sentences(
+          words.window(percent(window === 0 ? 0 : now / window)),
+          ...(without > now ? [words.without(count(without))] : []),
+        )}
       </p>
       <MiniFilm requests={requests.slice(-SHOWN)} />
       <Link to={paths.xray(sessionKey)} class="see">

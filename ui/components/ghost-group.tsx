@@ -46,7 +46,7 @@ export function GhostGroup({
         <div class="ghost-line">
           <span>
             <strong>{words.hidden(row.entries.length)}</strong>{' '}
-            {row.cleanup === undefined ? words.otherLeftOut(row.by ?? '') : words.hiddenWhy}
+            {row.cleanup === undefined ? words.otherLeftOut(words.reason(row.reason ?? '')) : words.hiddenWhy}
           </span>
           <span class="ghost-tools">
             <button type="button" class="button small" aria-expanded={isOpen} onClick={onFold}>

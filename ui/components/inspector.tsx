@@ -71,7 +71,11 @@ function Sent({ row, detail }: Shown & { readonly row: TableRow }): JSX.Element 
         <dd>
           {row.changes.length === 0
             ? words.nothing
-            : row.changes.map((one) => `${one.action} (${one.step}): ${one.reason}`).join('; ')}
+            : row.changes
+                .map(
+                  ({ step, action, reason }) => `${words.actions[action] ?? action} (${step}): ${words.reason(reason)}`,
+                )
+                .join('; ')}
         </dd>
       </dl>
       <pre class="code" tabIndex={0}>
@@ -99,7 +103,7 @@ function LeftOut({ one, sessionKey }: Shown & { readonly one: NotSent }): JSX.El
         </dd>
         <dt>{words.notSent}</dt>
         <dd>
-          {one.reason} ({one.by})
+          {words.reason(one.reason)} ({one.by})
         </dd>
       </dl>
       {error !== undefined && <Failure error={error} again={again} />}

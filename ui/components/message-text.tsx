@@ -135,8 +135,8 @@ export function Ending({ message }: { readonly message: AssistantMessage }): JSX
   const wasStopped = message.stopReason === 'aborted'
   return (
     <p class={`ending ${wasStopped ? 'stopped' : ''}`}>
-      <Icon name={wasStopped ? 'stop' : 'warning'} size={15} /> {said}{' '}
-      {message.error !== undefined && !wasStopped && <span>{message.error}</span>}
+      <Icon name={wasStopped ? 'stop' : 'warning'} size={15} /> <span>{said}</span>
+      {message.error !== undefined && !wasStopped && <span class="cause">{message.error}</span>}
     </p>
   )
 }
@@ -149,8 +149,8 @@ export function Delivery({ message, conversation }: Shown<UserMessage | Assistan
   const isUnknown = answer.state === 'unknown'
   return (
     <p class={`ending ${isUnknown ? '' : 'stopped'}`}>
-      <Icon name={isUnknown ? 'question' : 'clock'} size={15} />{' '}
-      {isUnknown ? words.deliveryUnknown(answer.channel) : words.deliveryWaits(answer.channel)}
+      <Icon name={isUnknown ? 'question' : 'clock'} size={15} />
+      <span>{isUnknown ? words.deliveryUnknown(answer.channel) : words.deliveryWaits(answer.channel)}</span>
     </p>
   )
 }

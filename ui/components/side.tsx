@@ -76,7 +76,7 @@ function Spent({
         )}
       </dl>
       <p class="quiet note">
-        {words.measured} {saved >= WORTH_SAYING && words.savedOnce}
+        {texts.value.state.sentences(words.measured, ...(saved >= WORTH_SAYING ? [words.savedOnce] : []))}
       </p>
     </section>
   )

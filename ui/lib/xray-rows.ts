@@ -13,6 +13,7 @@ export interface TableRow {
   readonly changes: SentMessage['changes']
   readonly tool?: string
   readonly by?: string
+  readonly reason?: string
   readonly cleanup?: string
   readonly hidden: readonly NotSent[]
 }
@@ -92,18 +93,20 @@ function sent(message: SentMessage, at: number): TableRow {
 
 interface Group {
   readonly by: string
+  readonly reason: string
   readonly cleanup?: string
   readonly hidden: NotSent[]
 }
 
-/** What one cleanup (or one step of the pipeline) left out stands together. */
+/** What one cleanup left out stands together, and what one step of the pipeline left out at one place. */
 function groupsOf(notSent: readonly NotSent[]): readonly Group[] {
   const groups = new Map<string, Group>()
   for (const one of notSent) {
-    const name = one.cleanup ?? `${one.by} ${one.reason}`
+    const { by, reason, cleanup } = one
+    const name = cleanup ?? JSON.stringify([by, reason, one.before])
     const known = groups.get(name)
     if (known === undefined)
-      groups.set(name, { by: one.by, hidden: [one], ...(one.cleanup === undefined ? {} : { cleanup: one.cleanup }) })
+      groups.set(name, { by, reason, hidden: [one], ...(cleanup === undefined ? {} : { cleanup }) })
     else known.hidden.push(one)
   }
   return [...groups.values()]
@@ -126,7 +129,7 @@ function placesOf(detail: RequestDetail, groups: readonly Group[]): ReadonlyMap<
   return places
 }
 
-function ghost({ by, cleanup, hidden }: Group): TableRow {
+function ghost({ by, reason, cleanup, hidden }: Group): TableRow {
   const tokens = hidden.reduce((sum, one) => sum + one.tokens, 0)
   return {
     id: `ghost ${cleanup ?? `${by} ${hidden[0]?.entry ?? ''}`}`,
@@ -137,6 +140,7 @@ function ghost({ by, cleanup, hidden }: Group): TableRow {
     entries: hidden.map((one) => one.entry),
     changes: [],
     by,
+    reason,
     hidden,
     ...(cleanup === undefined ? {} : { cleanup }),
   }

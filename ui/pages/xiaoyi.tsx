@@ -20,9 +20,7 @@ export function XiaoyiPage(): JSX.Element {
     <div class="page-body">
       <h1>{words.title}</h1>
       {channel?.links === undefined ? (
-        <Empty>
-          {words.off} {words.offHint}
-        </Empty>
+        <Empty>{texts.value.state.sentences(words.off, words.offHint)}</Empty>
       ) : (
         <div class="two-columns">
           <div>

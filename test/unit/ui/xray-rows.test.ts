@@ -66,6 +66,25 @@ describe('rows of the X-ray', () => {
     expect(sumsOf(detail).reduce((sum, { tokens }) => sum + tokens, 0)).toBe(160)
   })
 
+  it('put what one step left out where each part of it stood', () => {
+    const empty = (entry: string, before: string) => ({
+      entry,
+      role: 'assistant',
+      tokens: 4,
+      by: 'thinking',
+      reason: 'answer without text or calls',
+      before,
+    })
+    const rows = rowsOf({ ...detail, notSent: [empty('b', 'd'), empty('f', 'e')] })
+    expect(rows.slice(2).map(({ kind, entries }) => [kind, entries])).toEqual([
+      ['user', ['a']],
+      ['ghost', ['b']],
+      ['model', ['d']],
+      ['ghost', ['f']],
+      ['result', ['e']],
+    ])
+  })
+
   it('become lines with the end of the cache and what was unfolded', () => {
     const lines = linesOf(rowsOf(detail), detail.n, new Set(['ghost one']))
     expect(lines.map(({ key }) => key)).toEqual([
