@@ -8,10 +8,9 @@ import { callerOf, UNKNOWN_OWNER, type AcceptedMessage, type InboundMessage } fr
 import { chosenFor, forgetChosen } from '../session/chosen-settings.ts'
 import { isImmediate, parseSlash } from '../session/commands.ts'
 import { rowChangeFor } from '../session/message-row.ts'
-import { routeOf, type RouteSettings } from '../session/route.ts'
+import { routeOf, type RouteSettings, Claims, type Candidate } from './claims.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { Acceptance, Accepted, Storage } from '../storage/storage.ts'
-import { Claims, type Candidate } from './claims.ts'
 
 export interface QueueLimits {
   readonly queuedPerSession: number

@@ -1,6 +1,5 @@
-import { hasControlCharacters } from '../channel/id-field.ts'
+import { hasControlCharacters, isEphemeralAccount } from '../core/inbound.ts'
 import { GatewayError } from '../core/errors.ts'
-import { isEphemeralAccount } from '../core/inbound.ts'
 import type { Access, Identity, Principal } from './access.ts'
 
 const MAX_UID_CHARS = 256

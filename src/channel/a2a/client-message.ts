@@ -1,7 +1,7 @@
 import { Role, type Message, type Part } from '@a2a-js/sdk'
 import { ContentTypeNotSupportedError, RequestMalformedError } from '@a2a-js/sdk/errors'
 import type { FileReference } from '../files/file-store.ts'
-import { faultOfId } from '../id-field.ts'
+import { faultOfId } from '../../core/inbound.ts'
 
 /** A message of a client, checked. */
 export interface ClientMessage {

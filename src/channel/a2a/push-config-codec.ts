@@ -2,7 +2,7 @@ import type { TaskPushNotificationConfig } from '@a2a-js/sdk'
 import { RequestMalformedError } from '@a2a-js/sdk/errors'
 import { checkUrl, FetchRefused, URL_POLICY } from '../../base/fetch-policy.ts'
 import type { RunId } from '../../core/ids.ts'
-import { faultOfId } from '../id-field.ts'
+import { faultOfId } from '../../core/inbound.ts'
 import type { PushConfig } from './push-configs.ts'
 
 /** Of one task. */

@@ -1,9 +1,8 @@
 import { checkUrl, FetchRefused, URL_POLICY } from '../../base/fetch-policy.ts'
 import { isRecord, type JsonObject } from '../../base/json.ts'
 import { ERRORS, GatewayError } from '../../core/errors.ts'
-import type { ReplyContent } from '../../core/inbound.ts'
+import { type ReplyContent, faultOfId } from '../../core/inbound.ts'
 import type { KnownRun } from '../channel.ts'
-import { faultOfId } from '../id-field.ts'
 import { decodeFrame, filesField, type FileUrl, type InboundFrame } from '../webhook/codec.ts'
 
 export type MessageFrame = Extract<InboundFrame, { kind: 'message' }>

@@ -1,4 +1,4 @@
-import { hasControlCharacters } from '../id-field.ts'
+import { hasControlCharacters } from '../../core/inbound.ts'
 import type { AnswerFormat, ClientTool, Sampling } from '../../core/client-turn.ts'
 import {
   given,

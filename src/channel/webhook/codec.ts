@@ -11,12 +11,11 @@ import {
 import { GatewayError, type ErrorCode } from '../../core/errors.ts'
 import type { SessionEvent, TurnEvent } from '../../core/event.ts'
 import type { SessionKey } from '../../core/ids.ts'
-import type { ControlCommand, Reply, RouteFields, SessionRecord } from '../../core/inbound.ts'
+import { type ControlCommand, type Reply, type RouteFields, type SessionRecord, faultOfId } from '../../core/inbound.ts'
 import { assertNever } from '../../base/assert-never.ts'
 import type { ControlResult } from '../channel.ts'
 import type { AnswerFile } from '../../core/outcome.ts'
 import type { FileReference } from '../files/file-store.ts'
-import { faultOfId } from '../id-field.ts'
 
 /** A frame a client sent, understood. */
 export type InboundFrame =

@@ -1,6 +1,6 @@
 import { type JsonBounds, parseForeignJson, isRecord } from '../../base/json.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { hasControlCharacters } from '../id-field.ts'
+import { hasControlCharacters } from '../../core/inbound.ts'
 
 /** What the service asks of us. One frame is one request; everything optional in the wild is settled here. */
 export type XiaoyiRequest =

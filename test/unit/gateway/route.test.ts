@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { RouteFields } from '../../../src/core/inbound.ts'
-import { routeOf, type RouteSettings } from '../../../src/session/route.ts'
+import { routeOf, type RouteSettings } from '../../../src/gateway/claims.ts'
 
 const SETTINGS: RouteSettings = { agent: 'main', scope: 'per-sender', preserveCase: false }
 
