@@ -49,7 +49,7 @@ async function openNode(): Promise<StorageUnderTest> {
 async function openFiles(files: MemoryFiles): Promise<StorageUnderTest> {
   const opened = await openFilesStorage({
     files,
-    clock: new RunningClock(START),
+    clock: new RunningClock(START, () => !files.isCrashed),
     ids: new SeededIds(),
     processes: new ScriptedProcesses(),
     log: silentLog,
