@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './test/longest-first.ts'
 import { FILES_ONLY_SUITES } from './test/postgres/files-only.ts'
 
 /** Suites of the whole gateway: they run on files, and once more on PostgreSQL. */
@@ -31,7 +32,7 @@ export default defineConfig({
     maxWorkers: 2,
     // A test holds no state in a module, so that its modules are loaded once per fork and not once per file.
     isolate: false,
-    sequence: { hooks: 'stack' },
+    sequence: { hooks: 'stack', sequencer: LongestFirst },
     projects: [
       {
         extends: true,

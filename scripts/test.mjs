@@ -10,10 +10,14 @@ const staticOnly = process.argv.includes('--static')
 const scratch = mkdtempSync(join(tmpdir(), 'clew test '))
 const counts = { passed: 0, failed: 0 }
 
+/** Everything that is installed on its own. */
+const FOLDERS = ['.', 'test/oracles', 'test/browser', 'test/postgres']
+
 /**
  * Each is one test: its name, and what to run. What it printed is shown only when it failed. The two rows run beside each
  * other, since some of them use one core only.
  */
+const BUILD = ['build', checkBuild]
 const CHECKS = [
   [
     ['types', () => tool('typescript', ['-p', 'tsconfig.json'])],
@@ -22,7 +26,6 @@ const CHECKS = [
     ['format', () => tool('oxfmt', ['--check', '.'])],
   ],
   [
-    ['build', checkBuild],
     ['package contents (publint)', async () => tool('publint', ['run', await packed(), '--strict'])],
     [
       'package types (attw)',
@@ -62,6 +65,13 @@ async function runInOrder(checks) {
   for (const one of checks) await check(one)
 }
 
+/** Only one check at a time beside the tests, which use what it leaves of the cores. */
+async function runAll() {
+  await check(BUILD)
+  if (staticOnly) await Promise.all(CHECKS.map(runInOrder))
+  else await Promise.all([runInOrder(CHECKS.flat()), runTests()])
+}
+
 async function runTests() {
   const report = join(scratch, 'vitest.json')
   const { code } = await tool(
@@ -81,10 +91,8 @@ async function runTests() {
 }
 
 try {
-  await install()
-  await Promise.all(['test/oracles', 'test/browser', 'test/postgres'].map((folder) => install(folder)))
-  await Promise.all(CHECKS.map(runInOrder))
-  if (!staticOnly) await runTests()
+  await Promise.all(FOLDERS.map((folder) => install(folder)))
+  await runAll()
 } catch (error) {
   say(error instanceof ScriptError ? error.message : error)
   counts.failed++
