@@ -15,7 +15,8 @@ const LONGEST_TIMER_MS = 2_147_483_647
 
 /** What a schema cannot say. */
 const NOTES: Readonly<Record<string, string>> = {
-  storage: 'PostgreSQL is not implemented yet: files are the only storage.',
+  storage:
+    'What the keys of PostgreSQL mean for operators is in [docs/cluster.md](cluster.md). Only `storage.kind` counts with files.',
   channels: 'XiaoYi keys without a default here have the one [docs/channels/xiaoyi.md](channels/xiaoyi.md) names.',
 }
 
