@@ -8,15 +8,32 @@ const SEPARATE = ['@modelcontextprotocol/client', 'ajv', 'gpt-tokenizer', 'pg', 
 /** `ws` tries these and does without. */
 const ABSENT = ['bufferutil', 'utf-8-validate']
 
+/** In a file of its own that shares nothing: pages load it without the rest of the package. */
+const FOR_BROWSERS = 'client/index'
+
 /**
  * Joins the compiled modules of a folder into one file for each entry point and a few that they share: most of what a
  * start costs is opening and linking hundreds of small files. Declarations stay as the compiler wrote them.
  */
 export async function bundle(folder) {
   const entries = entryPoints()
+  const output = [
+    ...(await joined(
+      entries.filter((name) => name !== FOR_BROWSERS),
+      folder,
+      'node',
+    )),
+    ...(await joined([FOR_BROWSERS], folder, 'browser')),
+  ]
+  removeModules(folder)
+  for (const file of output) write(join(folder, file.fileName), file.type === 'chunk' ? file.code : file.source)
+  write(join(folder, 'third-party.txt'), notices(output))
+}
+
+async function joined(entries, folder, platform) {
   const bundled = await rolldown({
     input: Object.fromEntries(entries.map((name) => [name, join(folder, `${name}.js`)])),
-    platform: 'node',
+    platform,
     resolve: { mainFields: ['module', 'main'] },
     external: (id) => [...SEPARATE, ...ABSENT].some((name) => id === name || id.startsWith(`${name}/`)),
     onLog(level, log, report) {
@@ -32,9 +49,7 @@ export async function bundle(folder) {
     chunkFileNames: 'chunks/[name]-[hash].js',
   })
   await bundled.close()
-  removeModules(folder)
-  for (const file of output) write(join(folder, file.fileName), file.type === 'chunk' ? file.code : file.source)
-  write(join(folder, 'third-party.txt'), notices(output))
+  return output
 }
 
 /** The files that `package.json` names, without the folder and the ending. */

@@ -1,5 +1,5 @@
 // A hook module: put its path into the configuration, "hooks": ["./office-rules.mjs"].
-// Every hook is optional; handlers may be async. See docs/hooks.md for all names and what they are told.
+// Every hook is optional; handlers may be async. See docs/hooks.md for all names and what they are given.
 
 const CARD_NUMBER = /\b(?:\d[ -]?){12,18}\d\b/g
 

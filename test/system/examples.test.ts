@@ -128,6 +128,16 @@ describe('plugins of bridge.json', () => {
 })
 
 describe('the page of the browser example', () => {
+  it('needs nothing of the package but the folder of the client, copied beside it', async () => {
+    const folder = await emptyFolder()
+    await cp(join(ROOT, 'dist', 'client'), join(folder, 'client'), { recursive: true })
+    await writeFile(join(folder, 'look.mjs'), "console.log(Object.keys(await import('./client/index.js')).join())")
+    expect(await run(process.execPath, [join(folder, 'look.mjs')])).toEqual({
+      code: 0,
+      output: 'Answer,ClewClient,ClewError\n',
+    })
+  })
+
   it('sends what is typed and shows the answer', async () => {
     const home = await newHome({})
     folders.push(home)

@@ -43,6 +43,10 @@ describe('the package, installed from its tarball into a project', () => {
       })
       expect(await answer.json()).toMatchObject({ content: expect.stringContaining('144') as string })
       expect(await project.npx('clew', 'status', '--home', home)).toMatchObject({ code: 0 })
+      const [, client = ''] = programsOf('docs/library.md')
+      await project.write('client.js', client.replace('ws://127.0.0.1:8080', url.replace('http', 'ws')))
+      const asked = await project.node('client.js')
+      expect(asked).toEqual({ code: 0, output: expect.stringContaining('144') as string })
       expect(await project.npx('clew', 'stop', '--home', home)).toMatchObject({ code: 0 })
       await new Promise((resolve) => (child.exitCode === null ? child.once('exit', resolve) : resolve(undefined)))
     } finally {
@@ -62,9 +66,11 @@ describe('the package, installed from its tarball into a project', () => {
     })
   })
 
-  it('the program of docs/library.md runs', async () => {
-    const { text } = readDocument('docs/library.md')
-    const code = fencesOf(text).find(({ language }) => language === 'js')?.code ?? ''
+  it('the programs of docs/library.md run', async () => {
+    const [code = '', , transcripts = '', ...others] = programsOf('docs/library.md')
+    expect(others).toEqual([])
+    await project.write('transcripts.js', `${transcripts}\nconsole.log(messages.length)\n`)
+    expect(await project.node('transcripts.js')).toEqual({ code: 0, output: '1\n' })
     await project.write('index.js', `${code.replace('port: 8080', 'port: 0')}\nprocess.kill(process.pid, 'SIGINT')\n`)
     const { code: exit, output } = await project.node('index.js')
     expect({ exit, output }).toEqual({ exit: 0, output: expect.stringMatching(/^open http:\/\/127/u) as string })
@@ -80,6 +86,12 @@ describe('the package, installed from its tarball into a project', () => {
     expect(await project.check('examples/plugins/typed.ts', 'examples/node/client.ts')).toEqual({ code: 0, output: '' })
   })
 })
+
+function programsOf(document: string): readonly string[] {
+  return fencesOf(readDocument(document).text)
+    .filter(({ language }) => language === 'js')
+    .map(({ code }) => code)
+}
 
 /** The address in what the gateway prints when it is ready. */
 function printedUrl(child: ReturnType<typeof spawn>): Promise<string> {
