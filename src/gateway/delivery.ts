@@ -4,7 +4,7 @@ import type { JsonObject } from '../base/json.ts'
 import type { Log } from '../base/log.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { Answer, Outlet, Together } from '../session/outlet.ts'
-import type { Committed, Progress, Storage, StoredMessage } from '../storage/storage.ts'
+import type { Committed, Progress, Storage } from '../storage/storage.ts'
 import { Attempts } from './attempts.ts'
 import { ProgressRelay } from './progress-relay.ts'
 import type { Channel } from '../channel/channel.ts'
@@ -110,23 +110,21 @@ export class Delivery implements Outlet {
     const changes = [...others, ...answers.map(({ run, content }) => ({ kind: 'answer', run, content }) as const)]
     if (changes.length === 0) return { answered: [] }
     if (entries === undefined) return this.#storage.transact(changes, owner)
-    // Those that are open now are open until this transaction: its owner would be void if another node had stopped them.
-    const open = await this.#find(answers, ({ state }) => state === 'open')
+    let answered: readonly RunId[] = []
     const transcript = await transcripts.open(entries.sessionId, NEVER)
     try {
-      await transcript.append(entries.drafts, { changes, ...(owner === undefined ? {} : { owner }) })
+      await transcript.append(entries.drafts, {
+        changes,
+        ...(owner === undefined ? {} : { owner }),
+        onAnswered: (runs) => {
+          answered = runs
+        },
+      })
     } finally {
       await transcript.close()
     }
-    return { answered: await this.#find(open.map(({ message }) => message)) }
-  }
-
-  async #find(
-    of: readonly { readonly run: RunId }[],
-    fits: (stored: StoredMessage) => boolean = () => true,
-  ): Promise<readonly StoredMessage[]> {
-    const known = await Promise.all(of.map(({ run }) => this.#storage.inbox.find(run)))
-    return known.filter((one) => one !== undefined && fits(one)) as readonly StoredMessage[]
+    const known = await Promise.all(answered.map((run) => this.#storage.inbox.find(run)))
+    return { answered: known.filter((one) => one !== undefined) }
   }
 
   /**

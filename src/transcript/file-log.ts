@@ -6,7 +6,7 @@ import { NEVER } from '../base/async.ts'
 import type { Processes } from '../base/processes.ts'
 import type { Entry, SessionHeader } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { EntryId, SessionId } from '../core/ids.ts'
+import type { EntryId, RunId, SessionId } from '../core/ids.ts'
 import { EMPTY_PATH, type ActivePath } from './context.ts'
 import { EntryIndex } from './entry-index.ts'
 import { FileTree } from './file-tree.ts'
@@ -72,7 +72,7 @@ export class FileLog implements EntryLog {
   /** Also a file that was there may be one that another process created a moment ago and named in a journal only. */
   #isNameDurable = false
   /** The last write, which may be on its way from the journal to the file. */
-  #lastWrite: Promise<void> = Promise.resolve()
+  #lastWrite: Promise<unknown> = Promise.resolve()
 
   constructor(context: FileLogContext, sessionId: SessionId, path: string) {
     this.#context = context
@@ -213,14 +213,15 @@ export class FileLog implements EntryLog {
     }
   }
 
-  write(batch: readonly EncodedEntry[], together: Together): Promise<void> {
-    this.#lastWrite = this.#write(batch, together).catch((error: unknown) => {
+  write(batch: readonly EncodedEntry[], together: Together): Promise<readonly RunId[]> {
+    const writing = this.#write(batch, together).catch((error: unknown) => {
       throw toStorageError(error)
     })
-    return this.#lastWrite
+    this.#lastWrite = writing
+    return writing
   }
 
-  async #write(batch: readonly EncodedEntry[], { changes, owner }: Together): Promise<void> {
+  async #write(batch: readonly EncodedEntry[], { changes, owner }: Together): Promise<readonly RunId[]> {
     const { journal, durability, unsyncedPaths } = this.#context
     this.#heldLock.fence()
     if (this.#toRepair !== undefined || unsyncedPaths.has(this.#file.path)) await this.#repair()
@@ -229,17 +230,19 @@ export class FileLog implements EntryLog {
     const prefix = this.#isEmpty ? encodeHeader(this.#header) : ''
     const start = this.#file.size
     const text = prefix + batch.map(({ line }) => line).join('')
+    let answered: readonly RunId[] = []
     if (journal === undefined || (durability === 'fast' && changes.length === 0)) {
       storage?.requireOwner(owner)
       await this.#append(text)
       if (durability === 'sync') await this.#sync()
     } else {
       const record = appendRecord(this.#sessionId, start, this.#isEmpty ? this.#header : undefined, batch)
-      await (storage?.commitWith([record], changes, owner) ?? journal.journal.commit([record]))
+      if (storage === undefined) await journal.journal.commit([record])
+      else answered = await storage.commitWith([record], changes, owner)
       await this.#follow(text, record)
     }
     this.#tree.add(batch, prefix, start)
-    return undefined
+    return answered
   }
 
   /** Acknowledged whatever happens here: the journal has the entries, and the file gets them when it can be written. */

@@ -1,6 +1,6 @@
 import type { Change, Owner } from '../core/change.ts'
 import type { Entry, SessionHeader } from '../core/entry.ts'
-import type { EntryId } from '../core/ids.ts'
+import type { EntryId, RunId } from '../core/ids.ts'
 import type { ActivePath } from './context.ts'
 import type { RepairNote } from './store.ts'
 
@@ -38,8 +38,11 @@ export interface EntryLog {
   load(signal: AbortSignal): Promise<LogState>
   /** Takes the right to write. The new state when others wrote since we last looked, undefined when nothing changed. */
   beginWrite(signal: AbortSignal): Promise<LogState | undefined>
-  /** All or none; durable when it resolves. Only between `beginWrite` and `endWrite`. */
-  write(batch: readonly EncodedEntry[], together: Together): Promise<void>
+  /**
+   * All or none; durable when it resolves, with the messages that the changes gave their answer. Only between `beginWrite`
+   * and `endWrite`.
+   */
+  write(batch: readonly EncodedEntry[], together: Together): Promise<readonly RunId[]>
   endWrite(): Promise<void>
   /** How many hexadecimal digits a new id needs: 8 where every id is known, more where only the tail was read. */
   readonly idDigits: number

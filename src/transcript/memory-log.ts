@@ -1,12 +1,12 @@
 import type { Change, Owner } from '../core/change.ts'
 import type { Entry, SessionHeader } from '../core/entry.ts'
-import type { EntryId } from '../core/ids.ts'
+import type { EntryId, RunId } from '../core/ids.ts'
 import { EMPTY_PATH, toActivePath, type ActivePath } from './context.ts'
 import { isAlone, type EncodedEntry, type EntryLog, type LogState, type Together } from './log.ts'
 import { requireStorage } from './topic.ts'
 
-/** Makes the changes that come with entries durable, or throws. */
-export type CommitChanges = (changes: readonly Change[], owner: Owner | undefined) => Promise<void>
+/** Makes the changes that come with entries durable, or throws; resolves with the messages that they gave their answer. */
+export type CommitChanges = (changes: readonly Change[], owner: Owner | undefined) => Promise<readonly RunId[]>
 
 /** Everything in memory; lives as long as the store. */
 export class MemoryLog implements EntryLog {
@@ -29,13 +29,14 @@ export class MemoryLog implements EntryLog {
 
   async beginWrite(): Promise<undefined> {}
 
-  async write(batch: readonly EncodedEntry[], together: Together): Promise<void> {
-    if (!isAlone(together)) await requireStorage(this.#commit)(together.changes, together.owner)
+  async write(batch: readonly EncodedEntry[], together: Together): Promise<readonly RunId[]> {
+    const answered = isAlone(together) ? [] : await requireStorage(this.#commit)(together.changes, together.owner)
     for (const { entry, line } of batch) {
       this.#entries.push(entry)
       this.#byId.set(entry.id, entry)
       this.heldBytes += line.length
     }
+    return answered
   }
 
   async endWrite(): Promise<void> {}

@@ -1,5 +1,5 @@
 import type { Entry, EntryDraft, SessionHeader } from '../core/entry.ts'
-import type { EntryId, SessionId } from '../core/ids.ts'
+import type { EntryId, RunId, SessionId } from '../core/ids.ts'
 import type { Change, Owner } from '../core/change.ts'
 import type { Message, Provenance } from '../core/message.ts'
 
@@ -55,6 +55,8 @@ export interface AppendOptions {
   readonly changes?: readonly Change[]
   /** Fails with `OWNERSHIP_LOST`, and writes nothing, when this is no longer the session's owner. */
   readonly owner?: Owner
+  /** Hears which messages these changes gave their answer, before the append resolves; not of those that had one. */
+  onAnswered?(runs: readonly RunId[]): void
   /** For user messages of these drafts that carry none of their own. */
   readonly provenance?: Provenance
 }

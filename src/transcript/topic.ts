@@ -3,7 +3,7 @@ import { isRecord } from '../base/json.ts'
 import type { Change, Owner } from '../core/change.ts'
 import type { SessionHeader } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { SessionId } from '../core/ids.ts'
+import type { RunId, SessionId } from '../core/ids.ts'
 import { encodeLine, orderedRaw } from './line.ts'
 import type { EncodedEntry } from './log.ts'
 
@@ -42,8 +42,12 @@ export interface TranscriptJournal {
   readonly topic: TranscriptTopic
   /** The storage around the transcripts; without one, appends that bring changes or an owner are refused. */
   readonly storage?: {
-    /** Records and changes in one commit; throws `OWNERSHIP_LOST` for a void owner. */
-    commitWith(records: readonly JournalRecord[], changes: readonly Change[], owner: Owner | undefined): Promise<void>
+    /** Records and changes in one commit; throws `OWNERSHIP_LOST` for a void owner. With the messages that it answered. */
+    commitWith(
+      records: readonly JournalRecord[],
+      changes: readonly Change[],
+      owner: Owner | undefined,
+    ): Promise<readonly RunId[]>
     requireOwner(owner: Owner | undefined): void
   }
 }

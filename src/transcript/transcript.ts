@@ -4,7 +4,7 @@ import type { Ids } from '../base/ids.ts'
 import { LEAF_POINTER, type Entry, type EntryDraft, type SessionHeader, type UnknownEntry } from '../core/entry.ts'
 import { GatewayError } from '../core/errors.ts'
 import { rememberPath } from '../core/path-memory.ts'
-import type { EntryId, SessionId } from '../core/ids.ts'
+import type { EntryId, RunId, SessionId } from '../core/ids.ts'
 import type { Provenance } from '../core/message.ts'
 import {
   buildContext,
@@ -39,6 +39,7 @@ interface AppendJob {
   readonly drafts: readonly EntryDraft[]
   readonly provenance: Provenance | undefined
   readonly together: Together
+  readonly onAnswered: AppendOptions['onAnswered']
   readonly done: Deferred<readonly Entry[]>
 }
 
@@ -121,8 +122,8 @@ export class LogTranscript {
 
   append(drafts: readonly EntryDraft[], options: AppendOptions = {}): Promise<readonly Entry[]> {
     const done = deferred<readonly Entry[]>()
-    const { provenance, changes = [], owner } = options
-    this.#enqueue({ kind: 'append', drafts, provenance, together: { changes, owner }, done })
+    const { provenance, changes = [], owner, onAnswered } = options
+    this.#enqueue({ kind: 'append', drafts, provenance, together: { changes, owner }, onAnswered, done })
     return done.promise
   }
 
@@ -229,6 +230,7 @@ export class LogTranscript {
 
   async #appendBatch(jobs: readonly AppendJob[]): Promise<void> {
     const planned: { readonly job: AppendJob; readonly entries: readonly Entry[] }[] = []
+    let answered: readonly RunId[] = []
     try {
       const changed = await this.#log.beginWrite(NEVER)
       try {
@@ -245,7 +247,8 @@ export class LogTranscript {
           }
         }
         const together = togetherOf(planned.map(({ job }) => job))
-        if (stage.batch.length > 0 || together.changes.length > 0) await this.#log.write(stage.batch, together)
+        if (stage.batch.length > 0 || together.changes.length > 0)
+          answered = await this.#log.write(stage.batch, together)
         this.#commit(stage)
       } finally {
         await this.#log.endWrite()
@@ -254,7 +257,9 @@ export class LogTranscript {
       for (const job of jobs) job.done.reject(error)
       return
     }
+    const unclaimed = new Set(answered)
     for (const { job, entries } of planned) {
+      job.onAnswered?.(answersIn(job.together).filter((run) => unclaimed.delete(run)))
       if (entries.length > 0) this.#options.onAppended?.(this.sessionId, entries)
       job.done.resolve(entries)
     }
@@ -385,6 +390,10 @@ function togetherOf(jobs: readonly AppendJob[]): Together {
   return jobs.length === 1
     ? first.together
     : { changes: jobs.flatMap(({ together }) => together.changes), owner: first.together.owner }
+}
+
+function answersIn({ changes }: Together): readonly RunId[] {
+  return changes.flatMap((change) => (change.kind === 'answer' ? [change.run] : []))
 }
 
 interface Mark {

@@ -154,8 +154,9 @@ export class LocalStorage implements Storage {
     records: readonly JournalRecord[],
     changes: readonly Change[],
     owner: Owner | undefined,
-  ): Promise<void> {
-    await this.transactWith(records, changes, owner)
+  ): Promise<readonly RunId[]> {
+    const { answered } = await this.transactWith(records, changes, owner)
+    return answered.map(({ message }) => message.run)
   }
 
   requireOwner(owner: Owner | undefined): void {

@@ -30,9 +30,7 @@ export function createMemoryStorage({ clock, ids, log = silentLog, limits }: Mem
     clock,
     ids,
     log,
-    commit: async (changes, owner) => {
-      await storage.transact(changes, owner)
-    },
+    commit: (changes, owner) => storage.commitWith([], changes, owner),
   })
   storage.attach(records, transcripts)
   return storage

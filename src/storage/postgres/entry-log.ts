@@ -2,7 +2,7 @@ import type { Database } from '../../base/database.ts'
 import { isRecord } from '../../base/json.ts'
 import type { Entry, SessionHeader } from '../../core/entry.ts'
 import { GatewayError } from '../../core/errors.ts'
-import type { EntryId } from '../../core/ids.ts'
+import type { EntryId, RunId } from '../../core/ids.ts'
 import { toActivePath, type ActivePath } from '../../transcript/context.ts'
 import { encodeHeader, freezeEntry, isHeader, toEntry, toHeader } from '../../transcript/line.ts'
 import { pointedLeaf } from '../../transcript/load.ts'
@@ -69,21 +69,21 @@ export class PostgresLog implements EntryLog {
     return this.#state()
   }
 
-  async write(batch: readonly EncodedEntry[], { changes, owner }: Together): Promise<void> {
+  async write(batch: readonly EncodedEntry[], { changes, owner }: Together): Promise<readonly RunId[]> {
     const append = {
       sessionId: this.#sessionId,
       header: encodeHeader(this.#header),
       after: this.#count,
       lines: batch.map(({ entry, line }) => [toColumn(entry.id), entry.parentId, line] as const),
     }
-    let isDone = false
+    let answered: readonly RunId[] | undefined
     try {
-      isDone = await this.#commit(append, changes, owner)
+      answered = await this.#commit(append, changes, owner)
     } finally {
       // One that failed may have been done after all.
-      this.#isStale = !isDone
+      this.#isStale = answered === undefined
     }
-    if (!isDone)
+    if (answered === undefined)
       throw new GatewayError(
         // Only the owner writes: what it does not know of is an append of its own whose result was lost.
         owner === undefined ? 'SESSION_LOCK_LOST' : 'STORAGE_UNAVAILABLE',
@@ -91,6 +91,7 @@ export class PostgresLog implements EntryLog {
         {},
       )
     for (const { entry, line } of batch) this.#keep(entry, line)
+    return answered
   }
 
   async endWrite(): Promise<void> {}

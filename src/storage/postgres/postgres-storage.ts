@@ -70,8 +70,15 @@ export interface TranscriptBase {
   readonly storage: Storage
 }
 
-/** Makes lines and changes durable in one transaction; false when the transcript has other lines than its writer knows. */
-export type CommitAppend = (append: Append, changes: readonly Change[], owner?: Owner) => Promise<boolean>
+/**
+ * Makes lines and changes durable in one transaction, and resolves with the messages that the changes gave their answer;
+ * undefined when the transcript has other lines than its writer knows.
+ */
+export type CommitAppend = (
+  append: Append,
+  changes: readonly Change[],
+  owner?: Owner,
+) => Promise<readonly RunId[] | undefined>
 
 interface UnitResult {
   readonly lost?: boolean
@@ -288,14 +295,13 @@ export class PostgresStorage implements Storage {
     await this.#options.database.close()
   }
 
-  async #append(append: Append, changes: readonly Change[], owner?: Owner): Promise<boolean> {
+  async #append(append: Append, changes: readonly Change[], owner?: Owner): Promise<readonly RunId[] | undefined> {
     const result = await this.#submit(transactionUnit(changes, this.#options.limits.mostEntries, owner, append), {
       ...(owner && { owner }),
       late: (done) => this.#committedLate(done, changes),
     })
-    if (result.behind === true) return false
-    this.#committed(result, changes)
-    return true
+    if (result.behind === true) return undefined
+    return this.#committed(result, changes).answered.map(({ message }) => message.run)
   }
 
   async #submit(unit: Unit, { owner, accepts, mayWait = false, late }: SubmitOptions = {}): Promise<UnitResult> {

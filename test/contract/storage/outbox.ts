@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import type { RunId } from '../../../src/core/ids.ts'
+import { NEVER } from '../../../src/base/async.ts'
+import type { RunId, SessionId } from '../../../src/core/ids.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { accept, answer, begin, KEY, OTHER_KEY, over, overRestart, type StorageSuite } from './given.ts'
 
@@ -29,6 +30,28 @@ export const describeOutbox: StorageSuite = (name, { describe, it }, open) => {
         const found = await storage.inbox.find(run('one'))
         assert.deepEqual([found?.content, found?.state], [{ kind: 'complete', text: 'first' }, 'unknown'])
         assert.equal(found?.message.text, '')
+      }),
+    )
+
+    it(
+      'tells each append which messages its changes gave their answer',
+      over(open, async (storage) => {
+        for (const one of ['one', 'two', 'three']) await accept(storage, one)
+        await answer(storage, 'one')
+        const transcript = await storage.transcripts.open('sess_1' as SessionId, NEVER)
+        const answered: string[][] = []
+        const append = async (text: string, ...runs: readonly string[]): Promise<void> => {
+          const at = answered.push([]) - 1
+          await transcript.append([{ type: 'message', message: { role: 'user', content: text, timestamp: 1 } }], {
+            changes: runs.map((one) => answerOf(one, text)),
+            onAnswered: (those) => void answered[at]?.push(...those),
+          })
+        }
+        await Promise.all([append('a', 'one', 'two'), append('b', 'two', 'three'), append('c')])
+        await append('d', 'three')
+        assert.deepEqual(answered, [['two'], ['three'], [], []])
+        assert.deepEqual((await storage.inbox.find(run('two')))?.content, { kind: 'complete', text: 'a' })
+        await transcript.close()
       }),
     )
 

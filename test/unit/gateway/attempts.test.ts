@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { openJournal } from '../../../src/storage/files/journal.ts'
 import { silentLog } from '../../../src/base/log.ts'
-import type { RunId, SessionKey } from '../../../src/core/ids.ts'
+import type { RunId, SessionId, SessionKey } from '../../../src/core/ids.ts'
 import type { AcceptedMessage, DeliveryFate } from '../../../src/core/inbound.ts'
 import { Channels, Delivery } from '../../../src/gateway/delivery.ts'
 import { LocalStorage } from '../../../src/storage/local/local-storage.ts'
@@ -52,7 +52,12 @@ async function openDelivery(
     topics: storage.topics,
     log: silentLog,
   })
-  storage.attach(journal, createMemoryStore({ clock: new ManualClock(1), ids: new SeededIds() }))
+  const transcripts = createMemoryStore({
+    clock: new ManualClock(1),
+    ids: new SeededIds(),
+    commit: (changes, owner) => storage.commitWith([], changes, owner),
+  })
+  storage.attach(journal, transcripts)
   return { delivery, storage, marks }
 }
 
@@ -94,4 +99,30 @@ it('a first attempt that found no socket was never sent: the next one is not mar
   expect(await stateOf(storage)).toBe('waiting')
   await delivery.available('webhook', 'u')
   expect(marks).toEqual([false, false])
+})
+
+it('an answer that another commit gave before the last words of the turn were stored is left to that one', async () => {
+  const { delivery, storage, marks } = await openDelivery(new MemoryFiles(), [])
+  await storage.inbox.accept(MESSAGE, { fingerprint: 'one' })
+  const { transcripts } = storage
+  let isMeanwhile = true
+  Object.defineProperty(storage, 'transcripts', {
+    value: {
+      ...transcripts,
+      // As after a loss of the database: what was given up is done after all.
+      async open(sessionId: SessionId, signal: AbortSignal) {
+        const transcript = await transcripts.open(sessionId, signal)
+        if (isMeanwhile)
+          await storage.transact([{ kind: 'answer', run: RUN, content: { kind: 'cancelled', by: 'user' } }])
+        isMeanwhile = false
+        return transcript
+      },
+    },
+  })
+  const drafts = [{ type: 'message', message: { role: 'user', content: 'hi', timestamp: 1 } }] as const
+  await delivery.answer([{ run: RUN, content: { kind: 'cancelled', by: 'reset' } }], {
+    entries: { sessionId: 'sess_1' as SessionId, drafts },
+  })
+  await settle()
+  expect(marks).toEqual([])
 })
