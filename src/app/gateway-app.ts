@@ -344,6 +344,7 @@ function createPages(
     reload: async () => ({ ...(await live.reload()) }),
     tools: () => describeToolbox(agent.current.toolbox),
     channel: (name) => channels.get(name),
+    changed: (key) => late.dashboard?.watch.changed(key),
   })
   const status = async (): Promise<JsonObject> => ({
     activity: { ...sessions.activity() },

@@ -27,7 +27,7 @@ import { describeRequest } from './describe-request.ts'
 import { describeSteps } from './describe-steps.ts'
 import type { Gateway } from './gateway.ts'
 import type { Sessions } from '../session/sessions.ts'
-import type { GatewayApi, ListQuery } from './http.ts'
+import type { GatewayApi, ListQuery, RestoreQuery } from './http.ts'
 
 export interface ApiDeps {
   readonly storage: Storage
@@ -44,6 +44,8 @@ export interface ApiDeps {
   reload(): Promise<JsonObject>
   tools(): JsonObject
   channel(name: string): Channel | undefined
+  /** A restore changed it; pages that show it are told. */
+  changed?(key: SessionKey): void
 }
 
 /** A message that waits longer for a free turn is a sign that providers hang. */
@@ -196,17 +198,26 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
     },
     linkHistory: (name) => (runningChannel(name).linkHistory?.() ?? []).map((row) => ({ ...row })),
     reconnect: (name) => ({ success: true, channel: name, links: runningChannel(name).reconnect?.() ?? 0 }),
-    async restore(key, { archive, compaction = false, cleanup }, caller) {
-      const isNamed = archive !== undefined || compaction || cleanup !== undefined
+    async restore(key, what, caller) {
+      const isNamed = what.archive !== undefined || what.compaction === true || what.cleanup !== undefined
       const wasArchived = await gateway.bringBack(key)
       const row = await findRow(key, caller)
-      if (wasArchived && !isNamed) return keepRestored(storage, row)
-      if (cleanup !== undefined) return restoreCleanup(storage, row, cleanup)
-      if (archive === undefined) return restoreView(deps, row, compaction)
-      await sessions.restoreArchive(row.key, archive as SessionId)
-      return { success: true, key: row.key, message: `${row.key} goes on with ${archive}` }
+      const restored = await (wasArchived && !isNamed ? keepRestored(storage, row) : restoreNamed(deps, row, what))
+      deps.changed?.(row.key)
+      return restored
     },
   }
+}
+
+async function restoreNamed(
+  deps: ApiDeps,
+  row: SessionRow,
+  { archive, compaction = false, cleanup }: RestoreQuery,
+): Promise<JsonObject> {
+  if (cleanup !== undefined) return restoreCleanup(deps.storage, row, cleanup)
+  if (archive === undefined) return restoreView(deps, row, compaction)
+  await deps.sessions.restoreArchive(row.key, archive as SessionId)
+  return { success: true, key: row.key, message: `${row.key} goes on with ${archive}` }
 }
 
 async function restoreView(

@@ -110,10 +110,9 @@ export class SessionControl {
         sessionId,
       })
     }
-    const archived = [
-      ...(record.archived ?? []).filter((old) => old.sessionId !== sessionId),
-      archivedOf(record, clock.now()),
-    ]
+    const others = (record.archived ?? []).filter((old) => old.sessionId !== sessionId)
+    const hasTranscript = await transcripts.exists(record.sessionId)
+    const archived = hasTranscript ? [...others, archivedOf(record, clock.now())] : others
     if (!(await transcripts.exists(sessionId))) await transcripts.restore(sessionId)
     const fields = { sessionId, archived, ...shownOf(wanted) }
     const removed = OF_ONE_CONVERSATION.filter((name) => !(name in fields))

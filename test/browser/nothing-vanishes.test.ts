@@ -65,6 +65,29 @@ async function knotsOf(key: string): Promise<readonly string[]> {
 const shownKnots = (page: Page): Promise<readonly string[]> =>
   page.evaluate(`[...document.querySelectorAll('.thread > .knot')].map((knot) => knot.id.replace('entry-', ''))`)
 
+it('follows in one tab what was brought back and started over in another', async () => {
+  const client = await gateway.connect()
+  await client.ask({ id: 'tabs', content: 'What is 6 * 7?', session: 'tabs' })
+  await client.close()
+  const page = await open('/c/tabs')
+  await page.getByText('6 * 7 = 42').waitFor(PATIENCE)
+  await page.locator('.out-of-view').first().waitFor(PATIENCE)
+  const post = (path: string, body: object = {}): Promise<Response> =>
+    fetch(`${gateway.url}/api/sessions/tabs/${path}`, { method: 'POST', body: JSON.stringify(body) })
+  await post('restore')
+  await page
+    .locator('.out-of-view')
+    .first()
+    .waitFor({ state: 'detached', ...PATIENCE })
+  await post('reset')
+  await page.getByText('Nothing was said here yet.').waitFor(PATIENCE)
+  const { sessions } = (await (await fetch(`${gateway.url}/api/sessions?archived=1`)).json()) as {
+    sessions: { of: string; sessionId: string }[]
+  }
+  await post('restore', { archive: sessions.find(({ of }) => of === 'tabs')?.sessionId })
+  await page.getByText('6 * 7 = 42').waitFor(PATIENCE)
+})
+
 /** The page ends up with exactly the transcript: each message once, in its order, nothing being written. */
 async function equalsTranscript(page: Page, key: string, instructions: readonly string[]): Promise<void> {
   await expect

@@ -103,6 +103,29 @@ it('sends a reader that comes back exactly what it missed, and deltas only to th
   expect(again.turns().filter(({ type }) => type === 'complete')).toHaveLength(1)
 })
 
+it('tells of a cleanup and of a conversation that were brought back', async () => {
+  const gateway = await openGateway()
+  const client = await gateway.connect()
+  await client.ask({ id: '1', content: 'What is 12 * (3 + 4)?', session: 's' })
+  const page = await Page.open(gateway)
+  const change = async (path: string, body: object = {}): Promise<unknown> => {
+    await gateway.clock.advance(1_000)
+    const before = page.events.length
+    const init = { method: 'POST', body: JSON.stringify(body) }
+    expect((await gateway.request(`/api/sessions/s/${path}`, init)).status).toBe(200)
+    await gateway.clock.advance(1_000)
+    return page.events.slice(before).findLast(({ name }) => name === 'session')?.data
+  }
+  expect(await change('restore')).toMatchObject({ key: 's', state: 'idle' })
+  expect(await change('reset')).not.toHaveProperty('title')
+  const archived = async (): Promise<readonly { sessionId: string }[]> =>
+    ((await gateway.api('/api/sessions?archived=1')) as { sessions: { sessionId: string }[] }).sessions
+  const [earlier] = await archived()
+  expect(await change('restore', { archive: earlier?.sessionId })).toMatchObject({ title: 'What is 12 * (3 + 4)?' })
+  // Nothing was said in the one it replaced.
+  expect(await archived()).toEqual([])
+})
+
 it('says reset to a number of before a restart', async () => {
   const gateway = await openGateway()
   const page = await Page.open(gateway)

@@ -25,6 +25,7 @@ export function Composer({
   const draftName = `draft.${sessionKey}`
   const [text, setText] = useState(kept(draftName) ?? '')
   const [isDropping, setIsDropping] = useState(false)
+  const [offer, setOffer] = useState(0)
   const attachments = useMemo(() => new Attachments(sessionKey), [sessionKey])
   const box = useRef<HTMLTextAreaElement>(null)
   const chooser = useRef<HTMLInputElement>(null)
@@ -47,6 +48,7 @@ export function Composer({
   }, [isRunning, sessionKey])
   const write = (value: string) => {
     setText(value)
+    setOffer(0)
     keep(draftName, value)
   }
   const canSend = !attachments.isBusy && (text.trim() !== '' || attachments.files.value.length > 0)
@@ -64,6 +66,24 @@ export function Composer({
   const offered = /^\/[a-z]*$/iu.test(text)
     ? COMMANDS.filter((name) => name.startsWith(text.slice(1).toLowerCase()))
     : []
+  const place = Math.min(offer, offered.length - 1)
+  const complete = (name: string) => {
+    write(`/${name} `)
+    box.current?.focus()
+  }
+  /** Keys for the commands that are offered; true when one was meant for them. */
+  const chooses = ({ key, shiftKey }: KeyboardEvent): boolean => {
+    const name = offered[place]
+    if (name === undefined) return false
+    if (key === 'ArrowDown' || key === 'ArrowUp') {
+      setOffer((place + (key === 'ArrowDown' ? 1 : offered.length - 1)) % offered.length)
+      return true
+    }
+    // What is a whole command already is sent.
+    if (shiftKey || (key !== 'Tab' && (key !== 'Enter' || text === `/${name}`))) return false
+    complete(name)
+    return true
+  }
   return (
     <form
       class={`composer ${isDropping ? 'dropping' : ''}`}
@@ -84,15 +104,14 @@ export function Composer({
       }}
     >
       {offered.length > 0 && (
-        <ul class="offers" aria-label={words.commands}>
-          {offered.map((name) => (
+        <ul class="offers" id="offers" aria-label={words.commands}>
+          {offered.map((name, at) => (
             <li key={name}>
               <button
                 type="button"
-                onClick={() => {
-                  write(`/${name} `)
-                  box.current?.focus()
-                }}
+                id={`offer-${name}`}
+                class={at === place ? 'is-chosen' : ''}
+                onClick={() => complete(name)}
               >
                 <code>/{name}</code> {texts.value.commands[name]}
               </button>
@@ -105,13 +124,17 @@ export function Composer({
         ref={box}
         rows={1}
         aria-label={words.message}
+        aria-controls={offered.length > 0 ? 'offers' : undefined}
+        aria-activedescendant={offered.length > 0 ? `offer-${offered[place] ?? ''}` : undefined}
         placeholder={words.write}
         value={text}
         onInput={(event) => write(event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
+          if (event.isComposing) return
+          const isChoosing = chooses(event)
+          if (!isChoosing && (event.key !== 'Enter' || event.shiftKey)) return
           event.preventDefault()
-          submit()
+          if (!isChoosing) submit()
         }}
       />
       <div class="composer-foot">

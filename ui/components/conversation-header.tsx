@@ -204,7 +204,7 @@ function Rename({
       <form method="dialog" onSubmit={() => void run(() => api.patch(sessionPath(sessionKey), { title }))}>
         <label class="stacked">
           {words.renamePrompt}
-          <input value={title} maxLength={200} onInput={(event) => setTitle(event.currentTarget.value)} />
+          <input autofocus value={title} maxLength={200} onInput={(event) => setTitle(event.currentTarget.value)} />
         </label>
         <div class="answers">
           <button type="submit" class="button primary">

@@ -25,6 +25,8 @@ const MOST_REQUESTS = 1_000
 const BACKGROUND_MS = 500
 const CATCH_UP_AGAIN_MS = 2_000
 /** An answer is on its way for a moment; only after that it is unknown whether it arrived. */
+/** The end of a turn, which was caught up with already, changes the row too. */
+const OTHERS_MS = 300
 const ON_ITS_WAY_MS = 5_000
 const LOOK_AGAIN_MS = 15_000
 
@@ -74,6 +76,10 @@ export class Conversation {
     this.#close = [
       feed.on('turn', (turn: TurnEvent) => {
         if (turn.key === key) this.#onTurn(turn)
+      }),
+      feed.on('session', (row: { readonly key: string; readonly state?: string }) => {
+        // Another tab or program may have brought back what was left out, or started over.
+        if (row.key === key && row.state === 'idle') this.#catchUpLater(OTHERS_MS)
       }),
       feed.on('reset', () => {
         // Another start of the gateway, or events that were missed: what was being written is told anew, or is stored.
@@ -190,6 +196,11 @@ export class Conversation {
       const known = new Set(this.messages.value.map((message) => message.id))
       const hidden = new Set(page.cleanups.flatMap((cleanup) => cleanup.hidden))
       const fresh = page.messages.filter((message) => !known.has(message.id))
+      if (namesOf(page.compactions) !== namesOf(this.compactions.value)) {
+        // Which messages a summary stands for is marked in each of them.
+        await this.reload()
+        return this.#clearStoredText(fresh)
+      }
       this.messages.value = [...this.messages.value, ...fresh].map((message) => withMark(message, hidden))
       this.#takeMarks(page)
       this.#settle()
@@ -316,6 +327,10 @@ export class Conversation {
     this.#frame = undefined
     this.live.value = new Map(this.#turns)
   }
+}
+
+function namesOf(compactions: readonly CompactionRow[]): string {
+  return compactions.map(({ id }) => id).join(' ')
 }
 
 /** Both give back how to call it off. */

@@ -132,6 +132,11 @@ export function learnRow(row: SessionRow): void {
   if (!rows.value.has(row.key)) rows.value = new Map([...rows.value, [row.key, row]])
 }
 
+/** An archived conversation that was brought back stands under its own key again. */
+export function forgetRow(key: string): void {
+  rows.value = new Map([...rows.value].filter(([known]) => known !== key))
+}
+
 export async function loadStatus(): Promise<void> {
   status.value = await api.get<GatewayStatus>('/api/status')
 }

@@ -6,7 +6,7 @@ import { feed } from '../lib/feed.ts'
 import { onFind } from '../lib/keys.ts'
 import { texts } from '../lib/language.ts'
 import { earlierOf, entryInAddress, go, paths } from '../lib/router.ts'
-import { rowOf } from '../lib/sessions.ts'
+import { forgetRow, rowOf } from '../lib/sessions.ts'
 import { outgoing } from '../lib/sender.ts'
 import { Empty, Failure, Loading } from '../components/basics.tsx'
 import { Approvals } from '../components/approvals.tsx'
@@ -108,6 +108,7 @@ function BringBack({ of, sessionId }: { readonly of: string; readonly sessionId:
   const bringBack = async () => {
     try {
       await api.post(sessionPath(of, '/restore'), { archive: sessionId })
+      forgetRow(`${of}#${sessionId}`)
       go(paths.conversation(of))
     } catch (thrown) {
       setError(thrown)
