@@ -62,7 +62,7 @@ interface Measured {
   readonly clientsMs: number
   readonly p50: number
   readonly p99: number
-  /** Processors of the machine that were not idle, whoever used them. */
+  /** Processors of the machine that were not idle, for any process. */
   readonly busy: number
 }
 

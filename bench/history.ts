@@ -8,7 +8,7 @@ import { prepareHistory, settleHistory, type HistoryInput } from '../src/history
 
 /**
  * `prepareHistory` on long transcripts: a first call, a second one on the same entries, and calls with one message more
- * each, which is what a tool loop does. First of arrays that nobody handed out, which are prepared whole, then of paths
+ * each, which is what a tool loop does. First of arrays that no transcript handed out, which are prepared whole, then of paths
  * as a transcript hands them out, whose first call is made in slices. Medians over all of them, in one run.
  */
 const TARGET = { provider: 'anthropic', api: 'anthropic-messages', model: 'claude-sonnet-4-5', acceptsImages: true }

@@ -26,7 +26,7 @@ const CONFIGS: Readonly<Record<string, ProviderConfig>> = {
   mistral: { type: 'mistral' },
 }
 
-/** The server's whole program: it sends its input to whoever asks, ten events at a time. */
+/** The server's whole program: it sends its input to every client, ten events at a time. */
 const SERVER = `
 const parts = require('node:fs').readFileSync(0, 'utf8').split('\\u0000')
 const server = require('node:http').createServer((request, response) => {

@@ -249,7 +249,7 @@ async function probe(gateway: GatewayProcess, key: string, signal: AbortSignal):
   return times
 }
 
-/** What a neighbour feels while somebody floods: the ratio is what counts. */
+/** What a client feels while another one floods: the ratio is what counts. */
 async function measureAbuse(gateway: GatewayProcess): Promise<void> {
   const quiet = await probeFor(gateway, 3_000)
   const flooder = await gateway.connect('flooder')

@@ -37,7 +37,7 @@ const platform = createNodePlatform(silentLog)
 const { clock, ids, httpServers: servers } = platform
 const model = fork(join(import.meta.dirname, 'processes', 'word-stream.ts'), [String(WORD_EVERY_MS)])
 const [baseUrl] = (await once(model, 'message')) as [string]
-// Both are tried: whoever may not have the first can often have the second.
+// Both are tried: a program that may not have the first can often have the second.
 const isApart = [comeFirst(process.pid), comeLast(model.pid ?? 0)].every(Boolean)
 console.info(isApart ? 'the phone comes first, the model last' : 'phone, model and agents take turns: less exact')
 
@@ -84,7 +84,7 @@ async function open(name: string, start: (home: string, urls: readonly string[])
     agent: AGENT,
     endpoints: [endpoint, endpoint],
     switches: { newSessionAfterClear: false },
-    // Nobody looks at them: collecting the garbage of a long memory would count as latency.
+    // They are not looked at: collecting the garbage of a long memory would count as latency.
     phoneLimits: { maxFrames: 20 },
   })
   const home = GatewayProcess.newHome()

@@ -37,7 +37,7 @@ function lockHash(home) {
   return hash.digest('hex')
 }
 
-/** Somebody ran `npm ci` or `npm install` by hand: npm keeps its own list of what it put there. */
+/** After an `npm ci` or `npm install` by hand: npm keeps its own list of what it put there. */
 function holdsEverything(home) {
   const present = packagesOf(join(home, 'node_modules', '.package-lock.json'))
   const wanted = packagesOf(join(home, 'package-lock.json'))

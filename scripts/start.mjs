@@ -11,13 +11,13 @@ await main(async () => {
 })
 
 stopWithNpm()
-// In this very process: a signal reaches the gateway itself, and nobody stands between it and its exit code.
+// In this very process: a signal reaches the gateway itself, and no process stands between it and its exit code.
 const command = join(root, 'dist', 'cli', 'main.js')
 process.argv = [process.argv[0], command, 'start', ...process.argv.slice(2)]
 await import(pathToFileURL(command).href)
 
 /**
- * npm hands a signal to the shell it runs scripts with, and dash dies of it without passing it on. So that nobody is left
+ * npm hands a signal to the shell it runs scripts with, and dash dies of it without passing it on. So that no process is left
  * behind with the port, a gateway whose npm is gone stops as if the signal had come here.
  */
 function stopWithNpm() {

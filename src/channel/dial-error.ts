@@ -1,7 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import { SocketRefused } from '../base/sockets.ts'
 
-const SKEW_WORTH_TELLING_MS = 60_000
+const MIN_SKEW_MS = 60_000
 
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there',
@@ -35,7 +35,7 @@ export function describeDialError(error: unknown, url: string, now?: number): st
   const where = hostOf(url)
   if (error instanceof SocketRefused) {
     const skewMs = error.peerTime === undefined || now === undefined ? 0 : now - error.peerTime
-    const skew = Math.abs(skewMs) > SKEW_WORTH_TELLING_MS ? `; our clock is off by ${Math.round(skewMs / 1000)} s` : ''
+    const skew = Math.abs(skewMs) > MIN_SKEW_MS ? `; our clock is off by ${Math.round(skewMs / 1000)} s` : ''
     return `${where} refused with status ${error.status}${STATUS_HINTS[error.status] ?? ''}${skew}`
   }
   if (error instanceof GatewayError) return `${where}: ${error.code}: ${error.message}`

@@ -5,7 +5,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/ids.ts'
 import type { Caller } from '../core/inbound.ts'
 import type { Principal } from '../gateway/access.ts'
-import { json, jsonBody, pageOf, wholeNumber, type Call, type Route } from '../gateway/http-routes.ts'
+import { eventStream, json, jsonBody, pageOf, wholeNumber, type Call, type Route } from '../gateway/http-routes.ts'
 import type { FindProvider } from '../turn/rebuild-request.ts'
 import { EXPORT_FORMATS, EXPORT_TYPES, exportText, isExportFormat } from './export.ts'
 import type { LiveEvents } from './live-events.ts'
@@ -265,14 +265,7 @@ async function openEvents(
     maySee: (key: string) => maySee(key, caller),
   }
   const first = (shown === undefined ? [] : watch.soFar(shown)).map((data) => ({ name: 'turn' as const, data }))
-  return new Response(live.open(options, first), {
-    headers: {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
-      'x-accel-buffering': 'no',
-    },
-  })
+  return eventStream(live.open(options, first))
 }
 
 /** A browser that reconnects by itself says in a header what it saw last. */

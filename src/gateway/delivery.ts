@@ -74,7 +74,7 @@ export class Delivery implements Outlet {
   readonly #storage: Storage
   readonly #channels: Channels
   readonly #attempts: Attempts
-  /** Where other nodes can be told. */
+  /** Where there are other nodes. */
   readonly #relay: ProgressRelay | undefined
 
   constructor(deps: DeliveryDeps) {

@@ -15,7 +15,7 @@ import { ArrivalOrder, InboxIntake, type QueueLimits, type Stored } from './inta
 import { replyOf } from './attempts.ts'
 import type { Channels, GatewayWatch, Delivery, Destination } from './delivery.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
-import { patienceWith, type Patience } from './patience.ts'
+import { inTimeWith, type InTime } from './in-time.ts'
 
 export interface GatewayLimits extends QueueLimits {
   /** Rows of one list. */
@@ -52,7 +52,7 @@ export class Gateway implements Intake {
   readonly #sessions: Sessions
   readonly #arrivals = new ArrivalOrder()
   readonly #inbox: InboxIntake
-  readonly #patiently: Patience
+  readonly #inTime: InTime
   #stopWatching: () => void = () => undefined
   #state: 'starting' | 'open' | 'draining' | 'closed' = 'starting'
 
@@ -60,7 +60,7 @@ export class Gateway implements Intake {
     this.#deps = deps
     const { limits, storage, ids, route, clock, sessions } = deps
     this.#sessions = sessions
-    this.#patiently = patienceWith(deps)
+    this.#inTime = inTimeWith(deps)
     this.#inbox = new InboxIntake({
       clock,
       ids,
@@ -89,7 +89,7 @@ export class Gateway implements Intake {
     if (this.#state === 'closed') throw new GatewayError('SHUTTING_DOWN', 'the gateway is shutting down')
     const line = orderingKeyOf(this.#inbox.orderingKeyOf(message))
     let stored: Stored | undefined
-    const made = this.#patiently(
+    const made = this.#inTime(
       (signal) => this.#inbox.store(message, line, signal),
       (late) => this.#storedLate(late),
     )
@@ -191,7 +191,7 @@ export class Gateway implements Intake {
   }
 
   control(command: ControlCommand, caller?: Caller): Promise<ControlResult> {
-    return this.#patiently((signal) => this.#control(command, caller, signal))
+    return this.#inTime((signal) => this.#control(command, caller, signal))
   }
 
   async #control(command: ControlCommand, caller: Caller | undefined, signal: AbortSignal): Promise<ControlResult> {

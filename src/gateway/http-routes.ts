@@ -183,3 +183,20 @@ export function json(body: JsonObject, status = 200, headers: Readonly<Record<st
     },
   })
 }
+
+/** Server-sent events that are made as they are read. */
+export function eventStream(
+  body: ReadableStream<Uint8Array>,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  return new Response(body, {
+    headers: {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      // A proxy that collects the events would show them all at once.
+      'x-accel-buffering': 'no',
+      ...headers,
+    },
+  })
+}

@@ -1,6 +1,6 @@
 import type { HttpAnswer, HttpChannel, HttpSender } from '../channel/http/channel.ts'
 import type { Access } from './access.ts'
-import { json, retryAfter, type Call, type Route } from './http-routes.ts'
+import { eventStream, json, retryAfter, type Call, type Route } from './http-routes.ts'
 import { identityOf } from './sender-identity.ts'
 
 /** Plain HTTP: messages, their runs, and what is done to a conversation in its turn. */
@@ -38,13 +38,5 @@ export function createMessageRoutes(channel: HttpChannel, access: Access): reado
 
 function toResponse(answer: HttpAnswer): Response {
   if (answer.kind === 'json') return json(answer.body, answer.status, retryAfter(answer.status))
-  return new Response(answer.body, {
-    headers: {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
-      // A proxy that collects the events would show them all at once.
-      'x-accel-buffering': 'no',
-    },
-  })
+  return eventStream(answer.body)
 }

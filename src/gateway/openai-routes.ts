@@ -6,7 +6,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { Caller } from '../core/inbound.ts'
 import type { Access } from './access.ts'
 import type { Door } from './http.ts'
-import { json, retryAfter, type Call, type Problem, type Route } from './http-routes.ts'
+import { eventStream, json, retryAfter, type Call, type Problem, type Route } from './http-routes.ts'
 import { identityOf } from './sender-identity.ts'
 
 /** For clients of OpenAI's API. */
@@ -71,15 +71,7 @@ function toResponse(answer: OpenAiAnswer): Response {
     const again = answer.isFinal === true ? { 'x-should-retry': 'false' } : retryAfter(answer.status)
     return json(answer.body, answer.status, { ...session, ...again })
   }
-  return new Response(answer.body, {
-    headers: {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
-      'x-accel-buffering': 'no',
-      ...session,
-    },
-  })
+  return eventStream(answer.body, session)
 }
 
 /** A header holds plain letters only: other keys are percent-encoded, and understood in that form too. */

@@ -411,7 +411,7 @@ export class Sessions {
     }
   }
 
-  /** For an accepted message: what asks for it was told that it will be done, so the database is waited for. */
+  /** For an accepted message: its sender has a confirmation that it will be done, so the database is waited for. */
   async #whenReachable<T>(work: () => Promise<T>): Promise<T> {
     const { clock } = this.#deps
     const { signal } = this.#stopped

@@ -1,7 +1,7 @@
 import type { HookContext } from '../hook/hook.ts'
 import type { TurnDeps, TurnModel } from './deps.ts'
 
-/** What every hook is told of the turn; the model is the first one unless the hook is about another. */
+/** What every hook is given of the turn; the model is the first one unless the hook is about another. */
 export function hookContext(
   { session, sessionId, run, models }: Pick<TurnDeps, 'session' | 'sessionId' | 'run' | 'models'>,
   model: Pick<TurnModel, 'name'> = models[0],

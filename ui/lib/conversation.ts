@@ -57,7 +57,7 @@ export class Conversation {
   readonly rowStates = new Map<string, unknown>()
   readonly steps: ReadonlySignal<readonly Step[]>
   readonly isRunning: ReadonlySignal<boolean>
-  /** The latest of what a reader who sees nothing is told: start, tools and end of an answer. */
+  /** The latest of what is read out to a person who sees nothing: start, tools and end of an answer. */
   readonly said = signal<Said | undefined>(undefined)
   readonly #close: (() => void)[]
   #loadingOlder: Promise<void> | undefined
@@ -82,7 +82,7 @@ export class Conversation {
         if (row.key === key && row.state === 'idle') this.#catchUpLater(OTHERS_MS)
       }),
       feed.on('reset', () => {
-        // Another start of the gateway, or events that were missed: what was being written is told anew, or is stored.
+        // Another start of the gateway, or events that were missed: what was being written is sent anew, or is stored.
         this.#turns.clear()
         this.#publish()
         void this.reload()

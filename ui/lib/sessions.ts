@@ -164,7 +164,7 @@ function applyChanged(): void {
   for (const [key, row] of changed) {
     const isNew = !next.has(key)
     if (row.deleted === true) next.delete(key)
-    // A row is told whole: what it lacks is gone.
+    // A row comes whole: what it lacks is gone.
     else next.set(key, row)
     if (isNew !== !next.has(key)) total.value += isNew ? 1 : -1
   }

@@ -136,7 +136,7 @@ export class Link {
     this.#forgetSocket()
     const epoch = ++this.#epoch
     this.#state = 'waiting'
-    if (socket !== undefined) this.#closePolitely(socket)
+    if (socket !== undefined) this.#closeOrTerminate(socket)
     this.#noteChange('down', 'a new connection was asked for')
     this.#events.onDown(this, lost)
     // One socket at a time: the service would count the old one as a second instance.
@@ -363,11 +363,11 @@ export class Link {
     this.#forgetSocket()
     this.#epoch++
     this.#state = state
-    if (socket !== undefined) this.#closePolitely(socket)
+    if (socket !== undefined) this.#closeOrTerminate(socket)
     if (wasOpen) this.#events.onDown(this, [])
   }
 
-  #closePolitely(socket: Socket): void {
+  #closeOrTerminate(socket: Socket): void {
     const ended = this.#socketEnded
     if (!socket.isOpen) return ended()
     const grace = this.#deps.clock.after(CLOSE_GRACE_MS, () => {

@@ -190,7 +190,7 @@ async function countLostTranscripts(
   return lost.length
 }
 
-/** What it finds is only told, so no start waits for it. */
+/** What it finds is only reported, so no start waits for it. */
 function lookLater({ clock, log }: FilesStorageOptions, look: () => Promise<void>): { end(): Promise<void> } {
   let looking: Promise<void> | undefined
   const timer = clock.after(LOOK_AFTER_MS, () => {

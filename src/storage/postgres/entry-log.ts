@@ -3,9 +3,10 @@ import { isRecord } from '../../base/json.ts'
 import type { Entry, SessionHeader } from '../../core/entry.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { EntryId, RunId } from '../../core/ids.ts'
-import { toActivePath, type ActivePath } from '../../transcript/context.ts'
+import { toActivePath } from '../../transcript/context.ts'
 import { encodeHeader, freezeEntry, isHeader, toEntry, toHeader } from '../../transcript/line.ts'
 import { pointedLeaf } from '../../transcript/load.ts'
+import { EntriesInMemory } from '../../transcript/memory-log.ts'
 import type { EncodedEntry, EntryLog, LogState, Together } from '../../transcript/log.ts'
 import { toColumn } from './column-text.ts'
 import type { CommitAppend } from './postgres-storage.ts'
@@ -23,15 +24,11 @@ interface LineRow {
 }
 
 /** The lines of one transcript in the database, and their entries in memory while it is open. */
-export class PostgresLog implements EntryLog {
-  readonly idDigits = 8
-  heldBytes = 0
+export class PostgresLog extends EntriesInMemory implements EntryLog {
   readonly #sessionId: string
   readonly #database: Pick<Database, 'query'>
   readonly #commit: CommitAppend
   #header: SessionHeader
-  #entries: Entry[] = []
-  #byId = new Map<EntryId, Entry>()
   /** Lines that we know of. */
   #count = 0
   #isStale = false
@@ -46,6 +43,7 @@ export class PostgresLog implements EntryLog {
     /** It is known to have no lines. */
     readonly isNew: boolean
   }) {
+    super()
     this.#sessionId = toColumn(deps.sessionId)
     this.#database = deps.database
     this.#commit = deps.commit
@@ -104,32 +102,6 @@ export class PostgresLog implements EntryLog {
     return (head?.entries ?? 0) === this.#count
   }
 
-  isIdFree(id: EntryId): boolean {
-    return !this.#byId.has(id)
-  }
-
-  async activeAt(leafId: EntryId): Promise<ActivePath> {
-    return toActivePath((await this.path(leafId)) ?? [])
-  }
-
-  async path(from: EntryId): Promise<readonly Entry[] | undefined> {
-    const path: Entry[] = []
-    const seen = new Set<EntryId>()
-    for (let entry = this.#byId.get(from); entry !== undefined && !seen.has(entry.id); entry = this.#parentOf(entry)) {
-      seen.add(entry.id)
-      path.push(entry)
-    }
-    return path.length === 0 ? undefined : path.toReversed()
-  }
-
-  async find(id: EntryId): Promise<Entry | undefined> {
-    return this.#byId.get(id)
-  }
-
-  async *all(): AsyncIterable<Entry> {
-    yield* [...this.#entries]
-  }
-
   async close(): Promise<void> {}
 
   async #readFurther(): Promise<void> {
@@ -152,22 +124,16 @@ export class PostgresLog implements EntryLog {
   }
 
   #keep(entry: Entry, line: string): void {
-    this.#entries.push(entry)
-    this.#byId.set(entry.id, entry)
+    this.keep(entry, line)
     this.#count++
-    this.heldBytes += line.length
   }
 
   async #state(): Promise<LogState> {
-    const last = this.#entries.at(-1)
+    const { last } = this
     const pointed = last === undefined ? null : pointedLeaf(last)
     const leafId = pointed === undefined ? (last?.id ?? null) : pointed
     const active = leafId === null ? toActivePath([]) : await this.activeAt(leafId)
     return { header: this.#header, leafId, active, repairs: [] }
-  }
-
-  #parentOf(entry: Entry): Entry | undefined {
-    return entry.parentId === null ? undefined : this.#byId.get(entry.parentId)
   }
 }
 

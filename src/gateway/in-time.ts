@@ -3,7 +3,7 @@ import type { Clock, Timer } from '../base/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Storage } from '../storage/storage.ts'
 
-export interface PatienceDeps {
+export interface InTimeDeps {
   readonly clock: Clock
   readonly storage: Pick<Storage, 'isReachable'>
 }
@@ -13,11 +13,11 @@ const MOST_WAIT_MS = 5_000
 const LOOK_MS = 100
 
 /** Does what a client waits for; what comes when the client was refused already goes to `late`. */
-export type Patience = <T>(work: (signal: AbortSignal) => Promise<T>, late?: (result: T) => void) => Promise<T>
+export type InTime = <T>(work: (signal: AbortSignal) => Promise<T>, late?: (result: T) => void) => Promise<T>
 
 /** A storage that is never away needs none. */
-export function patienceWith(deps: PatienceDeps): Patience {
-  return deps.storage.isReachable === undefined ? (work) => work(NEVER) : (work, late) => withPatience(deps, work, late)
+export function inTimeWith(deps: InTimeDeps): InTime {
+  return deps.storage.isReachable === undefined ? (work) => work(NEVER) : (work, late) => withinLimit(deps, work, late)
 }
 
 /**
@@ -25,8 +25,8 @@ export function patienceWith(deps: PatienceDeps): Patience {
  * is refused and may ask again. What `work` has not begun by the end of its signal it must not begin; what it comes to
  * all the same goes to `late`.
  */
-async function withPatience<T>(
-  { clock, storage }: PatienceDeps,
+async function withinLimit<T>(
+  { clock, storage }: InTimeDeps,
   work: (signal: AbortSignal) => Promise<T>,
   late: (result: T) => void = () => undefined,
 ): Promise<T> {
