@@ -76,7 +76,9 @@ export function wrongMethod(allow: string): Problem {
 
 /** In the gateway's own form. */
 export function showProblem({ error, code, field, status, headers }: Problem): Response {
-  return json({ error, code, ...(field === undefined ? {} : { field }) }, status, headers)
+  // Nothing was done, and the same request may be sent again.
+  const retryable = code === 'STORAGE_UNAVAILABLE' ? { retryable: true } : {}
+  return json({ error, code, ...(field === undefined ? {} : { field }), ...retryable }, status, headers)
 }
 
 function checkRight({ needs }: Route, { admin, sees }: Principal): void {

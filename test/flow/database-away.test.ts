@@ -103,7 +103,11 @@ describe.each(['refuses', 'holds'] as const)('a database whose line %s', (line) 
     await client.send({ id: 'm2', content: 'hello', session: 'held' })
     await client.send({ id: 'm3', content: 'hello', session: 'new' })
     for (const type of CONTROLS) await client.send({ type, key: 'held', requestId: type })
+    let overHttp: Frame | undefined
+    const headers = { 'content-type': 'text/plain' }
+    void gateway!.api('/api/messages', { method: 'POST', headers, body: 'hello' }).then((body) => (overHttp = body))
     await pass(MOST_WAIT_MS + STEP_MS)
+    expect(overHttp).toMatchObject({ code: 'STORAGE_UNAVAILABLE', retryable: true })
     const refusals = client.terminal().slice(before)
     for (const id of ['m2', 'm3'])
       expect(refusals.find(({ messageId }) => messageId === id)).toMatchObject({

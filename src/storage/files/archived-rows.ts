@@ -4,7 +4,7 @@ import { directoryOf, makeDurableDirectory, readWhole, type Files } from '../../
 import type { Ids } from '../../base/ids.ts'
 import { isRecord, parseJson } from '../../base/json.ts'
 import type { SessionKey } from '../../core/ids.ts'
-import { soundSessionRecord } from '../local/directory.ts'
+import { soundSessionRecord } from '../../core/sound-session.ts'
 import type { ArchivedRows } from '../local/session-archive.ts'
 import type { ArchivedPage, SessionRow } from '../storage.ts'
 

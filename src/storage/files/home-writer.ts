@@ -22,7 +22,7 @@ import {
 } from '../copy/image.ts'
 import { splitName, usagePlaceOf, withMediaIn, type CopiedMessage } from '../copy/items.ts'
 import { FileArchivedRows } from './archived-rows.ts'
-import { soundSessionRecord } from '../local/directory.ts'
+import { soundSessionRecord } from '../../core/sound-session.ts'
 import { HomeTables } from './home-tables.ts'
 import type { HomeImageOptions } from './home-reader.ts'
 import { SessionsFile } from './sessions-file.ts'

@@ -4,7 +4,7 @@ import { isRecord } from '../../base/json.ts'
 import { parseJsonInSlices } from '../../base/sliced-json.ts'
 import type { SessionKey } from '../../core/ids.ts'
 import type { SessionRecord } from '../../core/inbound.ts'
-import { soundSessionRecord } from '../local/directory.ts'
+import { soundSessionRecord } from '../../core/sound-session.ts'
 
 const BYTE_ORDER_MARK = Buffer.from('\uFEFF')
 const MAX_IMPORT_BYTES = 1024 * 1024 * 1024

@@ -5,7 +5,8 @@ import type { Change, RowChange } from '../../core/change.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { SessionId, SessionKey } from '../../core/ids.ts'
 import { type Caller, type SessionRecord, holdsWords, mayUse, ownerOf } from '../../core/inbound.ts'
-import { nameOf, optionalText, withRules, type Fields, type Rule } from '../../core/sound-message.ts'
+import { nameOf, optionalText, type Fields } from '../../core/sound-message.ts'
+import { soundSessionFields, soundSessionRecord } from '../../core/sound-session.ts'
 import type { ChatMark, SessionPage, SessionQuery, SessionRow } from '../storage.ts'
 import { SlotSet, type Walk } from '../tables/slots.ts'
 import { Table, TABLE, type Row, type TableForm, type Tables } from '../tables/table.ts'
@@ -372,48 +373,10 @@ function readIndexRecord(data: unknown): IndexRecord | undefined {
     const sound = soundSessionRecord(row)
     return sound === undefined ? undefined : [key, sound]
   }
-  const fields = withRules(row, ROW_RULES)
+  const fields = soundSessionFields(row)
   if (third === null) return [key, fields, null, Array.isArray(more) ? more.map(nameOf) : []]
   if (typeof third !== 'string') return undefined
   return [key, fields, third as SessionId, optionalText(more)]
-}
-
-/**
- * A row as any program may have written it, with fields of the types we read; the same object when nothing had to change.
- * Undefined without a session or a time.
- */
-export function soundSessionRecord(value: unknown): SessionRecord | undefined {
-  if (!isRecord(value) || typeof value['sessionId'] !== 'string' || value['sessionId'] === '') return undefined
-  if (!Number.isFinite(value['updatedAt'])) return undefined
-  return withRules(value, ROW_RULES) as SessionRecord
-}
-
-/** Some programs write ids as numbers. */
-const nameGiven: Rule = (value) => (typeof value === 'number' ? String(value) : optionalText(value))
-
-const ROW_RULES: Readonly<Record<string, Rule>> = {
-  deliveryContext: (value) =>
-    isRecord(value) && typeof value['channel'] === 'string'
-      ? withRules(value, { to: nameGiven, accountId: nameGiven, threadId: nameGiven })
-      : undefined,
-  archived: (value) => {
-    if (!Array.isArray(value)) return undefined
-    const sound = value.filter(isArchived).map((one) => withRules(one, { title: optionalText, preview: optionalText }))
-    return sound.length === value.length && sound.every((one, at) => one === value[at]) ? value : sound
-  },
-  lastChannel: nameGiven,
-  lastTo: nameGiven,
-  owner: nameGiven,
-  lastAccountId: nameGiven,
-  lastThreadId: nameGiven,
-  webhookMessageId: nameGiven,
-  webhookSessionId: nameGiven,
-  providerOverride: nameGiven,
-  modelOverride: nameGiven,
-}
-
-function isArchived(value: unknown): value is Readonly<Record<string, unknown>> {
-  return isRecord(value) && typeof value['sessionId'] === 'string' && typeof value['at'] === 'number'
 }
 
 function isWanted({ key, record }: SessionRow, query: SessionQuery): boolean {

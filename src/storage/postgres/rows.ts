@@ -1,7 +1,8 @@
-import { isRecord, type JsonObject } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
 import type { ReplyState } from '../../core/change.ts'
-import type { SessionKey } from '../../core/ids.ts'
+import type { SessionId, SessionKey } from '../../core/ids.ts'
 import type { AcceptedMessage, ReplyContent, SessionRecord } from '../../core/inbound.ts'
+import { soundSessionRecord } from '../../core/sound-session.ts'
 import type { SessionRow, StoredMessage } from '../storage.ts'
 import { fromColumn, mapTexts } from './column-text.ts'
 
@@ -60,7 +61,9 @@ export function readRecord(text: string): SessionRecord {
   return toRecord(JSON.parse(text))
 }
 
+/** What an operator may have made of an archived row. */
+const NO_ROW: SessionRecord = { sessionId: '' as SessionId, updatedAt: 0 }
+
 export function toRecord(columns: unknown): SessionRecord {
-  const record: unknown = mapTexts(columns, fromColumn)
-  return Object.freeze((isRecord(record) ? record : {}) as SessionRecord)
+  return Object.freeze(soundSessionRecord(mapTexts(columns, fromColumn)) ?? NO_ROW)
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { SessionId, SessionKey } from '../../../src/core/ids.ts'
+import type { SessionRecord } from '../../../src/core/inbound.ts'
 import { begin, KEY, OTHER_KEY, over, overRestart, type StorageSuite } from './given.ts'
 
 const keyOf = (name: string): SessionKey => name as SessionKey
@@ -46,6 +47,34 @@ export const describeSessions: StorageSuite = (name, { describe, it }, open) => 
         assert.deepEqual([row?.title, row?.messages, row?.preview], ['first', 3, undefined])
         await storage.transact([{ kind: 'change-session', key: OTHER_KEY, fields: { title: 'none' } }])
         assert.equal(await storage.sessions.get(OTHER_KEY), undefined)
+      }),
+    )
+
+    it(
+      'go on with fields of a wrong type, which count as not there',
+      over(open, async (storage) => {
+        const odd = {
+          sessionId: 'sess_1' as SessionId,
+          updatedAt: 1,
+          title: 7,
+          preview: {},
+          messages: 'many',
+          contextTokens: [],
+          archived: [1, 'x'],
+          deliveryContext: 'phone',
+          lastChannel: true,
+          color: 'blue',
+        } as unknown as SessionRecord
+        await storage.transact([{ kind: 'put-session', key: KEY, record: odd }])
+        const expected = { sessionId: 'sess_1', archived: [], color: 'blue' }
+        const seen = async (): Promise<unknown> => {
+          const { updatedAt: _, ...fields } = (await storage.sessions.resolve(KEY))?.record ?? {}
+          return fields
+        }
+        assert.deepEqual(await seen(), expected)
+        assert.equal((await storage.sessions.list({ limit: 10, search: 'nothing' })).total, 0)
+        await storage.transact([{ kind: 'change-session', key: KEY, fields: { title: 'one' }, added: { messages: 2 } }])
+        assert.deepEqual(await seen(), { ...expected, title: 'one', messages: 2 })
       }),
     )
 

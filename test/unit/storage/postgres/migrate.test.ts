@@ -63,6 +63,8 @@ test('the migrations that are shipped apply, number from one without a gap, and 
     expect(await rows(database, inPublic)).toEqual(before)
     await database.query({ name: '', text: 'insert into sessions (key, session_id) values ($1, $2)' }, ['k', 's'])
     expect(await rows(database, 'select epoch, node from sessions')).toEqual([{ epoch: 1, node: null }])
+    const noObject = rows(database, `insert into sessions (key, session_id, record) values ('l', 't', '[]')`)
+    await expect(noObject).rejects.toMatchObject({ state: '23514' })
   }))
 
 test('a name that is no plain identifier is refused before it reaches a statement', async () =>
