@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Frame, TestClient } from '../support/gateway.ts'
 import { ModelWorld, say } from '../support/model-world.ts'
+import { plantLines } from '../support/virtual-schemas.ts'
 
 let world: ModelWorld | undefined
 
@@ -9,7 +10,7 @@ afterEach(async () => {
   world = undefined
 })
 
-/** A gateway whose session `s` has had one turn, with these lines appended to its file by another program. */
+/** A gateway whose session `s` has had one turn, with these lines appended to its transcript by another program. */
 async function openWith(...messages: readonly unknown[]): Promise<TestClient> {
   world = await ModelWorld.open()
   await say(await world.connect(), 'the first words')
@@ -18,13 +19,12 @@ async function openWith(...messages: readonly unknown[]): Promise<TestClient> {
   const odd = messages.map((message, at) => ({
     type: 'message',
     id: `odd${at}`,
-    parentId: at === 0 ? lines.at(-1)?.['id'] : `odd${at - 1}`,
+    parentId: at === 0 ? String(lines.at(-1)?.['id']) : `odd${at - 1}`,
     timestamp: '2026-01-01T00:00:00.000Z',
     message,
   }))
-  const text = [...lines, ...odd].map((line) => `${JSON.stringify(line)}\n`).join('')
   await world.stop()
-  world.files.plant(`/home/clew/sessions/${sessionId}.jsonl`, text)
+  await plantLines(world.files, sessionId, odd)
   await world.restart({ kill: true })
   return world.connect()
 }
@@ -38,21 +38,24 @@ const CONTENTS: readonly (readonly [string, unknown])[] = [
   ['untyped blocks', [{ text: 'odd words' }, 7]],
 ]
 
-describe.each(['user', 'assistant', 'toolResult', 'human', undefined])('a file with a message of role %s', (role) => {
-  it.each(CONTENTS)('whose content is %s serves every request as before', async (_, content) => {
-    const client = await openWith({ role, content }, { role: 'user', content: 'and then?' })
-    const answers: Frame[] = []
-    for (const words of ['hello', 'again', '/cleanup', '/restore', '/compact']) answers.push(await say(client, words))
-    expect(answers.map((answer) => [answer['type'], answer['code']])).toEqual(
-      answers.map(() => ['complete', undefined]),
-    )
-    expect(world?.violations()).toEqual([])
-    const shown = await world?.gateway.api('/api/sessions/s')
-    expect(JSON.stringify(shown)).toContain('again')
-    const isSaid = JSON.stringify(content ?? null).includes('odd words')
-    if (isSaid) expect(JSON.stringify(world?.requests.map(({ body }) => body))).toContain('odd words')
-  })
-})
+describe.each(['user', 'assistant', 'toolResult', 'human', undefined])(
+  'a transcript with a message of role %s',
+  (role) => {
+    it.each(CONTENTS)('whose content is %s serves every request as before', async (_, content) => {
+      const client = await openWith({ role, content }, { role: 'user', content: 'and then?' })
+      const answers: Frame[] = []
+      for (const words of ['hello', 'again', '/cleanup', '/restore', '/compact']) answers.push(await say(client, words))
+      expect(answers.map((answer) => [answer['type'], answer['code']])).toEqual(
+        answers.map(() => ['complete', undefined]),
+      )
+      expect(world?.violations()).toEqual([])
+      const shown = await world?.gateway.api('/api/sessions/s')
+      expect(JSON.stringify(shown)).toContain('again')
+      const isSaid = JSON.stringify(content ?? null).includes('odd words')
+      if (isSaid) expect(JSON.stringify(world?.requests.map(({ body }) => body))).toContain('odd words')
+    })
+  },
+)
 
 describe('a request to a provider that is no longer configured', () => {
   it('is still shown, without its bytes', async () => {

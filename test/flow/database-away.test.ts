@@ -15,8 +15,11 @@ const MIGRATIONS = ownFile('storage/postgres/migrations')
 const DRIVER_MS = 5_000
 const [MOST_WAIT_MS, STEP_MS] = [5_000, 50]
 
-/** `refuses`: nothing listens there · `holds`: the line takes everything and gives nothing back. */
-type Line = 'passes' | 'refuses' | 'holds'
+/**
+ * `refuses`: nothing listens there · `holds`: the line takes everything and gives nothing back · `full`: the database has
+ * no space for what would be committed.
+ */
+type Line = 'passes' | 'refuses' | 'holds' | 'full'
 
 class Away {
   line: Line = 'passes'
@@ -33,11 +36,17 @@ class Away {
   #behind(database: Database): Database {
     const pass = async <T>(work: () => Promise<T>): Promise<T> => {
       if (this.line === 'holds') await new Promise((resolve) => this.#clock.after(DRIVER_MS, () => resolve(undefined)))
-      if (this.line !== 'passes') throw new DatabaseError('unreachable', 'ECONNREFUSED', undefined)
+      if (this.line === 'refuses' || this.line === 'holds')
+        throw new DatabaseError('unreachable', 'ECONNREFUSED', undefined)
       return duringOutsideWork(work())
     }
     return {
-      query: (statement, values) => pass(() => database.query(statement, values)),
+      query: (statement, values) =>
+        pass(async () => {
+          if (this.line === 'full' && statement.name === 'commit_all')
+            throw new DatabaseError('full', '53100', undefined)
+          return database.query(statement, values)
+        }),
       transaction: (work) => pass(() => database.transaction(work)),
       listen: (channels, heard, onLost) => pass(() => database.listen(channels, heard, onLost)),
       get connections() {
@@ -145,5 +154,25 @@ describe.each(['refuses', 'holds'] as const)('a database whose line %s', (line) 
     database.line = 'passes'
     await pass(120_000, () => client.terminal().length > 0)
     expect(client.terminal()).toMatchObject([{ type: 'complete', messageId: 'm1' }])
+  })
+})
+
+describe('a database that is full', () => {
+  it('has new messages refused with STORAGE_FULL, and answers what was accepted when there is space', async () => {
+    const { away: database, client } = await given()
+    await client.send({ id: 'm1', content: 'count to 100', session: 'held' })
+    await pass(2_000, () => gateway?.app.sessions.activity().running === 1)
+    await pass(200)
+    database.line = 'full'
+    expect(await answered(client, { id: 'm2', content: 'hello', session: 'new' })).toMatchObject({
+      type: 'error',
+      code: 'STORAGE_FULL',
+    })
+    await pass(60_000)
+    expect(client.terminal()).toHaveLength(1)
+    database.line = 'passes'
+    await pass(120_000, () => client.terminal().length > 1)
+    expect(client.terminal().slice(1)).toMatchObject([{ type: 'complete', messageId: 'm1' }])
+    expect(await answered(client, { id: 'm2', content: 'hello', session: 'new' })).toMatchObject({ type: 'complete' })
   })
 })

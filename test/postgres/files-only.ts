@@ -10,17 +10,15 @@
  */
 export const FILES_ONLY_SUITES: Readonly<Record<string, string>> = {
   'test/flow/corrupt-homes.test.ts': 'damages files of the journal and the index',
-  'test/flow/damaged-files.test.ts': 'plants damaged transcript files',
   'test/flow/database-away.test.ts': 'opens a PostgreSQL of its own in either run',
   'test/flow/descriptors-gone.test.ts': 'takes the file descriptors away that the journal needs',
-  'test/flow/disk-full.test.ts': 'fills the disk that the journal is on',
-  'test/flow/home-lock.test.ts': 'two gateways on one home: each node has a home of its own',
+  'test/flow/disk-full.test.ts': 'fills the disk that the journal is on; a full database is in database-away.test.ts',
   'test/flow/lost-files.test.ts': 'removes and cuts files of the journal',
-  'test/flow/planted-homes.test.ts': 'plants rows in sessions.json that lead out of the home',
+  'test/flow/planted-homes.test.ts': 'plants rows in sessions.json, and remains of a crash, that lead out of the home',
   'test/flow/round-trips.test.ts': 'opens a PostgreSQL of its own in either run',
   'test/flow/rows-on-disk.test.ts': 'counts reads of the files that rows of sessions are in',
   'test/flow/sessions-json.test.ts': 'is about the file sessions.json',
-  'test/flow/upgrade.test.ts': 'opens homes that earlier versions wrote',
+  'test/flow/upgrade.test.ts': 'opens homes that earlier versions wrote; rolling-upgrade.test.ts does it on PostgreSQL',
   'test/conformance/xiaoyi/naive.test.ts': 'judges a client without a gateway',
   'test/conformance/xiaoyi/ours.test.ts': 'judges the channel alone, without a storage',
 }
@@ -31,6 +29,10 @@ const MEMORY_OF_ONE_PROCESS = 'is about what one process holds in memory; rows o
 export const FILES_ONLY_CASES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'test/flow/dashboard-shapes.test.ts': {
     'a list of conversations > opens no transcript': 'counts which files are opened',
+  },
+  'test/flow/home-lock.test.ts': {
+    'a gateway whose home another process took over > accepts nothing more':
+      'the journal looks at the lock of its home before each write; rows of the database are fenced by epochs',
   },
   'test/flow/remembered-limits.test.ts': {
     'a flood of things to remember stays below its ceiling > messages and their answers': MEMORY_OF_ONE_PROCESS,

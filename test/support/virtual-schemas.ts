@@ -73,6 +73,32 @@ export async function transcriptText(files: MemoryFiles, sessionId: string): Pro
   return lines.length === 0 ? undefined : lines.map(({ line }) => `${line}\n`).join('')
 }
 
+const PLANT = {
+  name: '',
+  text: `with planted as (
+      insert into entries (session_id, position, id, parent, line)
+      select $1, t.entries + at, id, parent, line from transcripts t,
+        unnest($2::text[], $3::text[], $4::text[]) with ordinality as l (id, parent, line, at)
+      where t.session_id = $1 returning 1)
+    update transcripts set entries = entries + (select count(*) from planted) where session_id = $1`,
+}
+
+/** Lines that another program or an operator wrote behind a conversation, wherever it is kept. Not while it is open. */
+export async function plantLines(
+  files: MemoryFiles,
+  sessionId: string,
+  lines: readonly { readonly id: string; readonly parentId: string }[],
+): Promise<void> {
+  const texts = lines.map((line) => JSON.stringify(line))
+  const schema = files.text(SCHEMA_FILE)
+  if (schema === undefined) {
+    const path = `/home/clew/sessions/${sessionId}.jsonl`
+    return files.plant(path, [files.text(path) ?? '', ...texts.map((text) => `${text}\n`)].join(''))
+  }
+  const values = [sessionId, lines.map(({ id }) => id), lines.map(({ parentId }) => parentId), texts]
+  await askIdle(schema, (database) => database.query(PLANT, values))
+}
+
 /** The conversations that have a transcript, archived ones included. */
 export async function transcriptIds(files: MemoryFiles): Promise<readonly string[]> {
   const schema = files.text(SCHEMA_FILE)
