@@ -138,7 +138,7 @@ async function cleanAndTell(stepId: string, outcome: StepOutcome, deps: TurnDeps
     const { type: _, ...facts } = event
     const about = { ...facts, model: deps.models[0].name }
     if (event.cleanedMessages > 0) log.info('context cleanup completed', about)
-    else log.debug('nothing was cleaned up', about)
+    else if (event.reason !== NOTHING_TO_HIDE) log.debug('nothing was cleaned up', about)
     await deps.emit(event)
     if (!deps.hooks.has('step_cleanup_completed')) return
     await ignoreFailureIfAborted(deps.hooks.stepCleanupCompleted(facts, hookContext(deps), signal), signal)
@@ -182,6 +182,9 @@ function toEvent(stepId: string, plan: CleanupPlan): StepCleanupCompleted {
   }
 }
 
+/** Most steps are a question and an answer: a line for each would push the others out of the page's log. */
+const NOTHING_TO_HIDE = 'nothing to hide'
+
 /** The seed announces every step, also those without anything in the middle. */
 function nothingToHide({ id }: TranscriptStep, entries: readonly Entry[]): StepCleanupCompleted {
   const { messages, tokens } = sizeOfHistory(entries)
@@ -197,6 +200,6 @@ function nothingToHide({ id }: TranscriptStep, entries: readonly Entry[]): StepC
     netTokensSaved: 0,
     netRequests: 0,
     netBasis: 'estimated',
-    reason: 'nothing to hide',
+    reason: NOTHING_TO_HIDE,
   }
 }
