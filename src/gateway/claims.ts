@@ -1,7 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { Ids } from '../base/ids.ts'
 import { GatewayError } from '../core/errors.ts'
-import { callerOf, UNKNOWN_OWNER, type InboundMessage, ownerOf, type RouteFields } from '../core/inbound.ts'
+import {
+  callerOf,
+  UNKNOWN_OWNER,
+  type InboundMessage,
+  ownerOf,
+  type RouteFields,
+  type SessionRecord,
+} from '../core/inbound.ts'
 import { isLocal, parseSlash } from '../session/commands.ts'
 import type { Acceptance, Storage } from '../storage/storage.ts'
 import type { SessionKey } from '../core/ids.ts'
@@ -84,6 +91,8 @@ export interface ClaimsDeps {
 export interface Candidate {
   readonly key: SessionKey
   readonly joins: NonNullable<Acceptance['joins']>
+  /** Its row; undefined when it has not begun. */
+  readonly record: SessionRecord | undefined
 }
 
 const SUFFIX_DIGITS = 6
@@ -103,17 +112,19 @@ export class Claims {
 
   /** The keys to try, one after the other, until the storage takes the message under one of them. */
   async *candidates(message: InboundMessage): AsyncIterable<Candidate> {
-    const { route, ids } = this.#deps
+    const { route, ids, storage } = this.#deps
     const { owner, sees } = callerOf(message)
     const routed = await this.#broughtBack(await this.#routedKey(message), message)
     const isShared = !isAutomatic(message, route) || route.scope === 'global'
     if (isShared && !(sees === 'own' && routed === 'global')) {
-      yield { key: routed, joins: sees === 'own' ? joinsOf(owner) : { rows: 'any' } }
+      const record = await storage.sessions.get(routed)
+      yield { key: routed, joins: sees === 'own' ? joinsOf(owner) : { rows: 'any' }, record }
       throw new GatewayError('SESSION_NOT_FOUND', 'no session has this key', { key: routed.slice(0, 200) })
     }
     let key = routed
     for (let attempt = 0; ; attempt++) {
-      if (!(await this.#isTaken(key, owner))) yield { key, joins: joinsOf(owner) }
+      const record = await storage.sessions.get(key)
+      if (!isTaken(record, owner)) yield { key, joins: joinsOf(owner), record }
       // Made from the owner, so that the same message sent again finds the same conversation.
       const suffix = owner === UNKNOWN_OWNER ? ids.hex(SUFFIX_DIGITS) : suffixOf(routed, owner, attempt)
       key = await this.#broughtBack(`${routed}~${suffix}` as SessionKey, message)
@@ -124,10 +135,11 @@ export class Claims {
    * Holds a place for a conversation that the message begins, until `release`. `full` says why there is none, as the
    * error to throw unless the message is a known one.
    */
-  async hold(key: SessionKey, message: InboundMessage): Promise<{ readonly full?: GatewayError; release(): void }> {
-    const { sessions } = this.#deps.storage
-    const begins = !isLocal(parseSlash(message.text)) && (await sessions.get(key)) === undefined
-    if (!begins) return { release: () => undefined }
+  async hold(
+    { record }: Candidate,
+    message: InboundMessage,
+  ): Promise<{ readonly full?: GatewayError; release(): void }> {
+    if (record !== undefined || isLocal(parseSlash(message.text))) return { release: () => undefined }
     // The place is taken before the storage is asked: of many that begin at once, each counts those before it.
     const beginning = ++this.#beginning
     let isHeld = true
@@ -156,12 +168,6 @@ export class Claims {
     return (await sessions.bringBack(key)) ? ((await sessions.resolve(key))?.key ?? key) : key
   }
 
-  async #isTaken(key: SessionKey, owner: string): Promise<boolean> {
-    const record = await this.#deps.storage.sessions.get(key)
-    const holder = record === undefined ? undefined : ownerOf(record)
-    return holder !== undefined && (holder !== owner || owner === UNKNOWN_OWNER)
-  }
-
   /** `beginning` conversations are on their way, the one in question included. */
   async #fullError(beginning: number): Promise<GatewayError | undefined> {
     const { storage, maxSessions } = this.#deps
@@ -183,6 +189,11 @@ export class Claims {
     const isFolded = !route.preserveCase && message.route.preserveCase !== true
     return isFolded ? ((await storage.sessions.resolve(key))?.key ?? key) : key
   }
+}
+
+function isTaken(record: SessionRecord | undefined, owner: string): boolean {
+  const holder = record === undefined ? undefined : ownerOf(record)
+  return holder !== undefined && (holder !== owner || owner === UNKNOWN_OWNER)
 }
 
 /** What has no identity owns nothing: it joins no conversation, not even one of its own kind. */

@@ -116,13 +116,13 @@ export class InboxIntake {
 
   async #accept(
     message: AcceptedMessage,
-    { joins }: Candidate,
+    candidate: Candidate,
     onHanded: () => void,
     signal: AbortSignal,
   ): Promise<Placed> {
     const { storage, sessions } = this.#deps
     const recognition = recognitionOf(message)
-    const claim = await this.#claims.hold(message.key, message)
+    const claim = await this.#claims.hold(candidate, message)
     let leave = (): void => undefined
     try {
       try {
@@ -135,7 +135,7 @@ export class InboxIntake {
         if (known === undefined) throw full
         return known
       }
-      const row = await this.#rowFor(message)
+      const row = await this.#rowFor(message, candidate)
       const place = leave
       const over = sessions.expect(message.run)
       leave = () => {
@@ -143,7 +143,7 @@ export class InboxIntake {
         over()
       }
       signal.throwIfAborted()
-      const accepting = storage.inbox.accept(message, { ...recognition, joins, ...row })
+      const accepting = storage.inbox.accept(message, { ...recognition, joins: candidate.joins, ...row })
       onHanded()
       const accepted = await accepting
       if (accepted.kind !== 'fresh') return accepted
@@ -157,10 +157,10 @@ export class InboxIntake {
   }
 
   /** What the message changes in its session's row; a first one takes along what was chosen before it. */
-  async #rowFor(message: AcceptedMessage): Promise<Pick<Acceptance, 'session' | 'also'>> {
+  async #rowFor(message: AcceptedMessage, { record }: Candidate): Promise<Pick<Acceptance, 'session' | 'also'>> {
     const { storage, ids } = this.#deps
     const session = rowChangeFor(message, ids)
-    if (session.kind === 'change-session' || (await storage.sessions.get(message.key)) !== undefined) return { session }
+    if (session.kind === 'change-session' || record !== undefined) return { session }
     const chosen = await chosenFor(storage, message.key)
     if (Object.keys(chosen).length === 0) return { session }
     return {
