@@ -53,11 +53,8 @@ export const cleanupInForce = (entries: readonly Entry[], id: EntryId): ActiveCl
 export const isStepCleaned = (entries: readonly Entry[], stepId: string): boolean =>
   (readPath(entries, ACTIVE_CLEANUPS).perStep.get(stepId) ?? 0) > 0
 
-/** Tokens that a cleanup takes out of a request; a record of another program may lack them. */
-export function tokensSavedBy({ tokensBefore, tokensAfter }: CleanupRecord): number {
-  const saved = tokensBefore - tokensAfter
-  return Number.isFinite(saved) ? Math.max(0, saved) : 0
-}
+export const tokensSavedBy = ({ tokensBefore, tokensAfter }: CleanupRecord): number =>
+  Math.max(0, tokensBefore - tokensAfter)
 
 interface CleanupsInForce {
   readonly byId: Map<EntryId, ActiveCleanup>
@@ -72,9 +69,10 @@ const ACTIVE_CLEANUPS: PathReader<CleanupsInForce> = {
   add(inForce, entry) {
     if (entry.type !== 'custom') return
     const { id, customType, data } = entry
-    if (customType === CLEANUP_ENTRY_TYPE && isCleanupRecord(data)) {
-      inForce.byId.set(id, { id, record: data })
-      countCleanup(inForce, data, 1)
+    if (customType === CLEANUP_ENTRY_TYPE && isCleanup(data)) {
+      const record = withSoundNumbers(data)
+      inForce.byId.set(id, { id, record })
+      countCleanup(inForce, record, 1)
     }
     if (customType === RESTORE_ENTRY_TYPE && isRestore(data)) {
       const undone = inForce.byId.get(data.cleanup)
@@ -115,13 +113,29 @@ const DEFERRED_STEPS: PathReader<Set<string>> = {
 
 /** The entries that a cleanup hides, or the cleanup that is taken back. */
 export function cleanupTargets({ customType, data }: CustomEntry): readonly EntryId[] {
-  if (customType === CLEANUP_ENTRY_TYPE && isCleanupRecord(data)) return data.hidden
+  if (customType === CLEANUP_ENTRY_TYPE && isCleanup(data)) return data.hidden
   return customType === RESTORE_ENTRY_TYPE && isRestore(data) ? [data.cleanup] : []
 }
 
-function isCleanupRecord(data: unknown): data is CleanupRecord {
+/** Says what is hidden; another program may have written the rest of it. */
+function isCleanup(data: unknown): data is CleanupRecord {
   if (!isRecord(data) || typeof data['note'] !== 'string' || typeof data['stepId'] !== 'string') return false
   return Array.isArray(data['hidden']) && data['hidden'].every(isEntryId)
+}
+
+/** Hides what it says, and saves nothing where its numbers are none. */
+function withSoundNumbers(record: CleanupRecord): CleanupRecord {
+  const { tokensBefore, tokensAfter, estimated, reason } = record
+  const areNumbers = Number.isFinite(tokensBefore) && Number.isFinite(tokensAfter)
+  const isSound = areNumbers && typeof estimated === 'boolean' && (reason === undefined || typeof reason === 'string')
+  if (isSound) return record
+  const { reason: _, ...rest } = record
+  return {
+    ...rest,
+    ...(areNumbers ? {} : { tokensBefore: 0, tokensAfter: 0 }),
+    estimated: true,
+    ...(typeof reason === 'string' ? { reason } : {}),
+  }
 }
 
 function isRestore(data: unknown): data is { readonly cleanup: EntryId } {

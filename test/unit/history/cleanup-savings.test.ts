@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { isRecord } from '../../../src/base/json.ts'
 import type { Entry } from '../../../src/core/entry.ts'
 import { NO_USAGE, type Message, type Usage } from '../../../src/core/message.ts'
 import { USUAL_CACHE_PRICES, cleanupEffect } from '../../../src/history/cleanup-savings.ts'
+import { activeCleanups } from '../../../src/history/view-records.ts'
 import { assistant, entriesOf, user } from '../../support/history.ts'
 
 const usage = (input: number, cacheRead: number, cacheWrite: number): Usage => ({
@@ -40,21 +40,32 @@ describe('what cleanups did to a request', () => {
     expect(cleanupEffect(later, usage(0, 2_000, 100), WARM)?.tokens).toBe(100)
     expect(cleanupEffect(history(usage(0, 0, 3_000), cleanup()), usage(0, 0, 2_100), COLD)?.tokens).toBe(1_250)
   })
-  it('counts every cleanup in force, none that was undone, and nothing for one of another program without numbers', () => {
-    const path = history(
-      usage(3_000, 0, 0),
-      cleanup(),
-      cleanup(true),
-      custom('clew.cleanup', { stepId: 't', hidden: [], note: '' }),
-    )
-    const undone = path.findLast(
-      (entry) => entry.type === 'custom' && isRecord(entry.data) && entry.data['estimated'] === true,
-    )
-    const rest = [...path, ...entriesOf(custom('clew.restore', { cleanup: undone?.id }))]
+  it('counts every cleanup in force, and none that was undone', () => {
+    const path = history(usage(3_000, 0, 0), cleanup(), cleanup(true))
+    const restored = [...path, ...entriesOf(custom('clew.restore', { cleanup: path.at(-1)?.id }))]
     const cost = usage(900, 0, 0)
     expect(cleanupEffect(path, cost, WARM)).toEqual({ tokens: 2_000, measured: false })
-    expect(cleanupEffect(rest, cost, WARM)).toEqual({ tokens: 1_000, measured: true })
+    expect(cleanupEffect(restored, cost, WARM)).toEqual({ tokens: 1_000, measured: true })
   })
+  it.each([{}, { tokensBefore: { valueOf: 1, toString: 1 }, tokensAfter: [], estimated: 'no', reason: {} }])(
+    'counts nothing, and no number as counted, of a cleanup of another program without its numbers: %j',
+    (odd) => {
+      const path = history(
+        usage(3_000, 0, 0),
+        cleanup(),
+        custom('clew.cleanup', { stepId: 't', hidden: [], note: '', ...odd }),
+      )
+      expect(cleanupEffect(path, usage(900, 0, 0), WARM)).toEqual({ tokens: 1_000, measured: false })
+      expect(activeCleanups(path).at(-1)?.record).toEqual({
+        stepId: 't',
+        hidden: [],
+        note: '',
+        tokensBefore: 0,
+        tokensAfter: 0,
+        estimated: true,
+      })
+    },
+  )
   it('is an estimate where the tokens were estimated or the provider reports none', () => {
     expect(cleanupEffect(history(usage(3_000, 0, 0), cleanup(true)), usage(2_100, 0, 0), WARM)?.measured).toBe(false)
     expect(cleanupEffect(history(usage(3_000, 0, 0), cleanup()), NO_USAGE, WARM)?.measured).toBe(false)
