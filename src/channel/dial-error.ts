@@ -35,7 +35,8 @@ export function describeDialError(error: unknown, url: string, now?: number): st
   const where = hostOf(url)
   if (error instanceof SocketRefused) {
     const skewMs = error.peerTime === undefined || now === undefined ? 0 : now - error.peerTime
-    const skew = Math.abs(skewMs) > MIN_SKEW_MS ? `; our clock is off by ${Math.round(skewMs / 1000)} s` : ''
+    const skew =
+      Math.abs(skewMs) > MIN_SKEW_MS ? `; the clock of this machine is off by ${Math.round(skewMs / 1000)} s` : ''
     return `${where} refused with status ${error.status}${STATUS_HINTS[error.status] ?? ''}${skew}`
   }
   if (error instanceof GatewayError) return `${where}: ${error.code}: ${error.message}`

@@ -73,7 +73,7 @@ export class MediaExpiry {
       await this.#removeExpired(signal)
     } catch (thrown) {
       signal.throwIfAborted()
-      this.#deps.log.warn('old media could not be looked through', { errno: errnoOf(thrown) })
+      this.#deps.log.warn('old media could not be checked', { errno: errnoOf(thrown) })
     }
   }
 
@@ -98,7 +98,7 @@ export class MediaExpiry {
     }
     await this.#remove(going, signal)
     if (bytes > limits.maxBytes)
-      this.#deps.log.warn('media take more room than they may: conversations still refer to them', {
+      this.#deps.log.warn('stored media exceed their limit, because conversations still refer to them', {
         bytes,
         maxBytes: limits.maxBytes,
       })

@@ -22,7 +22,7 @@ export function watchLoop(metrics: Metrics, log: Log, options: LoopWatchOptions 
   const { stallMs = 50, logMs = 250, logEveryMs = 10_000 } = options
   const stalls = metrics.histogram({
     name: 'clew_eventloop_stall_seconds',
-    help: 'How long the event loop was held up, when that was 50 ms or more, by what was running.',
+    help: 'How long the event loop was blocked, when that was 50 ms or more, by what was running.',
     labels: { work: [...LOOP_WORK, 'other'] },
     buckets: BUCKETS,
   })
@@ -35,7 +35,7 @@ export function watchLoop(metrics: Metrics, log: Log, options: LoopWatchOptions 
     if (ms < logMs) return
     unlogged++
     if (performance.now() - loggedAt < logEveryMs) return
-    log.warn('the event loop was held up', {
+    log.warn('the event loop was blocked', {
       ms: Math.round(ms),
       processorMs: Math.round(processorMs),
       work,

@@ -139,7 +139,7 @@ export class WriteLock {
       if (isOld || this.#owned?.file.look() === 'asked') await this.#giveUp()
       else if (this.#owned !== undefined) this.#watchLater()
     } catch (error) {
-      this.#options.log.warn('a lock file could not be looked at', { errno: errnoOf(error) })
+      this.#options.log.warn('a lock file could not be checked', { errno: errnoOf(error) })
     } finally {
       this.#leaveInside()
     }

@@ -87,7 +87,7 @@ export async function callModel(round: Round, deps: TurnDeps, signal: AbortSigna
       if (thrown.usage.totalTokens > 0)
         await deps.transcript.append([], { changes: deps.spending.record(model, thrown.usage) })
       await deps.emit({ type: 'model-retry', attempt: index + 1, delayMs: 0, code: error.code, model: next.name })
-      deps.log.warn('another model steps in', { model: next.name, instead: model.name, code: error.code })
+      deps.log.warn('the next model is asked instead', { model: next.name, instead: model.name, code: error.code })
     }
   }
   throw new GatewayError('MODEL_UNKNOWN', 'no model is configured')
@@ -179,7 +179,10 @@ function inForm(form: RequestForm, options: RequestOptions): RequestOptions {
 function learnForm(model: TurnModel, form: RequestForm, isRefused: boolean, { forms, log }: TurnDeps): void {
   if (form === 'normal') return forms.forget(model)
   if (isRefused && forms.learn(model, form))
-    log.info('the model takes no other form of requests; it is asked so for some time', { model: model.name, form })
+    log.info('the model accepts only a reduced form of requests, which is used for some time', {
+      model: model.name,
+      form,
+    })
 }
 
 /** Status, reason and detail as the provider gave them, redacted where they were read. */

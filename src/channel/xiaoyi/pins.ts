@@ -74,7 +74,7 @@ export class Pins {
     else if (now < from) this.#invalid.set(url, { certificateValidFrom: from })
     else this.#invalid.delete(url)
     if (before || !this.#invalid.has(url)) return
-    this.#log.warn('the certificate of a pinned XiaoYi server is out of date, or our clock is wrong', {
+    this.#log.warn('the certificate of a pinned XiaoYi server is out of date, or the clock of this machine is wrong', {
       ...this.#invalid.get(url),
     })
   }

@@ -195,7 +195,7 @@ function lookLater({ clock, log }: FilesStorageOptions, look: () => Promise<void
   let looking: Promise<void> | undefined
   const timer = clock.after(LOOK_AFTER_MS, () => {
     looking = look().catch((error: unknown) =>
-      log.warn('the files of transcripts could not be looked at', { errno: errnoOf(error) }),
+      log.warn('the files of transcripts could not be checked', { errno: errnoOf(error) }),
     )
   })
   return {

@@ -214,9 +214,12 @@ export class SessionsFile {
   async #keepAside(bytes: Uint8Array, rows: number): Promise<void> {
     const { path, clock, log } = this.#deps
     if (this.#asides++ >= MAX_ASIDES)
-      return log.warn('rows that another program wrote into sessions.json are older than ours and were dropped', {
-        rows,
-      })
+      return log.warn(
+        'rows that another program wrote into sessions.json are older than the stored ones and were dropped',
+        {
+          rows,
+        },
+      )
     const aside = `${path}.foreign-${clock.now()}`
     await writeAtomically(this.#deps, aside, bytes)
     log.warn('rows that another program wrote into sessions.json were not taken over; its file was kept aside', {

@@ -113,7 +113,9 @@ export class TableFile implements JournalTopic<FileState>, Tables {
     this.#seed = seedOf(header?.seed ?? ids.hex(16))
     if (this.#reader === undefined) return
     if (header === undefined) {
-      log.error('the file of known rows has no beginning that can be read; what it held is lost', { directory })
+      log.error('the file of session and usage rows cannot be read from its beginning; what it held is lost', {
+        directory,
+      })
       await this.#reader.close()
       this.#reader = undefined
       return
@@ -132,7 +134,7 @@ export class TableFile implements JournalTopic<FileState>, Tables {
       (this.#generation < expected.generation || (this.#generation === expected.generation && this.#end < expected.end))
     const damagedRows =
       expected?.generation === this.#generation ? this.#damaged.filter((place) => place < expected.end).length : 0
-    if (isCut) log.error('rows that the journal has given away are gone; a backup may have them', { directory })
+    if (isCut) log.error('rows that the journal no longer holds are gone; a backup may have them', { directory })
     this.#logDamage(damagedRows)
     for (const { name, generation } of await this.#names())
       if (generation !== this.#generation) await files.remove(`${directory}/${name}`)
@@ -325,7 +327,9 @@ export class TableFile implements JournalTopic<FileState>, Tables {
       await writeImage({ files, ids }, this.#path('slots'), this.#tables, this.#end, () => this.#requireOwnership())
       this.#linesBehindImage = 0
     } catch (error) {
-      log.warn('the index of known rows could not be saved; the next start takes longer', { errno: errnoOf(error) })
+      log.warn('the index of session and usage rows could not be saved; the next start takes longer', {
+        errno: errnoOf(error),
+      })
     }
   }
 
@@ -433,7 +437,7 @@ export class TableFile implements JournalTopic<FileState>, Tables {
   }
 
   #logDamage(rows: number): void {
-    if (rows > 0) this.#options.log.error('known rows are damaged; what they held is lost', { rows })
+    if (rows > 0) this.#options.log.error('session or usage rows are damaged; what they held is lost', { rows })
   }
 
   async #names(): Promise<readonly { name: string; kind: string | undefined; generation: number }[]> {

@@ -93,7 +93,7 @@ describe('media', () => {
     const expiry = scene.open()
     await scene.clock.advance(2 * HOUR)
     expect(await scene.left()).toEqual([folder('a')])
-    expect(scene.logs.join('\n')).toContain('more room than they may')
+    expect(scene.logs.join('\n')).toContain('exceed their limit')
     await expiry.close()
   })
 

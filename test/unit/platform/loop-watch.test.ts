@@ -35,7 +35,7 @@ it('a stall is counted and logged with what was running, the innermost of it', a
   expect(page).toMatch(/clew_eventloop_stall_seconds_count\{work="pictures"\} 1/)
   expect(JSON.parse(logged ?? '')).toMatchObject({
     level: 'warn',
-    message: 'the event loop was held up',
+    message: 'the event loop was blocked',
     work: 'pictures',
     stalls: 1,
   })

@@ -82,7 +82,9 @@ describe('coming back', () => {
       world.network.peerClockOffsetMs = -1_200_000
       await world.channel.start(world.gateway)
       await world.clock.advance(1_000)
-      expect(linkStatus(world)[0]).toMatchObject({ lastError: expect.stringContaining('our clock is off by 1200 s') })
+      expect(linkStatus(world)[0]).toMatchObject({
+        lastError: expect.stringContaining('the clock of this machine is off by 1200 s'),
+      })
     }))
 
   test('wrong credentials are refused by the simulator itself', () =>
