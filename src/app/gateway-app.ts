@@ -1,4 +1,5 @@
 import type { Files } from '../base/files.ts'
+import type { Log } from '../base/log.ts'
 import type { JsonObject } from '../base/json.ts'
 import { NEVER } from '../base/async.ts'
 import { createMetrics, type Metrics } from '../base/metrics.ts'
@@ -55,6 +56,8 @@ export interface GatewayApp {
   /** Reads `bridge.json` again. */
   readonly live: LiveConfig
   readonly paths: HomePaths
+  /** What is written to it is seen on the dashboard too. */
+  readonly log: Log
   readonly storage: Storage
   /** The disk, with the folders of the home as all nodes see them. */
   readonly disk: Files
@@ -113,6 +116,7 @@ export async function openGatewayApp(outside: Platform, options: GatewayAppOptio
       return answering.live.current
     },
     paths: base.paths,
+    log: base.platform.log,
     metrics: base.metrics,
     failed: base.watch.failed,
     storage: home.storage,

@@ -52,8 +52,9 @@ function principalOf(access: Access, token: string, request: Request, peer: Peer
  * Opens the address first, unless it is open already: a port in use must not cost a recovery. Then intake, then the
  * contact file for the CLI.
  */
-export async function serve(app: GatewayApp, platform: Platform, door?: Door): Promise<Serving> {
-  const { config, paths, metrics, gateway } = app
+export async function serve(app: GatewayApp, outside: Platform, door?: Door): Promise<Serving> {
+  const { config, paths, metrics, gateway, log } = app
+  const platform = { ...outside, log }
   const { host } = config.listen
   const localToken = platform.ids.hex(LOCAL_TOKEN_DIGITS)
   const rulesOf = (now: Config): AccessRules => {

@@ -72,6 +72,38 @@ describe('1 000 log lines', () => {
   })
 })
 
+it('keeps the log lines it showed when it no longer follows, and over a restart of the gateway', async () => {
+  const ownHome = await newHome()
+  let own = await BuiltGateway.start(ownHome)
+  try {
+    const say = async (session: string): Promise<void> => {
+      const client = await own.connect()
+      await client.ask({ id: session, content: 'What time is it?', session })
+      await client.close()
+    }
+    const page = await newPage()
+    await page.goto(`${own.url}/logs`)
+    const box = page.getByRole('log', { name: 'Logs' })
+    await box.getByText('the gateway has started').waitFor(PATIENCE)
+    await say('first')
+    await box.getByText('session=first').first().waitFor(PATIENCE)
+    await page.getByRole('checkbox', { name: 'Follow' }).uncheck()
+    await say('second')
+    expect(await box.getByText('session=first').count()).toBeGreaterThan(0)
+    expect(await box.getByText('session=second').count()).toBe(0)
+    await page.getByRole('checkbox', { name: 'Follow' }).check()
+    await box.getByText('session=second').first().waitFor(PATIENCE)
+    const { port } = own
+    await own.kill()
+    own = await BuiltGateway.start(ownHome, ['--port', String(port)])
+    await expect.poll(() => box.getByText('the gateway has started').count(), PATIENCE).toBe(2)
+    expect(await box.getByText('session=first').count()).toBeGreaterThan(0)
+  } finally {
+    await own.kill()
+    await removeHome(ownHome)
+  }
+})
+
 describe('the tokens of 5 000 conversations in 2 000 hours', () => {
   it('come in pages, sum up all of them, and are shown in 300 ms of processor time', async () => {
     const page = await newPage()

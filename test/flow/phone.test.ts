@@ -50,6 +50,15 @@ async function untilOver({ gateway, phone }: Simulating): Promise<Screen> {
 }
 
 describe('the simulated phone', () => {
+  it('has its links in the log lines of the dashboard', async () => {
+    const { gateway } = await simulating()
+    const { lines } = (await gateway.api('/api/logs?level=info')) as { lines: { message: string; facts: object }[] }
+    expect(lines.map(({ message, facts }) => [message, facts])).toContainEqual([
+      'XiaoYi link is open',
+      expect.objectContaining({ channel: 'xiaoyi', link: 0 }),
+    ])
+  })
+
   it('talks to the gateway without an account, in the place of the configured one', async () => {
     const running = await simulating({
       channels: {

@@ -19,30 +19,40 @@ export function LogsPage(): JSX.Element {
   const [level, setLevel] = useState<string>('')
   const [session, setSession] = useState('')
   const [follows, setFollows] = useState(true)
-  const [fresh, setFresh] = useState<readonly LogLine[]>([])
+  const [known, setKnown] = useState<readonly LogLine[]>([])
+  const [missed, setMissed] = useState(0)
   const { value, error, again } = useLoaded(
-    (signal) => api.get<{ lines: readonly LogLine[] }>(`/api/logs${query({ level, limit: KEPT })}`, signal),
-    [level],
+    (signal) => api.get<{ lines: readonly LogLine[] }>(`/api/logs${query({ limit: KEPT })}`, signal),
+    [missed],
   )
   useEffect(() => {
-    setFresh([])
-    feed.includeLogs(follows)
-    const end = feed.on('log', (line: LogLine) => setFresh((before) => [...before, line].slice(-KEPT)))
+    if (value !== undefined) setKnown((before) => withLoaded(before, value.lines))
+  }, [value])
+  useEffect(() => {
+    if (!follows) return
+    feed.includeLogs(true)
+    const ends = [
+      feed.on('log', (line: LogLine) => setKnown((before) => [...before, line].slice(-KEPT))),
+      feed.on('reset', () => setMissed((times) => times + 1)),
+    ]
     return () => {
-      end()
+      for (const end of ends) end()
       feed.includeLogs(false)
     }
-  }, [follows, level])
+  }, [follows])
+  const follow = (wanted: boolean) => {
+    setFollows(wanted)
+    if (wanted) setMissed(missed + 1)
+  }
   const rank = LEVELS.indexOf(level as (typeof LEVELS)[number])
   const lines = useMemo(
     () =>
-      [
-        ...(value?.lines ?? []),
-        ...fresh.filter((line) => LEVELS.indexOf(line.level as (typeof LEVELS)[number]) >= rank),
-      ]
-        .filter((line) => session === '' || line.session?.includes(session) === true)
-        .slice(-KEPT),
-    [value, fresh, rank, session],
+      known.filter(
+        (line) =>
+          LEVELS.indexOf(line.level as (typeof LEVELS)[number]) >= rank &&
+          (session === '' || line.session?.includes(session) === true),
+      ),
+    [known, rank, session],
   )
   return (
     <div class="page-body">
@@ -63,7 +73,7 @@ export function LogsPage(): JSX.Element {
           <input value={session} onInput={(event) => setSession(event.currentTarget.value)} />
         </label>
         <label>
-          <input type="checkbox" checked={follows} onChange={(event) => setFollows(event.currentTarget.checked)} />{' '}
+          <input type="checkbox" checked={follows} onChange={(event) => follow(event.currentTarget.checked)} />{' '}
           {words.follow}
         </label>
         <CopyButton text={() => lines.map(lineText).join('\n')} label={words.copy} />
@@ -77,6 +87,13 @@ export function LogsPage(): JSX.Element {
       </section>
     </div>
   )
+}
+
+/** What is loaded again fills gaps; lines that the gateway no longer has, of before its restart too, stay. */
+function withLoaded(before: readonly LogLine[], loaded: readonly LogLine[]): readonly LogLine[] {
+  const [first, last] = [loaded[0]?.at, loaded.at(-1)?.at]
+  if (first === undefined || last === undefined) return before
+  return [...before.filter(({ at }) => at < first), ...loaded, ...before.filter(({ at }) => at > last)].slice(-KEPT)
 }
 
 /** A line has no number of its own; two that say the same are two lines. */

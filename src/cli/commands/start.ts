@@ -1,5 +1,4 @@
 import pc from 'picocolors'
-import type { Log } from '../../base/log.ts'
 import { secretsOf } from '../../config/explain.ts'
 import { loadConfig, type ConfigOverride, type LoadedConfig } from '../../config/load.ts'
 import { formatProblem } from '../../config/problem.ts'
@@ -87,14 +86,14 @@ async function run(options: StartOptions, phone: SimulatedPhone | undefined): Pr
     throw error
   })
   const stopRuntime = observeRuntime(app.metrics)
-  const stopWatch = watchLoop(app.metrics, log)
+  const stopWatch = watchLoop(app.metrics, app.log)
   // Signals are heard before the gateway is called ready: a terminal that closes at once must end it.
-  const ended = stopped(app, serving, log)
+  const ended = stopped(app, serving)
   starting.end()
   announce(app, serving, phone !== undefined)
-  log.info('the gateway has started', { version: VERSION, url: serving.url, model: app.config.model.join(', ') })
+  app.log.info('the gateway has started', { version: VERSION, url: serving.url, model: app.config.model.join(', ') })
   await ended
-  log.info('the gateway has stopped')
+  app.log.info('the gateway has stopped')
   stopRuntime()
   stopWatch()
   await platform.close()
@@ -146,7 +145,7 @@ function announce({ config, paths }: GatewayApp, { url, signInUrl = url }: Servi
  * Resolves when everything is closed after SIGTERM or SIGINT, or after the disk failed. A second signal ends at once. SIGHUP
  * reads the configuration again, unless it came because the terminal was closed.
  */
-function stopped(app: GatewayApp, serving: Serving, log: Log): Promise<void> {
+function stopped(app: GatewayApp, serving: Serving): Promise<void> {
   return new Promise((resolve) => {
     let stopping = false
     const stop = (waitMs: number): void => {
@@ -164,7 +163,7 @@ function stopped(app: GatewayApp, serving: Serving, log: Log): Promise<void> {
     const hadTerminal = hasTerminal()
     process.on('SIGHUP', () => {
       if (hadTerminal && !hasTerminal()) drain()
-      else void reload(app, log)
+      else void reload(app)
     })
     app.failed.catch((error: unknown) => {
       process.exitCode = reportFailure(error) || EXIT_FAILURE
@@ -175,7 +174,7 @@ function stopped(app: GatewayApp, serving: Serving, log: Log): Promise<void> {
 }
 
 /** The report is in the log already; a refusal is only known here. */
-async function reload({ live }: GatewayApp, log: Log): Promise<void> {
+async function reload({ live, log }: GatewayApp): Promise<void> {
   try {
     await live.reload()
   } catch (thrown) {
