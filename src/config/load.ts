@@ -89,6 +89,11 @@ export function readConfigText(name: string, text: string, env: Environment): Co
   throw toError(errors[0], errors.length)
 }
 
+/** What a text would give, with nothing set beside it; undefined where it gives nothing. */
+export function configOfText(name: string, text: string, env: Environment): Config | undefined {
+  return examineSource(parseSource(name, text), { env }).config
+}
+
 async function examine(options: LoadConfigOptions): Promise<Examined> {
   return examineSource(parseSource(options.path, await readText(options)), options)
 }

@@ -3,7 +3,7 @@ import type { Files } from '../base/files.ts'
 import type { Config, ProviderConfig } from './config.ts'
 import type { Environment } from './environment.ts'
 import { describeConfig } from './explain.ts'
-import { checkConfigText, readText } from './load.ts'
+import { checkConfigText, configOfText, readText } from './load.ts'
 import { keyOf, type ConfigProblem, type KeyPath } from './problem.ts'
 import { toConfig } from './resolve.ts'
 import { isSecret } from './secret-keys.ts'
@@ -20,14 +20,19 @@ export async function describeValues(
   const text = await readText({ files, path }).catch(() => '{}')
   const written = parseSource(path, text).value
   const defaults = new Map(leavesOf(describeConfig(defaultConfig())).map(({ path: at, value }) => [keyOf(at), value]))
+  const ofFile = configOfText(path, text, env)
+  const bySetting = new Map(
+    ofFile === undefined ? [] : leavesOf(describeConfig(ofFile)).map(({ path: at, value }) => [keyOf(at), value]),
+  )
   const values = leavesOf(describeConfig(config)).map(({ path: at, value }) => {
     const key = keyOf(at)
     const raw = valueAt(written, at)
-    const byDefault = defaults.get(key)
+    // An entry that has a name, such as a provider's, has defaults of its own.
+    const byDefault = defaults.get(key) ?? (raw === undefined && !isSecret(at) ? bySetting.get(key) : undefined)
     return {
       key,
       value: isSecret(at) ? secretText(raw) : value,
-      origin: originOf(raw, value, byDefault),
+      origin: isFromEnvironment(at, raw, bySetting.get(key)) ? 'environment' : originOf(raw, value, byDefault),
       ...(byDefault === undefined ? {} : { default: byDefault }),
     }
   })
@@ -87,8 +92,13 @@ function valueAt(value: unknown, path: KeyPath): unknown {
   return found
 }
 
+/** A key that is written as a variable, or a well-known one that is in no file. */
+function isFromEnvironment(path: KeyPath, raw: unknown, ofFile: JsonValue | undefined): boolean {
+  if (raw === undefined) return isSecret(path) && ofFile !== undefined
+  return typeof raw === 'string' && raw.startsWith('$')
+}
+
 function originOf(raw: unknown, value: JsonValue, byDefault: JsonValue | undefined): string {
-  if (typeof raw === 'string' && raw.startsWith('$')) return 'environment'
   if (raw !== undefined) return 'file'
   return JSON.stringify(value) === JSON.stringify(byDefault) ? 'default' : 'flag'
 }

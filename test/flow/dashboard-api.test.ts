@@ -358,6 +358,17 @@ describe('settings', () => {
     expect(values).toContainEqual(expect.objectContaining({ key: 'providers.anthropic.apiKey', value: 'set' }))
   })
 
+  it('of a provider that no file sets are its defaults, or come from the environment', async () => {
+    const config = { providers: { local: { type: 'openai-compatible', baseUrl: 'http://127.0.0.1:9/v1' } } }
+    const gateway = await openGateway({ config, env: { ANTHROPIC_API_KEY: 'sk-very-secret-0123456789' } })
+    const { values } = (await gateway.api('/api/config')) as { values: { key: string; origin: string }[] }
+    const originOf = (key: string): unknown => values.find((one) => one.key === key)?.origin
+    expect(originOf('providers.local.baseUrl')).toBe('file')
+    expect(originOf('providers.local.connectTimeoutMs')).toBe('default')
+    expect(originOf('providers.anthropic.apiKey')).toBe('environment')
+    expect(values.filter(({ origin }) => origin === 'flag')).toEqual([])
+  })
+
   it('check a text that is in no file yet', async () => {
     const gateway = await openGateway()
     const checked = await ask(gateway, 'POST', '/api/config/check', { text: '{\n  "listn": {}\n}' })

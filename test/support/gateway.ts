@@ -108,7 +108,7 @@ export class MemoryGateway {
       ...options.ports,
     }
     const screen = phone === undefined ? {} : { phone: phone.screen }
-    const app = await openGatewayApp(platform, { config, paths, load, hooks, plugins, ...screen })
+    const app = await openGatewayApp(platform, { config, paths, env, load, hooks, plugins, ...screen })
     return new MemoryGateway({
       files,
       clock,

@@ -23,7 +23,7 @@ export function LinkHistory({ channel }: { readonly channel: string }): JSX.Elem
       {value !== undefined && value.history.length === 0 && <p class="quiet">{words.noHistory}</p>}
       {value !== undefined && value.history.length > 0 && (
         <div class="table-scroll" tabIndex={0} role="region" aria-label={words.history}>
-          <table class="plain-table">
+          <table class="plain-table history-table">
             <thead>
               <tr>
                 <th scope="col">{words.when}</th>

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { api } from '../lib/api.ts'
 import { duration } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
+import { keptEntry, readPasted, type Tested } from '../lib/pasted-entry.ts'
 import { go, paths } from '../lib/router.ts'
 import { send } from '../lib/sender.ts'
 import { status } from '../lib/sessions.ts'
@@ -17,12 +18,6 @@ const EXAMPLES: Readonly<Record<Provider, { readonly variable: string; readonly 
   google: { variable: 'GEMINI_API_KEY', model: 'gemini-2.5-flash' },
   mistral: { variable: 'MISTRAL_API_KEY', model: 'mistral-small-latest' },
   'openai-compatible': { variable: 'MY_API_KEY', model: 'my-model' },
-}
-
-interface Tested {
-  readonly name: string
-  readonly entry: Readonly<Record<string, unknown>>
-  readonly model: string
 }
 
 interface TestResult {
@@ -154,29 +149,22 @@ function ProviderTest(): JSX.Element {
           <TestOutcome result={result} />
         </form>
       </section>
-      <Lines name={name} provider={provider} baseUrl={baseUrl} model={model} />
+      {pasted.trim() !== '' && tested !== undefined ? (
+        <Lines name={tested.name} model={tested.model} entry={keptEntry(tested)} />
+      ) : (
+        <Lines
+          name={name}
+          model={model}
+          entry={{
+            ...(isCompatible ? { type: provider } : {}),
+            apiKey: `$${EXAMPLES[provider].variable}`,
+            ...(baseUrl === '' ? {} : { baseUrl }),
+          }}
+        />
+      )}
     </>
   )
 }
-
-/** An entry by itself, or the lines of a `bridge.json` around it. */
-function readPasted(text: string, { name, model }: Tested): Tested | undefined {
-  try {
-    const found: unknown = JSON.parse(text)
-    if (!isObject(found)) return undefined
-    if (!isObject(found['providers'])) return { name, model, entry: found }
-    const [first] = Object.entries(found['providers'])
-    if (first === undefined || !isObject(first[1])) return undefined
-    const ref = typeof found['model'] === 'string' ? found['model'] : ''
-    const prefix = `${first[0]}/`
-    return { name: first[0], entry: first[1], model: ref.startsWith(prefix) ? ref.slice(prefix.length) : model }
-  } catch {
-    return undefined
-  }
-}
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function TestOutcome({ result }: { readonly result: TestResult | 'testing' | undefined }): JSX.Element {
   const words = texts.value.start
@@ -192,24 +180,8 @@ function TestOutcome({ result }: { readonly result: TestResult | 'testing' | und
   )
 }
 
-function Lines({
-  name,
-  provider,
-  baseUrl,
-  model,
-}: {
-  readonly name: string
-  readonly provider: Provider
-  readonly baseUrl: string
-  readonly model: string
-}): JSX.Element {
+function Lines({ name, model, entry }: Tested): JSX.Element {
   const words = texts.value.start
-  const { variable } = EXAMPLES[provider]
-  const entry = {
-    ...(name === provider ? {} : { type: provider }),
-    apiKey: `$${variable}`,
-    ...(baseUrl === '' ? {} : { baseUrl }),
-  }
   const lines = JSON.stringify({ model: `${name}/${model}`, providers: { [name]: entry } }, null, 2)
   return (
     <section class="panel">
