@@ -26,7 +26,8 @@ export async function undoLatestCleanup(deps: UndoDeps, run?: RunId): Promise<st
 
 /** Brings back what one cleanup hid, whichever came after it. `gone`: it was undone before; undefined: there is none. */
 export async function undoCleanup(deps: UndoDeps, id: string): Promise<string | undefined> {
-  const { entries } = await deps.transcript.context()
+  // The context begins at the latest summary; what that stands for can be brought back for the day it is undone.
+  const entries = await deps.transcript.branch()
   const wanted = activeCleanups(entries).find((one) => one.id === id)
   if (wanted !== undefined) return undo(wanted, entries, deps)
   const known = entries.some((entry) => entry.id === id && isCleanupEntry(entry))

@@ -217,6 +217,30 @@ describe('the X-ray', () => {
     expect(await ask(gateway, 'GET', '/api/sessions/s/requests/99')).toMatchObject({ status: 404 })
   })
 
+  it('brings back a cleanup that a summary stands for, and its rounds are sent when the summary is undone', async () => {
+    const gateway = await openGateway({ config: { compaction: { keepRecentTokens: 50 } } })
+    await conversation(gateway)
+    const hides = async (): Promise<{ cleanups: { id: string }[]; compactions: unknown[] }> =>
+      (await ask(gateway, 'GET', '/api/sessions/s/messages')) as { cleanups: { id: string }[]; compactions: unknown[] }
+    const [first] = (await hides()).cleanups
+    const client = await gateway.connect()
+    await client.ask({ id: 'c', content: '/compact', session: 's' })
+    expect((await hides()).compactions).toHaveLength(1)
+    const restore = (body: object): Promise<unknown> => ask(gateway, 'POST', '/api/sessions/s/restore', body)
+    expect(await restore({ cleanup: first?.id })).toMatchObject({ success: true })
+    expect(await restore({ cleanup: first?.id })).toMatchObject({ status: 409 })
+    expect((await hides()).cleanups).not.toContainEqual(first)
+    expect(await restore({ compaction: true })).toMatchObject({ success: true })
+    await client.ask({ id: '4', content: 'Once more', session: 's' })
+    const { requests } = (await ask(gateway, 'GET', '/api/sessions/s/requests')) as { requests: { n: number }[] }
+    const detail = (await ask(gateway, 'GET', `/api/sessions/s/requests/${String(requests.at(-1)?.n)}`)) as {
+      messages: { role: string }[]
+      notSent: { cleanup?: string }[]
+    }
+    expect(detail.messages.some(({ role }) => role === 'toolResult')).toBe(true)
+    expect(detail.notSent.map(({ cleanup }) => cleanup)).not.toContain(first?.id)
+  })
+
   it('brings back any cleanup, once, and the next request holds it again', async () => {
     const gateway = await openGateway()
     await conversation(gateway)
@@ -277,6 +301,8 @@ describe('lists', () => {
   it('of log lines begin with the newest page and go on with what is older', async () => {
     const gateway = await openGateway()
     await conversation(gateway)
+    const client = await gateway.connect()
+    await client.ask({ id: '4', content: 'What is 5 * 5?', session: 's' })
     const whole = (await ask(gateway, 'GET', '/api/logs?level=debug'))['lines'] as Json[]
     expect(whole.length).toBeGreaterThan(2)
     const newest = (await ask(gateway, 'GET', '/api/logs?level=debug&limit=2')) as { lines: Json[]; nextCursor: string }
@@ -366,7 +392,7 @@ describe('settings', () => {
     expect(originOf('providers.local.baseUrl')).toBe('file')
     expect(originOf('providers.local.connectTimeoutMs')).toBe('default')
     expect(originOf('providers.anthropic.apiKey')).toBe('environment')
-    expect(values.filter(({ origin }) => origin === 'flag')).toEqual([])
+    expect(values.filter(({ key, origin }) => key.startsWith('providers.') && origin === 'flag')).toEqual([])
   })
 
   it('check a text that is in no file yet', async () => {
