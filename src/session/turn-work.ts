@@ -105,6 +105,13 @@ export class TurnWork {
       await turn.storing
     }
     if (!turn.isSuperseded && this.#isLost(turn)) this.#leaveSession(turn, session)
+    else if (content === undefined && !turn.isSuperseded && turn.signal.aborted) this.#leaveOpen(turn)
+  }
+
+  /** For the next start or another node; a stop that comes until then means it as it means what others work on. */
+  #leaveOpen({ messages }: RunningTurn): void {
+    const { open } = this.#deps
+    for (const { run } of messages) if (open.has(run)) open.leave(run)
   }
 
   #isLost({ owner, message }: RunningTurn): boolean {

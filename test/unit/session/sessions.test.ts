@@ -204,3 +204,18 @@ test('a stop does not send again what the message was answered with before', asy
   expect(scene.replies).toEqual([])
   expect(await scene.types()).toEqual(['test.unsaid'])
 })
+
+test.each(['cancel', 'reset', 'delete'] as const)(
+  'a %s that comes while a shutdown goes on means the message whose turn it interrupted too',
+  async (what) => {
+    const scene = new SessionScene(new ManualClock())
+    await scene.say('a', 'b')
+    const over = scene.sessions.drain(AbortSignal.abort())
+    scene.turn('a').end.resolve(undefined)
+    await over
+    await scene.sessions[what](KEY)
+    const by = what === 'cancel' ? 'user' : what
+    expect(scene.replies.toSorted()).toEqual([`a cancelled by ${by}`, `b cancelled by ${by}`])
+    expect(await scene.storage.inbox.openCount()).toBe(0)
+  },
+)
