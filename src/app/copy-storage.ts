@@ -10,7 +10,7 @@ import type { Tallies } from '../storage/copy/tally.ts'
 import { HomeReader, type HomeImageOptions } from '../storage/files/home-reader.ts'
 import { HomeWriter } from '../storage/files/home-writer.ts'
 import { toStorageError } from '../storage/postgres/group-commit.ts'
-import { openMigrated } from '../storage/postgres/open.ts'
+import { openMigrated, openPresent } from '../storage/postgres/open.ts'
 import { PostgresReader } from '../storage/postgres/image-reader.ts'
 import { PostgresWriter } from '../storage/postgres/image-writer.ts'
 import { lockHome } from './home-lock.ts'
@@ -75,7 +75,7 @@ function withSource<T>(platform: Platform, place: CopyPlace, use: (source: Sourc
         use({ reader, repaired: () => reader.repaired, requireUnused: async () => undefined }),
       ),
     )
-  return withDatabase(platform, place, (database) =>
+  return withDatabase(platform, place, openPresent, (database) =>
     database.transaction(async (queries) => {
       const reader = new PostgresReader(queries)
       await reader.begin()
@@ -97,7 +97,7 @@ function withTarget<T>(platform: Platform, place: CopyPlace, use: (target: Targe
         await writer.close()
       }
     })
-  return withDatabase(platform, place, (database) =>
+  return withDatabase(platform, place, openMigrated, (database) =>
     database.transaction(async (lock) => {
       await lockSchema(lock)
       return use({
@@ -172,12 +172,13 @@ const CONNECTIONS = 3
 async function withDatabase<T>(
   platform: Platform,
   { url, schema }: Extract<CopyPlace, { kind: 'postgres' }>,
+  open: typeof openMigrated,
   use: (database: Database) => Promise<T>,
 ): Promise<T> {
   const { databases } = platform
   if (databases === undefined) throw new GatewayError('CONFIG_INVALID', 'there is no driver for PostgreSQL here', {})
   const settings = { url, schema, pool: CONNECTIONS, timeoutMs: STATEMENT_TIMEOUT_MS, application: 'clew storage copy' }
-  const database = await openMigrated({ ...platform, databases, migrations: MIGRATIONS, settings })
+  const database = await open({ ...platform, databases, migrations: MIGRATIONS, settings })
   try {
     await requireUnused(database)
     return await use(database)

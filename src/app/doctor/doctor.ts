@@ -13,6 +13,7 @@ import { ok, problem, warning, type DoctorCheck } from './check.ts'
 import { checkClock, checkDescriptors, checkDisk, checkHome, checkLocks, checkPort } from './machine-checks.ts'
 import { checkChannels, checkMcp, checkMessages, checkTranscripts, type GatewayStatus } from './gateway-checks.ts'
 import { checkModels } from './model-check.ts'
+import { checkDatabase } from './storage-check.ts'
 import type { DoctorWords } from './words.ts'
 
 export interface DoctorOptions {
@@ -38,6 +39,7 @@ export async function examine(platform: Platform, options: DoctorOptions): Promi
     ['clock', async () => [await checkClock(platform, { config, paths }, words, limit())]],
     ['port', async () => (config === undefined ? [] : [await checkPort(config, contact, words)])],
     ['descriptors', () => checkDescriptors(words)],
+    ['database', async () => (config === undefined ? [] : checkDatabase(platform, config, words, timeoutMs))],
     ['locks', async () => [await checkLocks(platform, paths, words)]],
     ['model', async () => (config === undefined ? [] : checkModels(platform, { config, learned }, words, limit))],
     ['channel', async () => [...checkChannels(config, status, words), ...checkMcp(status, words)]],

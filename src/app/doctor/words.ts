@@ -24,6 +24,11 @@ export interface DoctorWords {
   readonly otherPort: string
   descriptors(count: number): string
   readonly raiseDescriptors: string
+  databaseFine(version: number): string
+  databaseEmpty(schema: string): string
+  databaseOlder(version: number, known: number): string
+  readonly databaseReadOnly: string
+  readonly checkDatabase: string
   readonly noLocks: string
   oldLocks(count: number): string
   readonly oldLocksHarmless: string
@@ -78,6 +83,12 @@ const WORDS: Readonly<Record<Language, DoctorWords>> = {
     otherPort: 'end the other program, or choose another listen.port',
     descriptors: (count) => `${count} files may be open at once`,
     raiseDescriptors: 'raise the limit to 1024 or more: ulimit -n, or LimitNOFILE= of the service',
+    databaseFine: (version) => `answers; the schema has version ${version}, which this program knows`,
+    databaseEmpty: (schema) => `answers; the first start makes the schema ${schema}`,
+    databaseOlder: (version, known) =>
+      `answers; the next start brings the schema from version ${version} to ${known}: make a backup first`,
+    databaseReadOnly: 'answers, but takes nothing, as a standby: a start waits until it does',
+    checkDatabase: 'check storage.url and storage.schema, and that PostgreSQL runs; docs/cluster.md has the details',
     noLocks: 'no lock of an ended process',
     oldLocks: (count) => `${count} lock files of processes that ended without a shutdown`,
     oldLocksHarmless: 'nothing: the next start takes them over',
@@ -130,6 +141,11 @@ const WORDS: Readonly<Record<Language, DoctorWords>> = {
     otherPort: '请结束占用端口的程序，或更换 listen.port',
     descriptors: (count) => `可同时打开 ${count} 个文件`,
     raiseDescriptors: '请把上限提高到 1024 以上：ulimit -n，或服务的 LimitNOFILE=',
+    databaseFine: (version) => `可以连接；模式版本为 ${version}，与本程序一致`,
+    databaseEmpty: (schema) => `可以连接；首次启动时会创建模式 ${schema}`,
+    databaseOlder: (version, known) => `可以连接；下次启动会把模式从版本 ${version} 升级到 ${known}：请先备份`,
+    databaseReadOnly: '可以连接，但像备库一样只读：启动时会一直等到可写',
+    checkDatabase: '请检查 storage.url 和 storage.schema，并确认 PostgreSQL 在运行；详见 docs/cluster.md',
     noLocks: '没有遗留的锁文件',
     oldLocks: (count) => `有 ${count} 个锁文件，其进程未正常退出`,
     oldLocksHarmless: '无需处理：下次启动会接管',

@@ -80,7 +80,7 @@ async function applyOne(
 }
 
 /** A version above ours was made by a newer program, whose tables we would misread. */
-function refuseNewer(version: number, ours: number): void {
+export function refuseNewer(version: number, ours: number): void {
   if (version <= ours) return
   throw new GatewayError(
     'STORAGE_VERSION',
@@ -89,8 +89,8 @@ function refuseNewer(version: number, ours: number): void {
   )
 }
 
-/** The schema's version; 0 when there is none. Refuses one that is newer than ours. */
-async function appliedVersion(database: Database, schema: string): Promise<number> {
+/** The schema's version; 0 when there is none. */
+export async function appliedVersion(database: Database, schema: string): Promise<number> {
   try {
     const [row] = await database.query<{ version: number }>(
       {
@@ -120,7 +120,7 @@ async function versionIn(queries: Queries, schema: string): Promise<number> {
   return row?.version ?? 0
 }
 
-function newestOf(migrations: readonly Migration[]): number {
+export function newestOf(migrations: readonly Migration[]): number {
   return migrations.at(-1)?.version ?? 0
 }
 

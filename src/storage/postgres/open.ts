@@ -10,7 +10,7 @@ import type { TranscriptLimits } from '../../transcript/limits.ts'
 import type { HomeFiles, Storage } from '../storage.ts'
 import { unavailable } from './group-commit.ts'
 import { createHomeFiles } from './home-files.ts'
-import { migrate, readMigrations } from './migrate.ts'
+import { appliedVersion, migrate, newestOf, readMigrations, refuseNewer } from './migrate.ts'
 import { PostgresStorage, type PostgresStorageOptions } from './postgres-storage.ts'
 import { createPostgresTranscripts } from './transcripts.ts'
 
@@ -47,18 +47,63 @@ const STATEMENT_TIMEOUT_MS = 5_000
  * A database whose schema is up to date, for a command: one that cannot be reached is an error at once. `settings.schema`
  * is created when it is missing.
  */
-export async function openMigrated({
-  databases,
-  files,
-  log,
-  migrations,
-  settings,
-}: Pick<OpenPostgresOptions, 'databases' | 'files' | 'log' | 'migrations'> & {
+export function openMigrated(options: CommandOptions): Promise<Database> {
+  const { files, log, migrations, settings } = options
+  return openFor(options, async (database) =>
+    migrate(database, settings.schema, await readMigrations(files, migrations), log),
+  )
+}
+
+/** A database as it is, for a command that only reads: one without a schema of this version is refused. */
+export function openPresent(options: Omit<CommandOptions, 'log'>): Promise<Database> {
+  const { files, migrations, settings } = options
+  return openFor(options, async (database) => {
+    const known = newestOf(await readMigrations(files, migrations))
+    const version = await appliedVersion(database, settings.schema)
+    refuseNewer(version, known)
+    if (version === 0)
+      throw new GatewayError('STORAGE_FAILED', `the database has no schema "${settings.schema}" of Clew`, {})
+    if (version < known)
+      throw new GatewayError(
+        'STORAGE_VERSION',
+        `the schema has version ${version} and this program reads ${known}: start a gateway of this version on it once`,
+        { version, known },
+      )
+  })
+}
+
+/** What a start would find; changes nothing. `version` is 0 when there is no schema yet. */
+export async function inspectSchema(
+  options: Omit<CommandOptions, 'log'>,
+): Promise<{ readonly version: number; readonly known: number; readonly takesWriting: boolean }> {
+  const { files, migrations, settings } = options
+  const known = newestOf(await readMigrations(files, migrations))
+  let version = 0
+  let takesWriting = false
+  const database = await openFor(options, async (opened) => {
+    version = await appliedVersion(opened, settings.schema)
+    refuseNewer(version, known)
+    const [row] = await opened.query<{ takes: boolean }>(
+      { name: '', text: `select not current_setting('transaction_read_only')::boolean as takes` },
+      [],
+    )
+    takesWriting = row?.takes === true
+  })
+  await database.close()
+  return { version, known, takesWriting }
+}
+
+type CommandOptions = Pick<OpenPostgresOptions, 'databases' | 'files' | 'log' | 'migrations'> & {
   readonly settings: DatabaseOptions
-}): Promise<Database> {
+}
+
+async function openFor(
+  { databases, settings }: Pick<CommandOptions, 'databases' | 'settings'>,
+  prepare: (database: Database) => Promise<void>,
+): Promise<Database> {
   const database = await databases.open(settings)
   try {
-    await migrate(database, settings.schema, await readMigrations(files, migrations), log)
+    await prepare(database)
     return database
   } catch (error) {
     await database.close()

@@ -8,6 +8,7 @@ import {
   checkPort,
 } from '../../../src/app/doctor/machine-checks.ts'
 import { checkChannels, checkMcp, checkMessages, checkTranscripts } from '../../../src/app/doctor/gateway-checks.ts'
+import { checkDatabase } from '../../../src/app/doctor/storage-check.ts'
 import { checkModels } from '../../../src/app/doctor/model-check.ts'
 import type { DoctorCheck } from '../../../src/app/doctor/check.ts'
 import { doctorWords } from '../../../src/app/doctor/words.ts'
@@ -22,6 +23,9 @@ import { MemoryFiles } from '../../../src/testing/memory-files.ts'
 import { MemoryNetwork } from '../../../src/testing/memory-network.ts'
 import { ScriptedProcesses } from '../../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../../src/testing/seeded-ids.ts'
+import { nodeFiles } from '../../../src/platform/node-files.ts'
+import { pgDatabases } from '../../../src/platform/pg-databases.ts'
+import { databaseUrl, freshSchema, openDatabase } from '../../support/test-database.ts'
 import { inertPorts } from '../../support/inert-ports.ts'
 
 const words = doctorWords('en')
@@ -198,5 +202,32 @@ describe('what a running gateway says', () => {
     platform.files.plant(`${paths.transcripts}/a.jsonl`, `${header}{"type":"mess`)
     expectStatus(await checkTranscripts(platform, paths, undefined, words), 'problem')
     expectStatus(await checkTranscripts(platform, paths, {}, words), 'ok')
+  })
+})
+
+describe('database', () => {
+  const platform = { ...platformAt(), files: nodeFiles, databases: pgDatabases }
+  const check = async (url: string, schema: string): Promise<DoctorCheck | undefined> =>
+    (await checkDatabase(platform, configOf({ storage: { kind: 'postgres', url, schema } }), words, 5_000))[0]
+
+  it('is not asked about where conversations are files', async () => {
+    expect(await checkDatabase(platform, configOf({}), words, 5_000)).toEqual([])
+  })
+
+  it('is fine before the first start, which makes the schema; nothing is made here', async () => {
+    const [url, schema] = [await databaseUrl(), freshSchema()]
+    expectStatus(await check(url, schema), 'ok')
+    const database = await openDatabase(schema, { pool: 1 })
+    const found = { name: '', text: 'select from pg_namespace where nspname = $1' }
+    expect(await database.query(found, [schema])).toEqual([])
+    await database.close()
+  })
+
+  it('is a problem with a wrong password, and when nothing answers', async () => {
+    const wrong = new URL(await databaseUrl())
+    wrong.password = 'wrong'
+    wrong.username = 'nobody_of_ours'
+    expectStatus(await check(wrong.href, 'clew'), 'problem')
+    expectStatus(await check('postgres://u:p@127.0.0.1:1/d', 'clew'), 'problem')
   })
 })
