@@ -89,6 +89,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   },
   'answered-again': {
     by: ['SIGSTOP beyond the lease', 'the line delays'],
+    stops: 6,
     patches: [["from messages where run = c->>'run' and state = 'open'", "from messages where run = c->>'run'"]],
   },
   'group-applied-again': {
