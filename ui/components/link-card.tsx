@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import { clock, count, duration, fullTime } from '../lib/format.ts'
+import { clock, count, duration, fullTime, moment } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import type { LinkStatus } from '../lib/types.ts'
 import { Icon } from './icons.tsx'
@@ -23,7 +23,7 @@ export function LinkCard({ link, n }: { readonly link: LinkStatus; readonly n: n
         {link.since !== undefined && (
           <>
             <dt>{words.since}</dt>
-            <dd title={fullTime(link.since)}>{duration(Date.now() - link.since)}</dd>
+            <dd title={fullTime(link.since)}>{moment(link.since)}</dd>
           </>
         )}
         {link.lastSeenAt !== undefined && link.lastSeenAt !== null && (
