@@ -96,6 +96,21 @@ describe('a conversation on the page', () => {
     expect(await page.locator('.part.growing').count()).toBe(0)
   })
 
+  it('shows a turn whose question was stored after the page had looked for it', async () => {
+    const { page } = await open('/c/looked-early')
+    let looks = 0
+    await page.route('**/looked-early/messages*', (route) =>
+      looks++ === 0
+        ? route.fulfill({ status: 404, json: { error: 'there is no such session', code: 'SESSION_NOT_FOUND' } })
+        : route.continue(),
+    )
+    await say(page, 'Count to 2000')
+    await page.getByRole('heading', { name: 'This turn' }).waitFor(PATIENCE)
+    await page.keyboard.press('Escape')
+    await page.getByRole('heading', { name: 'Last turn' }).waitFor(PATIENCE)
+    expect(looks).toBeGreaterThan(1)
+  })
+
   it('is stopped by its button, and says so', async () => {
     const { page } = await open('/c/stopped')
     await say(page, 'Count to 5000')

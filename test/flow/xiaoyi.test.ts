@@ -85,15 +85,16 @@ test('the text of a file reaches the model', async () => {
 })
 
 describe('files that came in', () => {
-  const DAY = 86_400_000
+  const HOUR = 3_600_000
+  const DAY = 24 * HOUR
   const bytes = Buffer.from('some bytes').toString('base64')
   const file = (name: string, mimeType: string) => ({ kind: 'file', file: { name, mimeType, bytes } }) as const
 
   /** A disk on which everything is `oldMs` older than it is. */
-  async function openAged(oldMs: number) {
+  async function openAged(oldMs: number, settings: object = {}) {
     const outside = await openOutside({ newSessionAfterClear: false })
     const files = new MemoryFiles({ now: () => outside.clock.now() - oldMs })
-    return { outside, ...outside, ...(await openInside(outside, files)) }
+    return { outside, ...outside, ...(await openInside(outside, files, {}, [], settings)) }
   }
 
   async function names(files: MemoryFiles): Promise<string[]> {
@@ -102,7 +103,8 @@ describe('files that came in', () => {
   }
 
   test('go when they are old, unless a transcript names them, cleared conversations included', async () => {
-    const { simulator, clock, files, app } = await openAged(0)
+    // Not seven days: each second of them is lived through, heartbeats and all.
+    const { simulator, clock, files, app } = await openAged(0, { media: { max_age_ms: 2 * HOUR } })
     simulator.sayParts([
       { kind: 'text', text: 'look' },
       file('read.txt', 'text/plain'),
@@ -111,10 +113,12 @@ describe('files that came in', () => {
     await clock.advance(5_000)
     expect(await names(files)).toEqual(['named.zip', 'read.txt'])
     simulator.clear()
-    await clock.advance(8 * DAY)
+    await clock.advance(HOUR)
+    expect(await names(files)).toEqual(['named.zip', 'read.txt'])
+    await clock.advance(3 * HOUR)
     expect(await names(files)).toEqual(['named.zip'])
     await app.gateway.control({ type: 'delete', key: `agent:main:xiaoyi:dm:${simulator.sessionId}` })
-    await clock.advance(DAY)
+    await clock.advance(2 * HOUR)
     expect(await names(files)).toEqual([])
   })
 

@@ -55,6 +55,7 @@ export async function openInside(
   files = new MemoryFiles(),
   xiaoyi: object = {},
   hooks: readonly HookModule[] = [],
+  settings: object = {},
 ): Promise<Inside> {
   const { clock, network, simulator, model } = outside
   const [wsUrl1, wsUrl2] = simulator.urls
@@ -71,6 +72,7 @@ export async function openInside(
       providers: { local: { type: 'openai-compatible', baseUrl: model.baseUrl } },
       agent: { tools: ['time'] },
       channels: { xiaoyi: { enabled: true, ...AGENT, wsUrl1, wsUrl2, ...xiaoyi } },
+      ...settings,
     },
     plugins: [{ source: 'test', plugin: { hooks } }],
     ports: { log: recordingLog(logs) },

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { api, sessionPath } from '../lib/api.ts'
 import { Attachments } from '../lib/attachments.ts'
 import { feed } from '../lib/feed.ts'
@@ -29,7 +29,8 @@ export function Composer({
   const attachments = useMemo(() => new Attachments(sessionKey), [sessionKey])
   const box = useRef<HTMLTextAreaElement>(null)
   const chooser = useRef<HTMLInputElement>(null)
-  useEffect(() => {
+  // Before anything is drawn: what is typed at once goes into the field.
+  useLayoutEffect(() => {
     setText(kept(draftName) ?? '')
     // On a phone the focus would open the keyboard over what is to be read.
     if (!matchMedia('(pointer: coarse)').matches) box.current?.focus({ preventScroll: true })

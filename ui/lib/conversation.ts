@@ -79,7 +79,7 @@ export class Conversation {
       }),
       feed.on('session', (row: { readonly key: string; readonly state?: string }) => {
         // Another tab or program may have brought back what was left out, or started over.
-        if (row.key === key && row.state === 'idle') this.#catchUpLater(OTHERS_MS)
+        if (row.key === key && (row.state === 'idle' || this.#lacksInstruction())) this.#catchUpLater(OTHERS_MS)
       }),
       feed.on('reset', () => {
         // Another start of the gateway, or events that were missed: what was being written is sent anew, or is stored.
@@ -306,7 +306,14 @@ export class Conversation {
     else if (!this.#turns.has(run) && BEGINNINGS.includes(event.type)) this.#say({ what: 'start' })
     this.#turns.set(run, after)
     this.#publishSoon()
-    if (event.type === 'accepted' || after.ended !== undefined || isStored(event)) void this.catchUp()
+    const hasBegun = before.text === '' && after.text !== '' && this.#lacksInstruction()
+    if (event.type === 'accepted' || hasBegun || after.ended !== undefined || isStored(event)) void this.catchUp()
+  }
+
+  /** A message is accepted before its turn stores it: what was loaded in between does not have it yet. */
+  #lacksInstruction(): boolean {
+    const stored = new Set(this.messages.value.map(({ stepId }) => stepId))
+    return [...this.#turns.values()].some(({ run, ended }) => ended === undefined && !stored.has(run))
   }
 
   /** Said once: the same again would be read out again. */
