@@ -46,9 +46,13 @@ afterEach(async () => {
 
 async function open(path: string, options: BrowserContextOptions = {}): Promise<Page> {
   const page = await newPage(browser, options)
+  await goTo(page, path)
+  return page
+}
+
+async function goTo(page: Page, path: string): Promise<void> {
   await page.goto(`${gateway.url}${path}`)
   await untilLoaded(page)
-  return page
 }
 
 async function say(page: Page, text: string): Promise<void> {
@@ -72,11 +76,11 @@ describe('controls', () => {
     [44, { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true }],
   ] as const)('are at least %i pixels wide and high', async (least, options) => {
     const findings: string[] = []
+    const page = await newPage(browser, options)
     for (const path of PAGES) {
-      const page = await open(path, options)
+      await goTo(page, path)
       await page.evaluate(`for (const one of document.querySelectorAll('main details')) one.open = true`)
       findings.push(...(await tooSmall(page, least)).map((finding) => `${path}: ${finding}`))
-      await page.context().close()
     }
     expect(findings).toEqual([])
   })
@@ -87,15 +91,15 @@ describe('a window of 320 by 256 pixels, as at 400 % zoom', () => {
     const findings: string[] = []
     const client = await gateway.connect()
     client.send({ id: 'runs', content: 'Count to 5000', session: 'a conversation that runs' })
+    const page = await newPage(browser, { viewport: { width: 320, height: 256 } })
     for (const path of PAGES) {
-      const page = await open(path, { viewport: { width: 320, height: 256 } })
+      await goTo(page, path)
       const over = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
       if (Number(over) > 0) findings.push(`${path}: ${String(over)} pixels too wide`)
       if (path === '/') {
         const stop = await page.locator('.turns').getByRole('button', { name: 'Stop' }).boundingBox(PATIENCE)
         if (stop === null || stop.x + stop.width > 320) findings.push('the button that stops is not in sight')
       }
-      await page.context().close()
     }
     await fetch(`${gateway.url}/api/sessions/a%20conversation%20that%20runs/cancel`, { method: 'POST' })
     await client.close()
