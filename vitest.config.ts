@@ -27,9 +27,9 @@ export default defineConfig({
     globalSetup: ['test/postgres/global-setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // Two cores: one fork per core, so that tests that start processes are not starved.
+    // For two cores: a third of the time a fork waits for a page, a database or a process that it started.
     pool: 'forks',
-    maxWorkers: 2,
+    maxWorkers: 3,
     // A test holds no state in a module, so that its modules are loaded once per fork and not once per file.
     isolate: false,
     sequence: { hooks: 'stack', sequencer: LongestFirst },
