@@ -88,9 +88,13 @@ describe('a conversation on the page', () => {
 
   it('says beside it what the turn does right now', async () => {
     const { page } = await open('/c/watched')
-    await say(page, 'Count to 2000')
+    // Far more than is waited for: the answer must not end by itself before a slow page has shown it.
+    await say(page, 'Count to 9999')
     await page.getByRole('heading', { name: 'This turn' }).waitFor(PATIENCE)
     await page.locator('.waterfall-small .part.growing').waitFor({ state: 'attached', ...PATIENCE })
+    await page.getByRole('button', { name: 'Stop' }).first().waitFor(PATIENCE)
+    // The key is taken over a frame after the button is drawn.
+    await untilStill(page)
     await page.keyboard.press('Escape')
     await page.getByRole('heading', { name: 'Last turn' }).waitFor(PATIENCE)
     expect(await page.locator('.part.growing').count()).toBe(0)
@@ -113,7 +117,7 @@ describe('a conversation on the page', () => {
 
   it('is stopped by its button, and says so', async () => {
     const { page } = await open('/c/stopped')
-    await say(page, 'Count to 5000')
+    await say(page, 'Count to 9999')
     await page.locator('.answer.live').waitFor(PATIENCE)
     await page.getByRole('button', { name: 'Stop' }).first().click()
     await page.getByText('This answer was stopped.').waitFor(PATIENCE)

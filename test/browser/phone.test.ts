@@ -33,7 +33,7 @@ it('talks as a phone, stops an answer, clears the context, and connects anew', a
   await phone.getByText('12 * (3 + 4) = 84').waitFor(PATIENCE)
   await phone.getByText('done', { exact: true }).waitFor(PATIENCE)
 
-  await say(page, 'Count to 5000')
+  await say(page, 'Count to 9999')
   await phone.getByText('working…').waitFor(PATIENCE)
   await phone.getByRole('button', { name: 'Cancel' }).click()
   await phone.getByText('canceled', { exact: true }).waitFor(PATIENCE)

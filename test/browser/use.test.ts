@@ -90,7 +90,7 @@ describe('a window of 320 by 256 pixels, as at 400 % zoom', () => {
   it('needs no sideways scrolling on any page, also while something runs', async () => {
     const findings: string[] = []
     const client = await gateway.connect()
-    client.send({ id: 'runs', content: 'Count to 5000', session: 'a conversation that runs' })
+    client.send({ id: 'runs', content: 'Count to 9999', session: 'a conversation that runs' })
     const page = await newPage(browser, { viewport: { width: 320, height: 256 } })
     for (const path of PAGES) {
       await goTo(page, path)
