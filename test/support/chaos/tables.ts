@@ -56,7 +56,7 @@ export class TableReader {
         await client.connect()
         return (await client.query({ text, values: [...values] })).rows as Row[]
       } catch (error) {
-        if (attempt >= 100) throw error
+        if (attempt >= 600) throw error
         await new Promise((resolve) => setTimeout(resolve, 100))
       } finally {
         await client.end().catch(() => undefined)
