@@ -109,7 +109,7 @@ export class Access {
 
   decide(request: AccessRequest): AccessDecision {
     const origin = request.headers.get('origin')
-    if (origin !== null && !this.#isAllowedOrigin(origin, request))
+    if (origin === null ? isEmbedded(request.headers) : !this.#isAllowedOrigin(origin, request))
       return refused(403, 'ORIGIN_REFUSED', 'pages of this origin are not allowed; see listen.allowed_origins')
     const given = tokenOf(request)
     const known = given === undefined ? undefined : this.#find(given)
@@ -188,6 +188,15 @@ function fromOwnPage({ method, url, headers }: AccessRequest, origin: string | n
   const isPlainRead = method === 'GET' && url.pathname !== '/ws' && url.pathname !== '/api/events'
   // A foreign origin was refused before.
   return isPlainRead || origin !== null || headers.get('sec-fetch-site') === 'same-origin'
+}
+
+/**
+ * What another page has as a picture or script: browsers name no origin then. It could read nothing, but hold streams that
+ * others need. A link that a person follows is none.
+ */
+function isEmbedded(headers: Headers): boolean {
+  const site = headers.get('sec-fetch-site')
+  return (site === 'cross-site' || site === 'same-site') && headers.get('sec-fetch-mode') !== 'navigate'
 }
 
 function refused(status: AccessRefusal['status'], code: AccessRefusal['code'], error: string): AccessRefusal {

@@ -40,6 +40,11 @@ describe('access', () => {
     [{ host: 'localhost:8080', origin: 'https://app.example.evil' }, 403],
     [{ host: 'localhost:8080', origin: 'null' }, 403],
     [{ host: 'localhost:8080', origin: '' }, 403],
+    [{ host: 'localhost:8080', 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }, 403],
+    [{ host: 'localhost:8080', 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'no-cors' }, 403],
+    [{ host: 'localhost:8080', 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }, 200],
+    [{ host: 'localhost:8080', 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'no-cors' }, 200],
+    [{ host: 'localhost:8080', origin: 'https://app.example', 'sec-fetch-site': 'cross-site' }, 200],
   ])('without a token %j is answered with %i', (headers, expected) => {
     expect(statusOf(OPEN)(headers)).toBe(expected)
   })
