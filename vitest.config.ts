@@ -25,8 +25,9 @@ export default defineConfig({
   test: {
     // Starts PostgreSQL for the first test that asks for it.
     globalSetup: ['test/postgres/global-setup.ts'],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // They end what hangs; on a machine many times slower than ours nothing else reaches them.
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
     // For two cores: a third of the time a fork waits for a page, a database or a process that it started.
     pool: 'forks',
     maxWorkers: 3,

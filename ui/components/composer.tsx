@@ -43,7 +43,7 @@ export function Composer({
       }),
     [attachments],
   )
-  useEffect(() => {
+  useLayoutEffect(() => {
     onEscape.current = isRunning ? () => stop(sessionKey) : undefined
     return () => (onEscape.current = undefined)
   }, [isRunning, sessionKey])
