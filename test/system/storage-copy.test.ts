@@ -245,6 +245,18 @@ it('refuses sides that a gateway uses, and a target that holds something else', 
   await copied(url, another, schema)
 })
 
+it('copies nothing from a schema that is not there, and makes none', async () => {
+  const [target, schema] = [await home(), freshSchema()]
+  const refused = await copy(url, target, schema)
+  expect(refused).toMatchObject({ code: 1 })
+  expect(refused.output).toContain(`the database has no schema "${schema}" of Clew`)
+  const database = await openDatabase(schema)
+  const text = 'select from pg_namespace where nspname = $1'
+  expect(await database.query({ name: '', text }, [schema])).toEqual([])
+  await database.close()
+  await start(target)
+})
+
 /** As if every node had been seen so much earlier. */
 async function silentFor(schema: string, time: string): Promise<void> {
   const database = await openDatabase(schema)
