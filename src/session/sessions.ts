@@ -299,7 +299,7 @@ export class Sessions {
         const [record, known] = await Promise.all([storage.sessions.get(key), storage.inbox.find(asked)])
         // Another node did it for one that it believed to be gone, or there is nothing to leave.
         const isDone = known?.resetDone === true || (known !== undefined && known.state !== 'open')
-        if (record === undefined || isDone) return void (await this.#commit({ key, ended, owner }))
+        if (record === undefined || isDone) return void (await this.#commit({ key, ended, owner, onlyHere: isDone }))
       }
       // What the stopped turn is still writing, or has left to write, may be the first words of the conversation.
       const unfinished = await ended.unfinished

@@ -19,6 +19,8 @@ export interface StopCommit {
   readonly ended: Ended
   /** Only this one was meant. */
   readonly run?: RunId | undefined
+  /** Other nodes keep what they have: it came after what this stop repeats. */
+  readonly onlyHere?: boolean
   /** What the stop is for. */
   readonly changes?: readonly Change[]
   /** The right to write, for what no other node may begin meanwhile. */
@@ -39,7 +41,7 @@ export async function commitStop(stop: StopCommit, deps: StopCommitDeps): Promis
   const until = signal === undefined ? {} : { until: signal }
   const { superseded, finishing, by } = ended
   await finishing?.storing
-  const elsewhere = await stoppedElsewhere(stop, deps)
+  const elsewhere = stop.onlyHere === true ? [] : await stoppedElsewhere(stop, deps)
   const unfinished = by === 'delete' ? undefined : await ended.unfinished
   const ours = answersOf(ended)
   // A turn that just found its session elsewhere no longer counts its message as being here.

@@ -132,6 +132,24 @@ test('a turn of a message that began with /new is taken up again by the node tha
   await scene.sessions.close()
 })
 
+test('a /new that another node has done stops nothing that was accepted there after it', async () => {
+  const [a, b] = await twoNodes()
+  const scene = new SessionScene(systemClock, b)
+  const asked = { ...message('asked'), text: '/new hello' }
+  await a.inbox.accept(asked, {
+    fingerprint: 'asked',
+    session: { kind: 'begin-session', key: KEY, sessionId: OLD, owner: 'u', touched: true },
+  })
+  await a.transact([{ kind: 'reset-done', run: asked.run }])
+  await a.inbox.accept(message('late'), { fingerprint: 'late' })
+  // It came here before the other node had done it.
+  scene.sessions.arrive(asked, { mine: true })
+  await scene.started('asked')
+  scene.turn('asked').end.resolve({ kind: 'complete', text: 'hi' })
+  await scene.sessions.close()
+  expect((await a.inbox.find('late' as RunId))?.state).toBe('open')
+})
+
 test('a message that another node answered while it waited here is not worked on any more', async () => {
   const [a, b] = await twoNodes()
   const scene = new SessionScene(systemClock, b)
