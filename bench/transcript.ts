@@ -100,9 +100,13 @@ const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN
 
 /** Each in its own process; the median by time. */
-function inFreshProcesses(how: 'ours' | 'pi' | 'newer-pi', path: string, runs: number): Opening {
+function inFreshProcesses(
+  how: 'ours' | 'pi' | 'newer-pi',
+  path: string,
+  runs: number,
+  node = how === 'newer-pi' ? (newestPi?.node ?? process.execPath) : process.execPath,
+): Opening {
   const results: Opening[] = []
-  const node = how === 'newer-pi' ? (newestPi?.node ?? process.execPath) : process.execPath
   for (let run = 0; run < runs; run++) {
     const args = ['--max-old-space-size=8192', import.meta.filename, how, path]
     const { stdout, stderr } = spawnSync(node, args, { encoding: 'utf8', maxBuffer: 2 ** 24 })
@@ -254,12 +258,14 @@ function longConversationRows(home: string): string[] {
     const megabytes = (statSync(path).size / 1e6).toFixed(1)
     const ours = inFreshProcesses('ours', path, RUNS)
     const newer = newestPi === undefined ? undefined : inFreshProcesses('newer-pi', path, 5)
+    const oursThere = newestPi === undefined ? undefined : inFreshProcesses('ours', path, RUNS, newestPi.node)
     rmSync(path)
-    if (newer === undefined) return `| ${name}, ${megabytes} MB | ${NOT_INSTALLED} | ${cell(ours)} | – | – |`
+    if (newer === undefined || oursThere === undefined)
+      return `| ${name}, ${megabytes} MB | ${NOT_INSTALLED} | ${cell(ours)} | – | – | – |`
     if (newer.messages !== ours.messages || newer.textLength !== ours.textLength) throw new Error('the contexts differ')
     const verdict = ours.ms <= newer.ms * limit ? 'held' : 'not held'
     const goal = `at least ${(1 / limit).toFixed(0)}×: ${verdict}`
-    return `| ${name}, ${megabytes} MB | ${cell(newer)} | ${cell(ours)} | ${(newer.ms / ours.ms).toFixed(1)}× | ${goal} |`
+    return `| ${name}, ${megabytes} MB | ${cell(newer)} | ${cell(ours)} | ${(newer.ms / ours.ms).toFixed(1)}× | ${goal} | ${cell(oursThere)} |`
   })
 }
 
@@ -321,8 +327,8 @@ async function main(): Promise<void> {
         '|---|---|---|---|---|---|---|---|---|---|',
         ...rows,
         '',
-        `| ${LONG_MESSAGES.toLocaleString('en')} messages, never compacted | pi 1.5.0 (Node 24) | clew | ratio | limit |`,
-        '|---|---|---|---|---|',
+        `| ${LONG_MESSAGES.toLocaleString('en')} messages, never compacted | pi 1.5.0 (Node 24) | clew | ratio | limit | clew on the Node of pi 1.5.0 |`,
+        '|---|---|---|---|---|---|',
         ...long,
         '',
         '| appends | rate | |',
