@@ -18,6 +18,14 @@ export class ScriptedProcesses implements Processes {
     this.#dead.add(keyOf(process))
   }
 
+  /** The next life of the same program: this one and those before it are dead, whatever locks they held. */
+  successor(): ScriptedProcesses {
+    const next = new ScriptedProcesses({ ...this.self, pid: this.self.pid + 1 })
+    for (const dead of this.#dead) next.#dead.add(dead)
+    next.die(this.self)
+    return next
+  }
+
   onExit(path: string): () => void {
     const leftover = { path }
     this.#onExit.add(leftover)

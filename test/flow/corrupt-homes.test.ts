@@ -2,7 +2,6 @@ import { expect, it } from 'vitest'
 import { silentLog } from '../../src/base/log.ts'
 import { toGatewayError } from '../../src/core/errors.ts'
 import type { MemoryFiles } from '../../src/testing/memory-files.ts'
-import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
 import { seededRandom } from '../../src/testing/seeded-ids.ts'
 import { MemoryGateway } from '../support/gateway.ts'
 
@@ -64,8 +63,7 @@ async function outcomeOf(files: MemoryFiles, before: MemoryGateway): Promise<'in
     error: () => void said++,
     child: () => log,
   }
-  const processes = new ScriptedProcesses({ pid: 77 })
-  processes.die(before.processes.self)
+  const processes = before.processes.successor()
   const gateway = await MemoryGateway.open({ files, seed: 9, processes, ports: { log } }).catch((thrown: unknown) => {
     expect(toGatewayError(thrown).code).not.toBe('INTERNAL')
     return undefined

@@ -4,7 +4,6 @@ import type { LengthRefusalStyle } from '../../src/simulator/provider/length-ref
 import type { SeenRequest } from '../../src/simulator/provider/seen-request.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
-import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
 import { MemoryGateway, type Frame, type TestClient } from '../support/gateway.ts'
 
@@ -47,17 +46,11 @@ async function openWorld(style: LengthRefusalStyle, options: WorldOptions = {}):
     clock,
     network,
     config: { model: 'small/any', providers, compaction: { mode: 'off' }, ...config },
-    ...(after === undefined ? {} : { files: after.files.crash(), processes: successorOf(after), seed: 2 }),
+    ...(after === undefined ? {} : { files: after.files.crash(), processes: after.processes.successor(), seed: 2 }),
   })
   const world = { gateway, small, large }
   open.push(world)
   return world
-}
-
-function successorOf({ processes }: MemoryGateway): ScriptedProcesses {
-  const next = new ScriptedProcesses({ pid: processes.self.pid + 1 })
-  next.die(processes.self)
-  return next
 }
 
 afterEach(async () => {

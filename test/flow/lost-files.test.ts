@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { silentLog } from '../../src/base/log.ts'
-import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
 import { MemoryGateway } from '../support/gateway.ts'
 import { gatewaysOfThisFile } from '../support/gateways.ts'
 
@@ -35,8 +34,7 @@ async function reopened(
   const { log, errors } = recordingLog()
   const files = before.files.kill()
   await harm(files)
-  const processes = new ScriptedProcesses({ pid: 77 })
-  processes.die(before.processes.self)
+  const processes = before.processes.successor()
   const gateway = await MemoryGateway.open({ files, seed: 9, processes, ports: { log } })
   // The files of transcripts are looked at when the start is over.
   await gateway.clock.advance(1_000)

@@ -3,7 +3,6 @@ import { createProviderSimulator } from '../../src/simulator/provider/simulator.
 import type { ScriptedReply } from '../../src/simulator/provider/script.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryNetwork } from '../../src/testing/memory-network.ts'
-import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
 import { SeededIds } from '../../src/testing/seeded-ids.ts'
 import { MemoryGateway, type Frame } from '../support/gateway.ts'
 
@@ -156,8 +155,7 @@ describe('what was spent', () => {
     await client.ask({ id: '1', content: 'hello', session: 's' })
     const before = await usageOf(gateway)
     const clock = new ManualClock(gateway.clock.now() + 60_000)
-    const processes = new ScriptedProcesses({ pid: 2 })
-    processes.die(gateway.processes.self)
+    const processes = gateway.processes.successor()
     const next = await MemoryGateway.open({
       ...gateway.options,
       files: gateway.files.crash(),

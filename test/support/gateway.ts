@@ -67,14 +67,12 @@ export class MemoryGateway {
 
   /** The next start after a power cut (or, with `kill`, after the process alone died): same home, a minute later. */
   async restart(how: { readonly kill?: boolean; readonly random?: () => number } = {}): Promise<MemoryGateway> {
-    const processes = new ScriptedProcesses({ pid: this.processes.self.pid + 1 })
-    processes.die(this.processes.self)
     return MemoryGateway.open({
       ...this.options,
       files: how.kill === true ? this.files.kill() : this.files.crash(how.random),
       clock: new ManualClock(this.clock.now() + 60_000),
       seed: (this.options.seed ?? 1) + 1,
-      processes,
+      processes: this.processes.successor(),
     })
   }
 

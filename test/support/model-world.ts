@@ -88,10 +88,8 @@ export class ModelWorld {
 
   async restart(how: { readonly kill?: boolean; readonly random?: () => number } = {}): Promise<void> {
     const { files, processes, clock } = this.gateway
-    const next = new ScriptedProcesses({ pid: processes.self.pid + 1 })
-    next.die(processes.self)
     const after = how.kill === true ? files.kill() : files.crash(how.random)
-    await this.#start(after, new ManualClock(clock.now() + 60_000), next)
+    await this.#start(after, new ManualClock(clock.now() + 60_000), processes.successor())
   }
 
   async stop(): Promise<void> {
