@@ -24,9 +24,9 @@ const LARGEST_PAGE = 500
 const MOST_REQUESTS = 1_000
 const BACKGROUND_MS = 500
 const CATCH_UP_AGAIN_MS = 2_000
-/** An answer is on its way for a moment; only after that it is unknown whether it arrived. */
 /** The end of a turn, which was caught up with already, changes the row too. */
 const OTHERS_MS = 300
+/** An answer is on its way for a moment; only after that it is unknown whether it arrived. */
 const ON_ITS_WAY_MS = 5_000
 const LOOK_AGAIN_MS = 15_000
 
