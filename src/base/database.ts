@@ -52,8 +52,9 @@ export interface Databases {
 }
 
 /**
- * Why a statement failed: `unreachable` passes by waiting (away, or a standby that takes nothing) · `refused` and `missing` need an operator (wrong password, no
- * such database) · `full` has no space · `statement` is anything the server says about the statement itself.
+ * Why a statement failed: `unreachable` passes by waiting (away, or a standby that takes nothing) · `refused` and
+ * `missing` need an operator (wrong password, no such database) · `full` has no space · `statement` is anything the server
+ * says about the statement itself.
  */
 export type DatabaseFailure = 'unreachable' | 'refused' | 'missing' | 'full' | 'statement'
 

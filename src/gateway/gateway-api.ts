@@ -44,7 +44,7 @@ export interface ApiDeps {
   reload(): Promise<JsonObject>
   tools(): JsonObject
   channel(name: string): Channel | undefined
-  /** A restore changed it; pages that show it are told. */
+  /** A restore changed it: pages that show it load it anew. */
   changed?(key: SessionKey): void
 }
 

@@ -1,6 +1,7 @@
 import { isOneOf, isRecord } from '../base/json.ts'
 import type { CompactionEntry, CustomEntry, Entry, EntryDraft } from '../core/entry.ts'
 import { isEntryId, type EntryId } from '../core/ids.ts'
+import { optionalText, withRules, type Fields } from '../core/sound-message.ts'
 import { readPath, type PathReader } from '../core/path-memory.ts'
 
 // What earlier entries say about the view: cleanups and restores, compactions and their undos, decisions to repeat. All are
@@ -70,7 +71,7 @@ const ACTIVE_CLEANUPS: PathReader<CleanupsInForce> = {
     if (entry.type !== 'custom') return
     const { id, customType, data } = entry
     if (customType === CLEANUP_ENTRY_TYPE && isCleanup(data)) {
-      const record = withSoundNumbers(data)
+      const record = soundCleanup(data)
       inForce.byId.set(id, { id, record })
       countCleanup(inForce, record, 1)
     }
@@ -118,25 +119,19 @@ export function cleanupTargets({ customType, data }: CustomEntry): readonly Entr
 }
 
 /** Says what is hidden; another program may have written the rest of it. */
-function isCleanup(data: unknown): data is CleanupRecord {
+function isCleanup(data: unknown): data is CleanupRecord & Fields {
   if (!isRecord(data) || typeof data['note'] !== 'string' || typeof data['stepId'] !== 'string') return false
   return Array.isArray(data['hidden']) && data['hidden'].every(isEntryId)
 }
 
-/** Hides what it says, and saves nothing where its numbers are none. */
-function withSoundNumbers(record: CleanupRecord): CleanupRecord {
-  const { tokensBefore, tokensAfter, estimated, reason } = record
-  const areNumbers = Number.isFinite(tokensBefore) && Number.isFinite(tokensAfter)
-  const isSound = areNumbers && typeof estimated === 'boolean' && (reason === undefined || typeof reason === 'string')
-  if (isSound) return record
-  const { reason: _, ...rest } = record
-  return {
-    ...rest,
-    ...(areNumbers ? {} : { tokensBefore: 0, tokensAfter: 0 }),
-    estimated: true,
-    ...(typeof reason === 'string' ? { reason } : {}),
-  }
+/** Hides what it says, and saves nothing where its numbers are none: none of them was counted then. */
+function soundCleanup(record: CleanupRecord & Fields): CleanupRecord {
+  const areNumbers = [record.tokensBefore, record.tokensAfter].every(Number.isFinite)
+  return withRules(record, areNumbers ? RULES : WITHOUT_NUMBERS) as CleanupRecord & Fields
 }
+
+const RULES = { estimated: (value: unknown) => value !== false, reason: optionalText }
+const WITHOUT_NUMBERS = { ...RULES, tokensBefore: () => 0, tokensAfter: () => 0, estimated: () => true }
 
 function isRestore(data: unknown): data is { readonly cleanup: EntryId } {
   return isRecord(data) && isEntryId(data['cleanup'])

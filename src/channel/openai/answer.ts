@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../base/json.ts'
 import type { ClientCall } from '../../core/client-turn.ts'
-import { withoutCutNotice } from '../../base/text.ts'
+import { withoutCutNotice } from '../../core/message.ts'
 import type { ReplyContent } from '../../core/inbound.ts'
 import type { TurnUsage } from '../../core/spent.ts'
 

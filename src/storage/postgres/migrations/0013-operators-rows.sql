@@ -7,7 +7,7 @@ create or replace function row_record(s sessions) returns jsonb language sql sta
     || case when s.owner is null then '{}' else jsonb_build_object('owner', s.owner) end
 $$;
 
--- As before.
+-- As before, but a count of messages that is no number counts as none.
 create or replace function apply_row(c jsonb, may_begin boolean) returns void language plpgsql as $$
 declare
   row sessions;
