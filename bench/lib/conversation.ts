@@ -48,13 +48,10 @@ export function* conversation(
   const [asked, answered] = [textOf(QUESTION, asks), textOf(ANSWER, answers)]
   let path: readonly Entry[] | undefined
   const entries: Entry[] = []
-  const push = (part: object): string => {
-    const base = {
-      id: entries.length.toString(16).padStart(8, '0') as EntryId,
-      parentId: entries.at(-1)?.id ?? null,
-      timestamp: '2026-01-01T00:00:00.000Z',
-    }
-    const line = JSON.stringify({ ...base, ...part })
+  const push = ({ type, ...fields }: { readonly type: string; readonly [field: string]: unknown }): string => {
+    const id = entries.length.toString(16).padStart(8, '0') as EntryId
+    const parentId = entries.at(-1)?.id ?? null
+    const line = JSON.stringify({ type, id, parentId, timestamp: '2026-01-01T00:00:00.000Z', ...fields })
     entries.push(JSON.parse(line) as Entry)
     return `${line}\n`
   }
