@@ -62,7 +62,11 @@ export function withBoundedDepth(value: unknown): unknown {
 export function isDeeperThan(levels: number, value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (levels === 0) return true
-  for (const inner of Object.values(value)) if (isDeeperThan(levels - 1, inner)) return true
+  // Every line that is read comes through here: no list is made of the values, and none is asked that has no depth.
+  if (Array.isArray(value)) return value.some((inner) => typeof inner === 'object' && isDeeperThan(levels - 1, inner))
+  const fields = value as Fields
+  for (const field in fields)
+    if (typeof fields[field] === 'object' && isDeeperThan(levels - 1, fields[field])) return true
   return false
 }
 
@@ -218,6 +222,8 @@ const STOP_REASONS: readonly unknown[] = ['stop', 'length', 'toolUse', 'error', 
 const CALL_ID_FIELDS = ['toolCallId', 'toolUseId', 'tool_call_id', 'tool_use_id', 'callId', 'call_id']
 
 const COSTS = { input: numberOf, output: numberOf, cacheRead: numberOf, cacheWrite: numberOf }
+const COST_RULES = { ...COSTS, total: numberOf }
+const USAGE_RULES = { ...COSTS, totalTokens: numberOf, cost: soundCost }
 
 const RULES: Readonly<Record<Message['role'], Readonly<Record<string, Rule>>>> = {
   user: {
@@ -263,11 +269,11 @@ const RULES: Readonly<Record<Message['role'], Readonly<Record<string, Rule>>>> =
 
 function soundUsage(value: unknown): Usage {
   if (!isRecord(value)) return NO_USAGE
-  return withRules(value, { ...COSTS, totalTokens: numberOf, cost: soundCost }) as unknown as Usage
+  return withRules(value, USAGE_RULES) as unknown as Usage
 }
 
 function soundCost(value: unknown): unknown {
-  return isRecord(value) ? withRules(value, { ...COSTS, total: numberOf }) : NO_USAGE.cost
+  return isRecord(value) ? withRules(value, COST_RULES) : NO_USAGE.cost
 }
 
 interface KnownRole extends Fields {
