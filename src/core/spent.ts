@@ -49,6 +49,11 @@ export function laterSpent(a: Spent, b: Spent): Spent {
   return combine(a, b, Math.max)
 }
 
+/** What is left when `b` did not happen after all. */
+export function lessSpent(a: Spent, b: Spent): Spent {
+  return combine(a, b, (x, y) => Math.max(0, x - y))
+}
+
 /** US dollars; null when none of the requests had a price. */
 export function usdOf({ requests, unpriced, usd }: Spent): number | null {
   return unpriced > 0 && unpriced >= requests ? null : usd

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { gatewaysOfThisFile } from '../support/gateways.ts'
-import type { MemoryGateway, TestClient } from '../support/gateway.ts'
+import type { Frame, MemoryGateway, TestClient } from '../support/gateway.ts'
 
 const gateways = gatewaysOfThisFile()
 const PLENTY = 10_000_000
@@ -55,5 +55,19 @@ describe('a message that was accepted before the disk was full', () => {
     const back = await again.connect('?uid=u')
     await again.clock.advance(60_000)
     expect(back.terminal().filter(({ messageId }) => messageId === '2')).toMatchObject([{ type: 'complete' }])
+  })
+
+  it('costs what its one request cost, however often its answer could not be stored', async () => {
+    const inputOf = (frames: readonly Frame[]): number =>
+      frames.reduce((sum, { usage }) => sum + ((usage as { input: number } | undefined)?.input ?? 0), 0)
+    for (let free = 3_000; free < 9_000; free += 500) {
+      const { gateway, client } = await fill(free)
+      await gateway.clock.advance(60_000)
+      gateway.files.limitSpace(PLENTY)
+      await gateway.clock.advance(60_000)
+      const input = inputOf(client.terminal())
+      const { usage } = await gateway.api('/api/usage')
+      expect(usage, `${free} bytes free`).toMatchObject([{ requests: 2, input }])
+    }
   })
 })

@@ -363,7 +363,10 @@ export class LocalStorage implements Storage {
       later?.committing(committing)
       await committing
     } catch (error) {
-      for (const record of records) this.#cleanups.dropped(record)
+      for (const record of records) {
+        this.#usage.dropped(record)
+        this.#cleanups.dropped(record)
+      }
       throw journalError(error)
     }
   }

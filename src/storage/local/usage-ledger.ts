@@ -8,6 +8,7 @@ import { numberOf } from '../../core/sound-message.ts'
 import {
   addSpent,
   laterSpent,
+  lessSpent,
   NOTHING_SPENT,
   SPENT_FIELDS,
   type Spent,
@@ -74,6 +75,8 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
   readonly #days = new Map<string, Spent>()
   readonly #hours = new Map<string, UsageHour>()
   readonly #sessionHours = new Map<string, UsageHour>()
+  /** What records under way added to their totals. */
+  readonly #added = new WeakMap<object, Spent>()
 
   constructor(clock: Clock, limits: LedgerLimits = DEFAULT_LEDGER, tables?: Tables) {
     this.#sessions = tables?.table(TABLE.spending, SESSION_FORM) ?? new Table(SESSION_FORM)
@@ -92,16 +95,20 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
     else for (const total of record) this.#put(total)
   }
 
-  #put(record: UsageTotal): void {
+  /** Totals only grow: a commit that ends late takes nothing back. */
+  #put(record: UsageTotal, merge: (known: Spent, given: Spent) => Spent = laterSpent): void {
     if (record.spent === null) {
       this.#sessions.delete(record.session)
       return
     }
     const { spent: packed, ...about } = record
     const spent = unpack(packed)
-    if ('day' in about) this.#keepDay(about.day, spent)
-    else if (!('hour' in about)) this.#keepSession(about.session, spent)
-    else this.#keepHour(about.session === undefined ? this.#hours : this.#sessionHours, about, spent)
+    if ('day' in about) this.#keepDay(about.day, merge(this.ofDay(about.day), spent))
+    else if (!('hour' in about)) this.#keepSession(about.session, merge(this.#ofSessionNow(about.session), spent))
+    else {
+      const rows = about.session === undefined ? this.#hours : this.#sessionHours
+      this.#keepHour(rows, about, merge(rows.get(nameOf(about))?.spent ?? NOTHING_SPENT, spent))
+    }
   }
 
   get heldBytes(): number {
@@ -174,9 +181,18 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
       this.#addedTo(this.#hours, { hour, model, channel }, spent),
       this.#addedTo(this.#sessionHours, { hour, session }, spent),
     ]
-    const rows: readonly UsageTotal[] = totals.map((row) => ({ ...row, spent: pack(row.spent) }))
-    for (const row of rows) this.apply(row)
+    const rows = totals.map((row): UsageTotal => ({ ...row, spent: pack(row.spent) }))
+    for (const row of rows) {
+      this.#put(row)
+      this.#added.set(row, spent)
+    }
     return rows.map((data) => ({ topic: TOPIC, data }))
+  }
+
+  /** The record could not be stored: what it added is paid once more when its commit is tried again. */
+  dropped({ data }: JournalRecord): void {
+    const added = isRecord(data) ? this.#added.get(data) : undefined
+    if (added !== undefined) this.#put(data as UsageTotal, (known) => lessSpent(known, added))
   }
 
   forget(key: SessionId): JournalRecord {
@@ -187,23 +203,21 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
     return { ...about, spent: addSpent(rows.get(nameOf(about))?.spent ?? NOTHING_SPENT, spent) }
   }
 
-  /** Those not used for longest are forgotten first. Totals only grow: a commit that ends late takes nothing back. */
+  /** Those not used for longest are forgotten first. */
   #keepSession(session: SessionId, spent: Spent): void {
-    this.#sessions.put(session, pack(laterSpent(this.#ofSessionNow(session), spent)))
+    this.#sessions.put(session, pack(spent))
     const oldest = this.#sessions.size > this.#limits.sessions ? this.#sessions.oldest() : undefined
     if (oldest !== undefined) this.#sessions.delete(oldest.key)
   }
 
   #keepDay(day: string, spent: Spent): void {
-    this.#days.set(day, laterSpent(this.ofDay(day), spent))
+    this.#days.set(day, spent)
     if (this.#days.size > this.#limits.days) this.#days.delete([...this.#days.keys()].sort()[0] ?? '')
   }
 
   /** Hours come in their order, apart from a clock that was set back: the first of a map are the oldest. */
   #keepHour(rows: Map<string, UsageHour>, about: HourOf, spent: Spent): void {
-    const name = nameOf(about)
-    const known = rows.get(name)
-    rows.set(name, { ...about, spent: known === undefined ? spent : laterSpent(known.spent, spent) })
+    rows.set(nameOf(about), { ...about, spent })
     dropOldest(rows, rows === this.#hours ? this.#limits.hours : this.#limits.sessionHours)
   }
 

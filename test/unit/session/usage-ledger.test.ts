@@ -62,6 +62,19 @@ describe('the usage ledger', () => {
     expect(rows(ledger)).toMatchObject([{ group: 'p/m', requests: 3, input: 35 }])
   })
 
+  it('takes back what could not be stored, and keeps what others paid meanwhile', async () => {
+    const ledger = new UsageLedger(new ManualClock(START))
+    const failed = recordOf(ledger, a, paid(10, { usd: 0.5 }))
+    const other = recordOf(ledger, b, paid(20, { usd: 0.25 }))
+    for (const record of failed) ledger.dropped(record)
+    expect(ledger.ofDay()).toMatchObject({ tokens: 20, requests: 1, usd: 0.25 })
+    expect(await ledger.ofSession(a.session)).toEqual(NOTHING_SPENT)
+    commit(ledger, recordOf(ledger, a, paid(10)))
+    expect(ledger.ofDay()).toMatchObject({ tokens: 30, requests: 2 })
+    for (const record of other) ledger.dropped(record)
+    expect(rows(ledger)).toMatchObject([{ requests: 1, input: 10 }])
+  })
+
   it('is the same after a restart, and when records are applied again', async () => {
     const clock = new ManualClock(START)
     const ledger = new UsageLedger(clock)
