@@ -168,6 +168,8 @@ export class TurnPlace {
   readonly #onWaiting: () => void
   #release: () => void
   #waits = 0
+  /** It is being taken again. */
+  #taking: Promise<void> | undefined
 
   private constructor(release: () => void, admit: () => Promise<() => void>, onWaiting: () => void) {
     this.#release = release
@@ -194,7 +196,7 @@ export class TurnPlace {
       return await wait()
     } finally {
       this.#waits--
-      if (this.#waits === 0) await this.#takeAgain()
+      if (this.#waits === 0) await (this.#taking ??= this.#takeAgain())
     }
   }
 
@@ -203,7 +205,11 @@ export class TurnPlace {
   }
 
   async #takeAgain(): Promise<void> {
-    this.#release = await this.#admit()
+    try {
+      this.#release = await this.#admit()
+    } finally {
+      this.#taking = undefined
+    }
     // Meanwhile another call of the same turn may have begun to wait.
     if (this.#waits > 0) this.#release()
   }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { TurnSlots, type TurnLimits } from '../../../src/session/turn-slots.ts'
+import { TurnPlace, TurnSlots, type TurnLimits } from '../../../src/session/turn-slots.ts'
+import { deferred } from '../../../src/base/async.ts'
 import { ManualClock, settle } from '../../../src/testing/manual-clock.ts'
 
 const LIMITS: TurnLimits = { total: 4, perProvider: 3, perAccount: 2 }
@@ -105,5 +106,29 @@ describe('turn slots', () => {
       fast: { running: 1, waiting: 0, slowestMs: 1_000 },
     })
     expect(scene.slots.longestWaitMs).toBe(1_000)
+  })
+})
+
+describe('the place of a turn', () => {
+  it('is one, also when a second wait begins and ends before the place was given back', async () => {
+    const scene = new Scene({ total: 1, perProvider: 1, perAccount: 1 })
+    const { signal } = new AbortController()
+    const place = await TurnPlace.take(
+      () => scene.slots.acquire({ provider: 'p', account: 'asking' }, signal),
+      () => undefined,
+    )
+    const [first, second] = [deferred(), deferred()]
+    const waitingFirst = place.whileWaiting(() => first.promise)
+    await scene.claim('p/other/1')
+    first.resolve()
+    await settle()
+    const waitingSecond = place.whileWaiting(() => second.promise)
+    second.resolve()
+    await settle()
+    await scene.end('p/other/1')
+    expect([scene.slots.inUse, scene.slots.waiting]).toEqual([1, 0])
+    await Promise.all([waitingFirst, waitingSecond])
+    place.release()
+    expect([scene.slots.inUse, scene.slots.waiting]).toEqual([0, 0])
   })
 })
