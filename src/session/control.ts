@@ -3,10 +3,10 @@ import type { Ids } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Change, Owner } from '../core/change.ts'
 import type { SessionId, SessionKey } from '../core/ids.ts'
-import type { ArchivedConversation, SessionRecord } from '../core/inbound.ts'
+import type { AcceptedMessage, ArchivedConversation, SessionRecord } from '../core/inbound.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Storage } from '../storage/storage.ts'
-import { newSessionId } from './message-row.ts'
+import { newSessionId, wordsOf } from './message-row.ts'
 
 export interface SessionControlDeps {
   readonly clock: Clock
@@ -20,6 +20,9 @@ export interface SessionControlDeps {
 
 /** Fields of a row that describe its present conversation; another one begins without them. */
 const OF_ONE_CONVERSATION = ['title', 'preview', 'messages', 'contextTokens'] as const
+
+/** Those that another conversation does not bring along. */
+const notIn = (fields: object): readonly string[] => OF_ONE_CONVERSATION.filter((name) => !(name in fields))
 
 /** A new, empty conversation under the same key, as a change that its caller commits. */
 export interface PlannedReset {
@@ -42,19 +45,23 @@ export class SessionControl {
   /**
    * A new, empty conversation under the same key. Settings and delivery stay. The old transcript is archived: the row
    * lists it, its file stays where it is. So a reset moves nothing and costs one transaction. `written`: the conversation
-   * that its caller writes to in that transaction.
+   * that its caller writes to in that transaction; `first`: the message that the new one begins with and is named after.
    */
-  async planReset(key: SessionKey, written?: SessionId): Promise<PlannedReset> {
+  async planReset(
+    key: SessionKey,
+    { written, first }: { readonly written?: SessionId | undefined; readonly first?: AcceptedMessage | undefined },
+  ): Promise<PlannedReset> {
     const { clock, ids, storage, maxArchivedPerSession } = this.#deps
     const record = await this.#recordOf(key)
     // A session that never got an answer has nothing to bring back.
     const hasTranscript = written === record.sessionId || (await storage.transcripts.exists(record.sessionId))
     const latest = hasTranscript ? [archivedOf(record, clock.now())] : []
     const archived = [...(record.archived ?? []), ...latest]
-    const fields = { sessionId: newSessionId(ids), archived: archived.slice(-maxArchivedPerSession) }
+    const listed = archived.slice(-maxArchivedPerSession)
+    const fields = { sessionId: newSessionId(ids), archived: listed, ...(first && wordsOf(first)) }
     return {
       old: record.sessionId,
-      change: { kind: 'change-session', key, fields, removed: OF_ONE_CONVERSATION, touched: true },
+      change: { kind: 'change-session', key, fields, removed: notIn(fields), touched: true },
       dropped: archived.slice(0, -maxArchivedPerSession),
     }
   }
@@ -115,8 +122,7 @@ export class SessionControl {
     const archived = hasTranscript ? [...others, archivedOf(record, clock.now())] : others
     if (!(await transcripts.exists(sessionId))) await transcripts.restore(sessionId)
     const fields = { sessionId, archived, ...shownOf(wanted) }
-    const removed = OF_ONE_CONVERSATION.filter((name) => !(name in fields))
-    return { kind: 'change-session', key, fields, removed, touched: true }
+    return { kind: 'change-session', key, fields, removed: notIn(fields), touched: true }
   }
 
   async #recordOf(key: SessionKey): Promise<SessionRecord> {

@@ -19,9 +19,9 @@ export function rowChangeFor(
 ): Extract<Change, { kind: 'begin-session' | 'change-session' }> {
   const slash = parseSlash(message.text)
   const { key } = message
-  const hasWords = slash.kind === 'message' && slash.text !== ''
-  const title = hasWords ? { title: titleOf(slash.text) } : {}
-  const preview = hasWords ? { preview: previewOf(slash.text) } : {}
+  const words = wordsOf(message)
+  const title = words === undefined ? {} : { title: words.title }
+  const preview = words === undefined ? {} : { preview: words.preview }
   const delivery = deliveryOf(message)
   // A conversation that is looked at on the dashboard goes on being delivered where it was.
   const change: RowChange =
@@ -30,6 +30,13 @@ export function rowChangeFor(
       : { touched: true, defaults: title, fields: { ...preview, ...delivery } }
   if (isLocal(slash)) return { kind: 'change-session', key, ...change }
   return { kind: 'begin-session', key, sessionId: newSessionId(ids), owner: callerOf(message).owner, ...change }
+}
+
+/** What a list shows of a conversation because of this message; nothing because of a command. */
+export function wordsOf({ text }: Pick<AcceptedMessage, 'text'>): { title: string; preview: string } | undefined {
+  const slash = parseSlash(text)
+  if (slash.kind !== 'message' || slash.text === '') return undefined
+  return { title: titleOf(slash.text), preview: previewOf(slash.text) }
 }
 
 function deliveryOf({ channel, account, messageId, route, key, client }: AcceptedMessage): RowChange['fields'] {

@@ -286,11 +286,19 @@ export class Sessions {
     return this.#stop(session, 'reset', (ended) => this.#beginAnew(key, ended, { signal }))
   }
 
-  /** `asked`: the message that asks for it. */
+  /** `asked`: the message that asks for it; `first`: the one that the new conversation begins with. */
   #beginAnew(
     key: SessionKey,
     ended: Ended,
-    { asked, signal }: { readonly asked?: RunId; readonly signal?: AbortSignal | undefined },
+    {
+      asked,
+      first,
+      signal,
+    }: {
+      readonly asked?: RunId
+      readonly first?: AcceptedMessage | undefined
+      readonly signal?: AbortSignal | undefined
+    },
   ): Promise<void> {
     const { control, storage } = this.#deps
     let announced: SessionId | undefined
@@ -303,7 +311,7 @@ export class Sessions {
       }
       // What the stopped turn is still writing, or has left to write, may be the first words of the conversation.
       const unfinished = await ended.unfinished
-      const reset = await control.planReset(key, unfinished?.sessionId)
+      const reset = await control.planReset(key, { written: unfinished?.sessionId, first })
       const heard = announced === reset.old ? undefined : control.announceEnding(key, reset.old, 'reset')
       announced = reset.old
       if (heard !== undefined) {
@@ -435,7 +443,7 @@ export class Sessions {
     await this.#stop(
       session,
       'reset',
-      (ended) => this.#whenReachable(() => this.#beginAnew(key, ended, { asked: run })),
+      (ended) => this.#whenReachable(() => this.#beginAnew(key, ended, { asked: run, first })),
       {
         first,
       },

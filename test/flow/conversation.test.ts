@@ -136,6 +136,26 @@ describe('control', () => {
     expect(answer['content']).toContain('beginning')
   })
 
+  it('is named after the words that /new begins it with', async () => {
+    const gateway = await openGateway()
+    const client = await gateway.connect('?uid=u')
+    const named = async (): Promise<unknown> =>
+      ((await gateway.api('/api/sessions'))['sessions'] as readonly Frame[]).map(({ key, title }) => [key, title])
+    await client.ask({ id: '1', content: 'my garden', session: 's' })
+    await client.ask({ id: '2', content: '/new  my\nboat', session: 's' })
+    await client.ask({ id: '3', content: '/new my house', session: 't' })
+    await client.ask({ id: '4', content: 'thanks', session: 's' })
+    expect(await named()).toEqual([
+      ['s', 'my boat'],
+      ['t', 'my house'],
+    ])
+    await client.ask({ id: '5', content: '/new', session: 's' })
+    expect(await named()).toEqual([
+      ['s', undefined],
+      ['t', 'my house'],
+    ])
+  })
+
   it('resets on /new and answers the text after it', async () => {
     const gateway = await openGateway()
     const client = await gateway.connect()
