@@ -200,6 +200,10 @@ function timingOf({ startedAt, firstByteMs, durationMs }: RequestTiming): JsonOb
   }
 }
 
+/** Why an older message is not in a request, where no step of its report says so. */
+export const LEFT_OUT_REASONS = ['summarised', 'not part of the model’s view'] as const
+const [SUMMARISED, NOT_IN_VIEW] = LEFT_OUT_REASONS
+
 const EMPTY_REPORT: HistoryReport = { messages: [], changes: [] }
 
 /** Every part of a page asks for it, and one of a long conversation takes milliseconds to read. */
@@ -320,7 +324,7 @@ function notSent(request: WholeRequest): JsonObject[] {
       ...(entry.message.role === 'toolResult' ? { tool: entry.message.toolName } : {}),
       tokens: estimateStoredTokens(entry),
       by: isSummarised ? 'compaction' : cleanup === undefined ? (dropped?.step ?? 'view') : 'cleanup',
-      reason: isSummarised ? 'summarised' : (dropped?.reason ?? 'not part of the model’s view'),
+      reason: isSummarised ? SUMMARISED : (dropped?.reason ?? NOT_IN_VIEW),
       ...(cleanup === undefined ? {} : { cleanup }),
       ...(next === undefined ? {} : { before: next }),
     }

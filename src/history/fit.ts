@@ -3,6 +3,7 @@ import type { PreparedMessage, UserBlock } from '../core/message.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
 import { isLeaveOut, type StickyDecision } from './view-records.ts'
 import { change, type Change, type Item, type StepContext, type StepResult } from './item.ts'
+import type { Reason } from './reasons.ts'
 import { bytesMeasure, wireBytes } from './wire-bytes.ts'
 import { clearResult, startOfLatestBatch, withMessage } from './result-text.ts'
 import { leftOutNote, longTextNotice, PLACEHOLDERS } from './texts.ts'
@@ -50,7 +51,7 @@ function createFitting(start: readonly Item[], { sticky, budget }: StepContext, 
     tokens += sign * estimateMessageTokens(message)
     bytes += sign * bytesOf(message)
   }
-  const replaceAt = (at: number, message: PreparedMessage, reason: string): void => {
+  const replaceAt = (at: number, message: PreparedMessage, reason: Reason): void => {
     const item = items[at]
     if (item === undefined) return
     weigh(item.message, -1)

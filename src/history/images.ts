@@ -2,6 +2,7 @@ import type { RequestLimits } from '../core/history-rules.ts'
 import type { ImageBlock, PreparedMessage, UserBlock } from '../core/message.ts'
 import { canonicalBase64, imageFactsOf } from './image-facts.ts'
 import { change, type Change, type Item, type StepContext, type StepResult } from './item.ts'
+import type { ImageFault, Reason } from './reasons.ts'
 import { PLACEHOLDERS } from './texts.ts'
 
 /**
@@ -72,7 +73,12 @@ interface ImageRoom {
 }
 
 /** The image as it may be sent, or the text that stands in for it. */
-function admit(block: ImageBlock, { message }: Item, context: StepContext, room: ImageRoom): ImageBlock | string {
+function admit(
+  block: ImageBlock,
+  { message }: Item,
+  context: StepContext,
+  room: ImageRoom,
+): ImageBlock | Extract<Reason, `[image left out${string}`> {
   // Anthropic takes text only in an error result.
   if (message.role === 'toolResult' && message.isError) return PLACEHOLDERS.imageLeftOut('it belongs to an error')
   if (!context.target.acceptsImages) return PLACEHOLDERS.imageLeftOut('this model does not accept images')
@@ -87,10 +93,10 @@ function admit(block: ImageBlock, { message }: Item, context: StepContext, room:
 
 const checkedImages = new WeakMap<
   ImageBlock,
-  { readonly limits: RequestLimits; readonly result: ImageBlock | string }
+  { readonly limits: RequestLimits; readonly result: ImageBlock | ImageFault }
 >()
 
-function checkImage(block: ImageBlock, limits: RequestLimits): ImageBlock | string {
+function checkImage(block: ImageBlock, limits: RequestLimits): ImageBlock | ImageFault {
   const before = checkedImages.get(block)
   if (before?.limits === limits) return before.result
   const result = inspect(block, limits)
@@ -98,7 +104,7 @@ function checkImage(block: ImageBlock, limits: RequestLimits): ImageBlock | stri
   return result
 }
 
-function inspect(block: ImageBlock, limits: RequestLimits): ImageBlock | string {
+function inspect(block: ImageBlock, limits: RequestLimits): ImageBlock | ImageFault {
   const data = canonicalBase64(block.data)
   if (data === undefined) return 'its data is not valid'
   const facts = imageFactsOf(data)

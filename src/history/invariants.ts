@@ -1,5 +1,6 @@
 import { NO_USAGE, toolCallsOf, type PreparedMessage } from '../core/message.ts'
 import type { Item, StepContext } from './item.ts'
+import type { BrokenInvariant } from './reasons.ts'
 import { PLACEHOLDERS } from './texts.ts'
 
 /**
@@ -9,7 +10,7 @@ import { PLACEHOLDERS } from './texts.ts'
 export function brokenInvariant(
   messages: readonly PreparedMessage[],
   { policy }: Pick<StepContext, 'policy'>,
-): string | undefined {
+): BrokenInvariant | undefined {
   const first = messages.at(0)
   if (first === undefined) return 'empty history'
   if (policy.startWithUser && first.role !== 'user') return 'does not begin with a user message'
@@ -34,7 +35,7 @@ function hasEmptyContent({ content }: PreparedMessage): boolean {
   return content.length === 0 || content.some((block) => block.type === 'text' && block.text.trim() === '')
 }
 
-function brokenPairing(messages: readonly PreparedMessage[]): string | undefined {
+function brokenPairing(messages: readonly PreparedMessage[]): BrokenInvariant | undefined {
   let open: string[] = []
   for (const message of messages) {
     if (message.role === 'toolResult') {

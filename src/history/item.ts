@@ -2,6 +2,7 @@ import type { ModelIdentity, TranscriptPolicy } from '../core/history-rules.ts'
 import type { EntryId } from '../core/ids.ts'
 import type { PreparedMessage } from '../core/message.ts'
 import type { HistoryBudget } from './budget.ts'
+import type { Reason } from './reasons.ts'
 import type { StickyDecision, StickyDecisions } from './view-records.ts'
 
 /** A message on its way to the model, and where it came from. */
@@ -47,6 +48,7 @@ export type StepName = (typeof STEP_NAMES)[number]
 export interface Change {
   readonly step: StepName
   readonly action: 'dropped' | 'added' | 'moved' | 'rewritten' | 'merged'
+  /** Of a step of this version a `Reason`; a stored report may hold others. */
   readonly reason: string
   /** The transcript entry it happened to; absent for what was added. */
   readonly entry?: EntryId
@@ -87,7 +89,7 @@ export function editItems(items: readonly Item[], edit: (item: Item, at: number)
   return edited ?? items
 }
 
-export function change(step: StepName, action: Change['action'], reason: string, item?: Item, count?: number): Change {
+export function change(step: StepName, action: Change['action'], reason: Reason, item?: Item, count?: number): Change {
   const entry = item?.sources[0]
   return { step, action, reason, ...(entry === undefined ? {} : { entry }), ...(count === undefined ? {} : { count }) }
 }

@@ -17,6 +17,7 @@ import {
 } from '../core/message.ts'
 import { isDeeperThan } from '../core/sound-message.ts'
 import type { ItemKind } from './item.ts'
+import type { Reason } from './reasons.ts'
 import {
   bashExecutionText,
   branchSummaryText,
@@ -30,7 +31,7 @@ export interface Normalized {
   readonly message?: PreparedMessage
   readonly kind: ItemKind
   /** What had to be done to it, in the words of the report. */
-  readonly notes: readonly string[]
+  readonly notes: readonly Reason[]
 }
 
 const known = new WeakMap<Message, Normalized>()
@@ -42,7 +43,7 @@ const known = new WeakMap<Message, Normalized>()
 export function normalizeMessage(stored: Message): Normalized {
   const before = known.get(stored)
   if (before !== undefined) return before
-  const notes = new Set<string>()
+  const notes = new Set<Reason>()
   const { message, kind } = normalize(stored, notes)
   const normalized: Normalized =
     message === undefined ? { kind, notes: [...notes] } : { kind, message, notes: [...notes] }
@@ -50,7 +51,7 @@ export function normalizeMessage(stored: Message): Normalized {
   return normalized
 }
 
-function normalize(stored: Message, notes: Set<string>): Omit<Normalized, 'notes'> {
+function normalize(stored: Message, notes: Set<Reason>): Omit<Normalized, 'notes'> {
   switch (stored.role) {
     case 'user':
       return { kind: 'user', message: userTurn(stored, notes) }
@@ -80,14 +81,14 @@ function contextMessage({ timestamp }: Message, blocks: readonly UserBlock[]): O
 }
 
 /** With a hook's context in front, in the words that were sent before it was stored apart. */
-function userTurn({ prependContext, ...stored }: UserMessage, notes: Set<string>): UserMessage {
+function userTurn({ prependContext, ...stored }: UserMessage, notes: Set<Reason>): UserMessage {
   const { content } = stored
   if (prependContext === undefined) return userMessage(stored, userBlocks(content, notes))
   const whole = typeof content === 'string' ? `${prependContext}\n\n${content}` : [text(prependContext), ...content]
   return userMessage(stored, userBlocks(whole, notes))
 }
 
-function summaryMessage({ timestamp }: Message, text: string, notes: Set<string>): Omit<Normalized, 'notes'> {
+function summaryMessage({ timestamp }: Message, text: string, notes: Set<Reason>): Omit<Normalized, 'notes'> {
   return { kind: 'summary', message: userMessage({ role: 'user', content: '', timestamp }, userBlocks(text, notes)) }
 }
 
@@ -97,7 +98,7 @@ function userMessage(stored: UserMessage, blocks: readonly UserBlock[]): UserMes
   return { ...stored, content }
 }
 
-function toolResultMessage(stored: ToolResultMessage, notes: Set<string>): ToolResultMessage {
+function toolResultMessage(stored: ToolResultMessage, notes: Set<Reason>): ToolResultMessage {
   const content = userBlocks(stored.content, notes)
   return {
     ...stored,
@@ -107,7 +108,7 @@ function toolResultMessage(stored: ToolResultMessage, notes: Set<string>): ToolR
   }
 }
 
-function userBlocks(content: UserMessage['content'], notes: Set<string>): readonly UserBlock[] {
+function userBlocks(content: UserMessage['content'], notes: Set<Reason>): readonly UserBlock[] {
   const blocks: UserBlock[] = []
   for (const block of blocksIn(content)) {
     const known = userBlock(block, notes)
@@ -116,13 +117,13 @@ function userBlocks(content: UserMessage['content'], notes: Set<string>): readon
   return blocks
 }
 
-function userBlock(block: UserBlock, notes: Set<string>): UserBlock | undefined {
+function userBlock(block: UserBlock, notes: Set<Reason>): UserBlock | undefined {
   if (block.type === 'text') return textBlock(block, notes)
   if (block.type !== 'image') return unsupported(block, notes)
   return { type: 'image', data: block.data, mimeType: block.mimeType }
 }
 
-function assistantBlocks(content: AssistantMessage['content'], notes: Set<string>): readonly AssistantBlock[] {
+function assistantBlocks(content: AssistantMessage['content'], notes: Set<Reason>): readonly AssistantBlock[] {
   const blocks: AssistantBlock[] = []
   for (const block of blocksIn(content)) {
     const known = assistantBlock(block, notes)
@@ -132,7 +133,7 @@ function assistantBlocks(content: AssistantMessage['content'], notes: Set<string
 }
 
 /** Undefined for what has no place in a model's view. */
-function assistantBlock(block: AssistantBlock | ImageBlock, notes: Set<string>): AssistantBlock | undefined {
+function assistantBlock(block: AssistantBlock | ImageBlock, notes: Set<Reason>): AssistantBlock | undefined {
   switch (block.type) {
     case 'text':
       return textBlock(block, notes)
@@ -149,7 +150,7 @@ function assistantBlock(block: AssistantBlock | ImageBlock, notes: Set<string>):
   }
 }
 
-function textBlock(block: TextBlock, notes: Set<string>): TextBlock | undefined {
+function textBlock(block: TextBlock, notes: Set<Reason>): TextBlock | undefined {
   if (block.text.trim() === '') {
     notes.add('blank text')
     return undefined
@@ -160,14 +161,14 @@ function textBlock(block: TextBlock, notes: Set<string>): TextBlock | undefined 
   return { ...block, text: fixed }
 }
 
-function thinkingBlock(block: ThinkingBlock, notes: Set<string>): ThinkingBlock | undefined {
+function thinkingBlock(block: ThinkingBlock, notes: Set<Reason>): ThinkingBlock | undefined {
   if (wellFormed(block.thinking) === block.thinking) return block
   // Signed text cannot be changed, only taken out.
   notes.add('lone surrogate in signed reasoning')
   return undefined
 }
 
-function toolCallBlock(block: ToolCallBlock, notes: Set<string>): ToolCallBlock {
+function toolCallBlock(block: ToolCallBlock, notes: Set<Reason>): ToolCallBlock {
   const name = toToolName(block.name)
   if (name !== block.name) notes.add('tool name')
   const call = { ...block, id: wellFormed(block.id.trim()), name }
@@ -176,7 +177,7 @@ function toolCallBlock(block: ToolCallBlock, notes: Set<string>): ToolCallBlock 
   return { ...call, arguments: wellFormedArguments(call.arguments, notes) }
 }
 
-function wellFormedArguments(value: JsonObject, notes: Set<string>): JsonObject {
+function wellFormedArguments(value: JsonObject, notes: Set<Reason>): JsonObject {
   if (!/\\ud[89a-f]/i.test(JSON.stringify(value))) return value
   notes.add('lone surrogate')
   return wellFormedObject(value)
@@ -204,7 +205,7 @@ function toToolName(name: string): string {
   return (/^[A-Za-z_]/.test(kept) ? kept : `_${kept}`).slice(0, 64)
 }
 
-function unsupported({ type }: { readonly type: string }, notes: Set<string>): TextBlock {
+function unsupported({ type }: { readonly type: string }, notes: Set<Reason>): TextBlock {
   notes.add('unsupported block')
   return text(PLACEHOLDERS.unsupportedBlock(type))
 }

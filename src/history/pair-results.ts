@@ -2,6 +2,7 @@ import type { TranscriptPolicy } from '../core/history-rules.ts'
 import type { AssistantMessage, ToolCallBlock, ToolResultMessage } from '../core/message.ts'
 import { toWireId } from '../core/wire-ids.ts'
 import { change, editItems, unchanged, type Change, type Item, type StepName, type StepResult } from './item.ts'
+import type { Reason } from './reasons.ts'
 import { contextResultText, SYNTHETIC_RESULT_TEXT } from './texts.ts'
 
 /**
@@ -226,7 +227,7 @@ function synthetic(call: Call, owner: Item, changes: Change[], step: StepName): 
 /** A real result without a call stays: late results and cut histories must not cost the model what was found. */
 function withoutCall(item: Item, orphans: ReadonlySet<Item>, changes: Change[], step: StepName): readonly Item[] {
   if (orphans.has(item) && !isSynthetic(item)) return [{ ...item, kind: 'context' }]
-  const reason = isSynthetic(item) ? 'synthetic result without an open call' : 'result that repeats another'
+  const reason: Reason = isSynthetic(item) ? 'synthetic result without an open call' : 'result that repeats another'
   changes.push(change(step, 'dropped', reason, item))
   return []
 }

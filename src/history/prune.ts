@@ -3,7 +3,7 @@ import { matchesGlob } from '../base/text.ts'
 import { estimateMessageTokens } from '../core/tokens.ts'
 import type { ToolResultMessage } from '../core/message.ts'
 import type { PruningSettings } from './budget.ts'
-import { isLeaveOut, type StickyDecision } from './view-records.ts'
+import type { StickyDecision } from './view-records.ts'
 import { change, editItems, unchanged, type Change, type Item, type StepContext, type StepResult } from './item.ts'
 import { clearResult, textLength, trimResult, truncateResult, withMessage } from './result-text.ts'
 
@@ -28,14 +28,9 @@ function repeatDecisions(items: readonly Item[], { sticky, budget }: StepContext
     let { message } = item
     for (const decision of decisions) message = decided(message, decision, budget.pruning) ?? message
     if (message === item.message) return item
-    changes.push(
-      change(
-        'prune',
-        'rewritten',
-        `${decisions.findLast((one) => !isLeaveOut(one))?.action}, as in an earlier request`,
-        item,
-      ),
-    )
+    const last = decisions.map(({ action }) => action).findLast((action) => action !== 'leave-out')
+    if (last === undefined) return item
+    changes.push(change('prune', 'rewritten', `${last}, as in an earlier request`, item))
     return withMessage(item, message)
   })
   return { items: repeated, changes }

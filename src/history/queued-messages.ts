@@ -1,6 +1,7 @@
 import { textOf, type UserBlock } from '../core/message.ts'
 import { userBlocksOf } from './blocks.ts'
 import { change, type Change, type Item, type StepResult } from './item.ts'
+import type { Reason } from './reasons.ts'
 import { PLACEHOLDERS, QUEUED_MARKER } from './texts.ts'
 
 /**
@@ -38,7 +39,7 @@ function mergeRun(run: readonly Item[], changes: Change[]): readonly Item[] {
   return [{ kind, sources: run.flatMap((item) => item.sources), message: { ...last.message, content } }]
 }
 
-function reasonFor(queued: boolean, repeated: boolean): string {
+function reasonFor(queued: boolean, repeated: boolean): Reason {
   if (!queued) return 'context of the message next to it'
   return repeated ? 'repeated by the next message' : 'not answered yet'
 }

@@ -35,7 +35,7 @@ export const PLACEHOLDERS = {
   emptyHistory: '(continue)',
   unsupportedBlock: (type: string) =>
     `[content of type ${type.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, 40)} left out]`,
-  imageLeftOut: (reason: string) => `[image left out: ${reason}]`,
+  imageLeftOut: <R extends string>(reason: R) => `[image left out: ${reason}]` as const,
 } as const
 
 export const QUEUED_MARKER = '[Queued message: sent earlier and not answered yet; the message to answer follows]'

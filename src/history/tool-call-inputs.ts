@@ -1,5 +1,6 @@
 import type { AssistantBlock, ToolCallBlock } from '../core/message.ts'
 import { change, editItems, type Change, type Item, type StepResult } from './item.ts'
+import type { Reason } from './reasons.ts'
 
 /**
  * The original's `sanitizeToolCallInputs`: a call that cannot be sent (no id, no name, no readable input, cut off in the
@@ -9,7 +10,7 @@ export function sanitizeToolCallInputs(items: readonly Item[]): StepResult {
   const changes: Change[] = []
   const sanitized = editItems(items, (item) => {
     if (item.message.role !== 'assistant') return item
-    const bad = new Map<AssistantBlock, string>()
+    const bad = new Map<AssistantBlock, Reason>()
     for (const block of item.message.content) {
       const problem = block.type === 'toolCall' ? problemOf(block) : undefined
       if (problem !== undefined) bad.set(block, problem)
@@ -23,7 +24,7 @@ export function sanitizeToolCallInputs(items: readonly Item[]): StepResult {
   return { items: sanitized, changes }
 }
 
-function problemOf(call: ToolCallBlock & { readonly partialJson?: unknown }): string | undefined {
+function problemOf(call: ToolCallBlock & { readonly partialJson?: unknown }): Reason | undefined {
   if (call.id === '') return 'tool call without an id'
   if (call.name === '') return 'tool call without a name'
   if (call.partialJson !== undefined) return 'tool call that was never finished'

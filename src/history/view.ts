@@ -7,6 +7,7 @@ import { soundMessage } from '../core/sound-message.ts'
 import { activeCleanups, latestCompaction, latestCompactionAt, undoDetails } from './view-records.ts'
 import type { Change, Item } from './item.ts'
 import { normalizeMessage, type Normalized } from './normalize-message.ts'
+import type { Reason } from './reasons.ts'
 import { compactionSummaryText } from './texts.ts'
 
 export interface View {
@@ -58,7 +59,7 @@ export function viewOf(entries: readonly Entry[], said: Statements = statementsI
   for (const entry of entries) {
     const cleanup = cleanups.get(entry.id)
     if (cleanup !== undefined) {
-      changes.push({ step: 'view', action: 'dropped', reason: 'cleaned up', entry: entry.id })
+      changes.push(viewed('dropped', 'cleaned up', entry.id))
       if (!notesPlaced.has(cleanup.id)) {
         notesPlaced.add(cleanup.id)
         placeNote(items, cleanup, changes)
@@ -83,27 +84,27 @@ function placeNote(items: Item[], cleanup: { id: EntryId; note: string }, change
   const block = { type: 'text', text } as const
   if (last?.message.role === 'user' && Array.isArray(last.message.content)) {
     items[at] = { ...last, message: { ...last.message, content: [...last.message.content, block] } }
-    changes.push({ step: 'view', action: 'rewritten', reason: 'cleanup note', ...first(last.sources) })
+    changes.push(viewed('rewritten', 'cleanup note', last.sources[0]))
     return
   }
   items.push({ kind: 'context', sources: [cleanup.id], message: { role: 'user', content: [block], timestamp: 0 } })
-  changes.push({ step: 'view', action: 'added', reason: 'cleanup note' })
+  changes.push(viewed('added', 'cleanup note'))
 }
 
-const first = (sources: readonly EntryId[]) => (sources[0] === undefined ? {} : { entry: sources[0] })
+function viewed(action: Change['action'], reason: Reason, entry?: EntryId): Change {
+  return { step: 'view', action, reason, ...(entry === undefined ? {} : { entry }) }
+}
 
 function itemOf(entry: Entry, edits: ReadonlyMap<EntryId, ContextEditEntry>, changes: Change[]): Item | undefined {
   const edit = edits.get(entry.id)
   if (edit?.replacement === null) {
-    changes.push({ step: 'view', action: 'dropped', reason: 'hidden by an edit', entry: entry.id })
+    changes.push(viewed('dropped', 'hidden by an edit', entry.id))
     return undefined
   }
   const normalized = normalizedOf(entry, edit)
   if (normalized === undefined) return undefined
-  if (edit !== undefined)
-    changes.push({ step: 'view', action: 'rewritten', reason: 'replaced by an edit', entry: entry.id })
-  for (const note of normalized.notes)
-    changes.push({ step: 'view', action: 'rewritten', reason: note, entry: entry.id })
+  if (edit !== undefined) changes.push(viewed('rewritten', 'replaced by an edit', entry.id))
+  for (const note of normalized.notes) changes.push(viewed('rewritten', note, entry.id))
   const { message, kind } = normalized
   return message === undefined ? undefined : { kind, sources: [entry.id], message }
 }

@@ -1,45 +1,5 @@
 import type { Texts } from '../lib/language.ts'
-
-/** The pipeline’s reasons, as `src/history` and the X-ray word them; one that is not here is shown as it is. */
-const REASONS: Readonly<Record<string, string>> = {
-  summarised: '已总结',
-  'cleaned up': '已清理',
-  'cleanup note': '清理说明',
-  'not part of the model’s view': '不在模型视野内',
-  'hidden by an edit': '被编辑隐藏',
-  'replaced by an edit': '被编辑替换',
-  'history limit': '超出历史轮数上限',
-  'longer than the context window': '超出上下文窗口',
-  'answer without text or calls': '没有文字或调用的回答',
-  'results stand behind their call': '结果紧跟其调用',
-  'result without a call becomes context': '没有调用的结果改作上下文',
-  details: '去掉仅供显示的细节',
-  'two messages of one role in a row': '同一角色的连续消息',
-  'signed reasoning stands at the start of its message': '带签名的推理置于消息开头',
-  'result told as text': '结果改写为文字',
-  'calls told as text': '调用改写为文字',
-  'one call per answer': '每个回答只含一个调用',
-  'a history begins with a user message': '历史须以用户消息开头',
-  'an answer stands between a result and the next message': '结果与下一条消息之间须有回答',
-  'a request ends with a user message': '请求须以用户消息结尾',
-  'results together larger than their share of the window': '结果合计超出其窗口份额',
-  'another session wrote it': '由另一对话写入',
-  'old result trimmed': '旧结果已截短',
-  'old result cleared': '旧结果已清空',
-  'reasoning without what it led to': '没有后续内容的推理',
-  'image encoding': '图片编码',
-  'missing tool result': '缺少工具结果',
-  'call without a result': '没有结果的调用',
-  'synthetic result without an open call': '没有对应调用的补全结果',
-  'result that repeats another': '重复的结果',
-  'context of the message next to it': '相邻消息的上下文',
-  'repeated by the next message': '被下一条消息重复',
-  'not answered yet': '尚未回答',
-  'tool call without an id': '没有编号的工具调用',
-  'tool call without a name': '没有名称的工具调用',
-  'tool call that was never finished': '未写完的工具调用',
-  'tool call without input': '没有输入的工具调用',
-}
+import { REASONS } from './zh-reasons.ts'
 
 export const zh: Texts = {
   nav: {
