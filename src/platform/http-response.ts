@@ -7,6 +7,8 @@ export function endResponse(outgoing: ServerResponse, status: number, text: stri
 
 /** Streams a Web response with back-pressure. When the client goes away the body's source is cancelled. */
 export async function writeResponse(outgoing: ServerResponse, response: Response): Promise<void> {
+  // Its `close` is over: nothing else would tell a stream that may have nothing to say that there is no reader.
+  if (outgoing.destroyed) return response.body?.cancel()
   outgoing.writeHead(response.status, headersOf(response))
   if (response.body === null || outgoing.req.method === 'HEAD') {
     await response.body?.cancel()

@@ -81,6 +81,24 @@ it('streams a response piece by piece and tells the handler when the client leav
   await left.promise
 })
 
+it('cancels a stream whose client left before there was an answer, and gives its body back', async () => {
+  const cancelled = deferred()
+  const server = await listen({
+    handle: async (request) => {
+      await request.text()
+      await new Promise((resolve) => request.signal.addEventListener('abort', resolve))
+      return new Response(new ReadableStream({ cancel: () => cancelled.resolve() }))
+    },
+  })
+  const socket = connect(server.port, '127.0.0.1', () =>
+    socket.write('POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\nhi'),
+  )
+  await expect.poll(() => server.held().bodies).toBe(2)
+  socket.destroy()
+  await cancelled.promise
+  await expect.poll(() => server.held().bodies).toBe(0)
+})
+
 it('asks a stream for no more than a client that does not read can hold', async () => {
   const piece = new Uint8Array(64 * 1024)
   let pieces = 0
