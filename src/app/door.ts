@@ -2,7 +2,9 @@ import { errnoOf } from '../base/files.ts'
 import type { HttpListener, ListenOptions } from '../base/http.ts'
 import type { Config } from '../config/config.ts'
 import { GatewayError } from '../core/errors.ts'
-import { json } from '../gateway/http-routes.ts'
+import { A2A_DOORS } from '../gateway/a2a-routes.ts'
+import { json, retryAfter, showProblem, type Problem } from '../gateway/http-routes.ts'
+import { OPENAI_DOOR } from '../gateway/openai-routes.ts'
 import type { Platform } from './platform.ts'
 
 type Handlers = Pick<ListenOptions, 'handle' | 'upgrade'>
@@ -18,18 +20,25 @@ export const FAR_OVER = 1.25
 /** What a form adds to the file in it. */
 const FORM_BYTES = 64 * 1024
 
-const STARTING = { error: 'the gateway waits for its storage; try again', code: 'STORAGE_UNAVAILABLE', retryable: true }
+const STARTING: Problem = {
+  error: 'the gateway waits for its storage; try again',
+  code: 'STORAGE_UNAVAILABLE',
+  status: 503,
+  headers: retryAfter(503),
+}
 
 const CLOSED: Handlers = {
   async handle(request) {
-    const isHealth = new URL(request.url).pathname === '/healthz'
-    return json(isHealth ? { status: 'unavailable' } : STARTING, 503)
+    const { pathname } = new URL(request.url)
+    if (pathname === '/healthz') return json({ status: 'unavailable' }, 503)
+    const show = [OPENAI_DOOR, ...A2A_DOORS].find(({ below }) => pathname.startsWith(below))?.show ?? showProblem
+    return show(STARTING)
   },
   upgrade: () => ({
     accept: false,
     status: 503,
-    body: JSON.stringify(STARTING),
-    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ error: STARTING.error, code: STARTING.code, retryable: true }),
+    headers: { 'content-type': 'application/json', ...retryAfter(503) },
   }),
 }
 

@@ -66,6 +66,7 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
   }
   return {
     isOpen: () => gateway.isOpen && storage.isReachable !== false,
+    isStorageAway: () => gateway.isOpen && storage.isReachable === false,
     isStuck: () => sessions.activity().longestWaitMs > STUCK_AFTER_MS,
     status,
     cluster: async () => {

@@ -16,6 +16,7 @@ import {
   pageOf,
   plain,
   problemOf,
+  retryAfter,
   showProblem,
   wholeNumber,
   wrongMethod,
@@ -27,6 +28,8 @@ import { identityOf } from './sender-identity.ts'
 /** What the HTTP side offers besides the socket: the CLI and the dashboard read and steer through it. */
 export interface GatewayApi {
   isOpen(): boolean
+  /** Not open only because the storage does not answer. */
+  isStorageAway(): boolean
   /** Messages have been waiting for a free turn for long: something behind the gateway hangs. */
   isStuck(): boolean
   status(): Promise<JsonObject>
@@ -268,12 +271,14 @@ function decideUpgrade(request: UpgradeRequest, { access, api, webhook }: HttpDe
   ): UpgradeDecision => ({
     accept: false,
     status,
-    body: JSON.stringify({ error, code }),
-    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ error, code, ...(code === 'STORAGE_UNAVAILABLE' ? { retryable: true } : {}) }),
+    headers: { 'content-type': 'application/json', ...retryAfter(status), ...headers },
   })
   const decision = access.decide({ ...request, method: 'GET' })
   if (!decision.allowed) return refuse(decision.status, decision.error, decision.code, decision.headers)
   if (request.url.pathname !== '/ws') return refuse(404, 'the socket is at /ws', 'NOT_FOUND')
+  if (api.isStorageAway())
+    return refuse(503, 'the storage does not answer at the moment; try again', 'STORAGE_UNAVAILABLE')
   if (!api.isOpen()) return refuse(503, 'the gateway is not accepting connections right now', 'SHUTTING_DOWN')
   if (webhook.isFull) return refuse(503, 'too many connections', 'RATE_LIMITED')
   const query = request.url.searchParams

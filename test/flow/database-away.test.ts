@@ -7,7 +7,9 @@ import { pgDatabases } from '../../src/platform/pg-databases.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { duringOutsideWork } from '../../src/testing/outside-work.ts'
+import { beginRest, beginRpc, userMessage } from '../support/a2a-client.ts'
 import { MemoryGateway, type Frame, type TestClient } from '../support/gateway.ts'
+import { beginHttp } from '../support/http-client.ts'
 import { databaseUrl, freshSchema } from '../support/test-database.ts'
 
 const MIGRATIONS = ownFile('storage/postgres/migrations')
@@ -115,7 +117,19 @@ describe.each(['refuses', 'holds'] as const)('a database whose line %s', (line) 
     let overHttp: Frame | undefined
     const headers = { 'content-type': 'text/plain' }
     void gateway!.api('/api/messages', { method: 'POST', headers, body: 'hello' }).then((body) => (overHttp = body))
+    const message = userMessage('hello')
+    const begun = [
+      beginRpc(gateway!, 'SendMessage', { message }),
+      beginRest(gateway!, '/message:send', { body: { message } }),
+    ]
+    const body = { model: 'clew', messages: [{ role: 'user', content: 'hello' }] }
+    const overOpenAi = beginHttp(gateway!, '/v1/chat/completions', { body })
     await pass(MOST_WAIT_MS + STEP_MS)
+    for (const one of [...begun, overOpenAi]) {
+      const { status, headers, text } = await one.answer
+      expect({ status, wait: headers.get('retry-after') }).toEqual({ status: 503, wait: '1' })
+      expect(text).toContain('STORAGE_UNAVAILABLE')
+    }
     expect(overHttp).toMatchObject({ code: 'STORAGE_UNAVAILABLE', retryable: true })
     const refusals = client.terminal().slice(before)
     for (const id of ['m2', 'm3'])

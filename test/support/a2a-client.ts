@@ -1,5 +1,5 @@
 import type { MemoryGateway } from './gateway.ts'
-import { beginHttp, callHttp, type Begun, type Body } from './http-client.ts'
+import { beginHttp, type Begun, type Body, type RequestInit } from './http-client.ts'
 
 // The product loads these when they are first asked for; loaded already, they answer within virtual time.
 await Promise.all([
@@ -55,13 +55,21 @@ export function eventsOf(text: string): readonly Body[] {
     .map((event) => (JSON.parse(event.slice('data: '.length)) as { result: Body }).result)
 }
 
+type RestInit = Pick<RequestInit, 'method' | 'headers'> & { readonly body?: Body }
+
+export function beginRest(gateway: MemoryGateway, path: string, init: RestInit = {}): Begun {
+  return beginHttp(gateway, `/a2a/v1${path}`, { ...init, headers: { ...VERSION, ...init.headers } })
+}
+
 /** One request of the other wire. */
 export async function rest(
   gateway: MemoryGateway,
   path: string,
-  init: { readonly method?: string; readonly body?: Body; readonly headers?: Readonly<Record<string, string>> } = {},
+  init: RestInit = {},
 ): Promise<{ readonly status: number; readonly headers: Headers; readonly body: Body; readonly text: string }> {
-  const answer = await callHttp(gateway, `/a2a/v1${path}`, { ...init, headers: { ...VERSION, ...init.headers } })
+  const begun = beginRest(gateway, path, init)
+  await gateway.clock.runUntil(() => begun.isDone())
+  const answer = await begun.answer
   const isObject = answer.text.startsWith('{')
   return { ...answer, body: isObject ? (JSON.parse(answer.text) as Body) : {} }
 }

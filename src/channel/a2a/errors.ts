@@ -6,12 +6,13 @@ import { toGatewayError, type ErrorCode, type GatewayError } from '../../core/er
 export type NoteFailure = (error: GatewayError | undefined) => void
 
 const NOT_FOUND: readonly ErrorCode[] = ['RUN_NOT_FOUND', 'SESSION_NOT_FOUND']
-/** Passing conditions: the client may try again. */
+/** Passing conditions, those of `STATUS_OF` in `src/gateway/http-routes.ts`: the client may try again. */
 const BUSY: { readonly [code in ErrorCode]?: number } = {
   RATE_LIMITED: 429,
   QUEUE_FULL: 503,
   SESSION_LIMIT: 503,
   STORAGE_FULL: 503,
+  STORAGE_UNAVAILABLE: 503,
   SHUTTING_DOWN: 503,
 }
 const MALFORMED: readonly ErrorCode[] = [

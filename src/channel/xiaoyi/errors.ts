@@ -57,6 +57,7 @@ const REASONS: Partial<Record<ErrorCode, TextName>> = {
   SHUTTING_DOWN: 'restarting',
   STORAGE_FAILED: 'storage',
   STORAGE_FULL: 'storage',
+  STORAGE_UNAVAILABLE: 'storage',
   MODEL_RATE_LIMITED: 'busy',
   MODEL_CONTENT_FILTERED: 'filtered',
   MODEL_CONTEXT_OVERFLOW: 'tooLong',
