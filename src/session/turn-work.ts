@@ -168,9 +168,9 @@ export class TurnWork {
         // A person may take hours; a shutdown does not wait for one, and the question is asked again after the next start.
         if (session.isStopped) turn.stop('shutdown')
       })
-    } catch {
-      // Stopped before it began. What a shutdown catches here keeps its place: it is answered after the next start.
-      return cancelledBy(signal)
+    } catch (thrown) {
+      // Mostly stopped before it began. What a shutdown catches here keeps its place: it is answered after the next start.
+      return this.#contentOfFailure(thrown, turn)
     }
     try {
       return await this.#work(turn, session)

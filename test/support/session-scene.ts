@@ -27,6 +27,8 @@ export class SessionScene {
   readonly tidied: string[] = []
   readonly turns = new Map<string, SceneTurn>()
   queueMode: QueueMode = 'queue'
+  /** Why the next looks for the model that is to answer fail. */
+  readonly modelFailures: Error[] = []
   readonly sessions: Sessions
   readonly #starts = new Map<string, Deferred<undefined>>()
 
@@ -71,7 +73,11 @@ export class SessionScene {
         approve: async () => 'none',
       },
       turns: {
-        firstModel: async () => ({ provider: 'scripted', model: 'scripted/model' }),
+        firstModel: async () => {
+          const failure = this.modelFailures.shift()
+          if (failure !== undefined) throw failure
+          return { provider: 'scripted', model: 'scripted/model' }
+        },
         run: (message, context) => this.#run(message, context),
         tidyUp: async ({ run }, by) => void this.tidied.push(`${run} ${by}`),
         recordPoisoned: async () => undefined,

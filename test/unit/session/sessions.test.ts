@@ -219,3 +219,17 @@ test.each(['cancel', 'reset', 'delete'] as const)(
     expect(await scene.storage.inbox.openCount()).toBe(0)
   },
 )
+
+test('a message whose turn cannot get its place is not said to be cancelled by its user', async () => {
+  const scene = new SessionScene(new ManualClock())
+  scene.modelFailures.push(new Error('a row cannot be read'))
+  await scene.say('a')
+  expect(scene.replies).toEqual(['a error'])
+  scene.modelFailures.push(new GatewayError('STORAGE_UNAVAILABLE', 'the database is away', {}))
+  await scene.say('b', 'c')
+  scene.turn('b').end.resolve({ kind: 'complete', text: 'done' })
+  await settle()
+  scene.turn('c').end.resolve({ kind: 'complete', text: 'done' })
+  await settle()
+  expect(scene.replies).toEqual(['a error', 'b done', 'c done'])
+})
