@@ -64,7 +64,7 @@ export function turnDeps(model: TurnModel, transcript: Transcript, tools: readon
       approveTimeoutMs: 60_000,
       thinkingLevel: 'off',
       pruning: createBudget({ contextWindow: 1_000_000 }).pruning,
-      compaction: { mode: 'off', maxHistoryShare: 0.5, keepRecentTokens: 20_000 },
+      compaction: { mode: 'off', maxHistoryShare: 0.5, reserveTokens: 0, keepRecentTokens: 20_000 },
       cleanup: { enabled: false, minTokens: 0, policy: 'always', rules: DEFAULT_RULES },
       language: { setting: 'en', locale: 'en' },
     },

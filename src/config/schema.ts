@@ -154,7 +154,11 @@ const webhook = section('The WebSocket channel.', {
 const compaction = section('Summarising old turns when the history outgrows its share of the model’s window.', {
   mode: oneOf('"off" leaves it to truncation.', ['safeguard', 'off']).default(DEFAULTS.compaction.mode),
   maxHistoryShare: share('Part of the window the history may take.', DEFAULTS.compaction.maxHistoryShare),
-  reserveTokens: count('Tokens kept free for the answer.', DEFAULTS.compaction.reserveTokens, 0),
+  reserveTokens: count(
+    'Tokens of the window kept free for the answer, at most a quarter of it: what is left may be history, up to its share.',
+    DEFAULTS.compaction.reserveTokens,
+    0,
+  ),
   keepRecentTokens: count('Tokens of recent turns that stay verbatim.', DEFAULTS.compaction.keepRecentTokens, 0),
 })
 

@@ -95,10 +95,14 @@ export function shouldCompact(
   settings: CompactionSettings,
 ): boolean {
   if (settings.mode === 'off') return false
-  const room = budget.contextWindow - budget.reservedTokens - budget.fixedTokens * budget.calibration
+  const { contextWindow, reservedTokens } = budget
+  const roomBeside = (reserved: number): number => contextWindow - reserved - budget.fixedTokens * budget.calibration
   const latest = latestCompaction(entries)
-  if (latest !== undefined && undoDetails(latest) !== undefined) return tokens.wanted > room
-  return tokens.wanted > Math.min(Math.floor(budget.contextWindow * settings.maxHistoryShare), room)
+  if (latest !== undefined && undoDetails(latest) !== undefined) return tokens.wanted > roomBeside(reservedTokens)
+  // The default is more than small models have in all.
+  const reserved = Math.min(settings.reserveTokens, Math.floor(contextWindow / 4))
+  const room = roomBeside(Math.max(reservedTokens, reserved))
+  return tokens.wanted > Math.min(Math.floor(contextWindow * settings.maxHistoryShare), room)
 }
 
 /** What is left when every message is gone. When this does not fit, no compaction can help and a person has to know. */

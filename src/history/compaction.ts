@@ -16,6 +16,8 @@ export interface CompactionSettings {
   readonly mode: 'safeguard' | 'off'
   /** Of the window, for the history; above it the oldest part is summarised. */
   readonly maxHistoryShare: number
+  /** Of the window, kept free for the answer; at most a quarter of it. */
+  readonly reserveTokens: number
   /** Kept word for word, at most; never less than the latest exchange. */
   readonly keepRecentTokens: number
 }
@@ -23,6 +25,7 @@ export interface CompactionSettings {
 export const DEFAULT_COMPACTION: CompactionSettings = {
   mode: 'safeguard',
   maxHistoryShare: 0.5,
+  reserveTokens: 20_000,
   keepRecentTokens: 20_000,
 }
 

@@ -42,6 +42,18 @@ describe('shouldCompact', () => {
     expect(shouldCompact(wanting(50_001), input, DEFAULT_COMPACTION)).toBe(true)
     expect(shouldCompact(wanting(50_001), input, { ...DEFAULT_COMPACTION, mode: 'off' })).toBe(false)
   })
+  it('keeps so much free for the answer as is configured, at most a quarter of the window', () => {
+    const budget = createBudget({ contextWindow: 100_000, reservedTokens: 5_000 })
+    const isDue = (wanted: number, reserveTokens: number): boolean =>
+      shouldCompact(
+        wanting(wanted),
+        { entries: [], budget },
+        { ...DEFAULT_COMPACTION, maxHistoryShare: 1, reserveTokens },
+      )
+    expect([isDue(95_000, 0), isDue(95_001, 0)]).toEqual([false, true])
+    expect([isDue(85_000, 15_000), isDue(85_001, 15_000)]).toEqual([false, true])
+    expect([isDue(75_000, 80_000), isDue(75_001, 80_000)]).toEqual([false, true])
+  })
   it('is true only when nothing else helps after somebody took a summary back', () => {
     const compaction = { type: 'compaction', summary: 'S', firstKeptEntryId: id('e1'), tokensBefore: 1 } as const
     const undo = { ...compaction, details: { undoes: id('e2') } }
