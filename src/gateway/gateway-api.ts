@@ -26,6 +26,7 @@ import { undoCleanup, undoLatestCleanup } from '../turn/undo-cleanup.ts'
 import { describeRequest } from './describe-request.ts'
 import { describeSteps } from './describe-steps.ts'
 import type { Gateway } from './gateway.ts'
+import { ArrivalOrder } from './intake.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { GatewayApi, ListQuery, RestoreQuery } from './http.ts'
 
@@ -55,6 +56,8 @@ const STUCK_AFTER_MS = 30_000
 export function createGatewayApi(deps: ApiDeps): GatewayApi {
   const { storage, agent, gateway, sessions, approvals, maxList, status, tools, channel } = deps
   const { sessions: index, transcripts } = storage
+  /** Of each session one after the other: what two of them undo is not the same. */
+  const restores = new ArrivalOrder()
   const findRow = async (key: string, caller: Caller | undefined): Promise<SessionRow> => {
     await gateway.bringBack(key)
     return findSession(storage, { key, sessionId: key }, caller)
@@ -203,7 +206,9 @@ export function createGatewayApi(deps: ApiDeps): GatewayApi {
       const isNamed = what.archive !== undefined || what.compaction === true || what.cleanup !== undefined
       const wasArchived = await gateway.bringBack(key)
       const row = await findRow(key, caller)
-      const restored = await (wasArchived && !isNamed ? keepRestored(storage, row) : restoreNamed(deps, row, what))
+      const restore = (): Promise<JsonObject> =>
+        wasArchived && !isNamed ? keepRestored(storage, row) : restoreNamed(deps, row, what)
+      const restored = await restores.enterAndFind(row.key, restore, (done) => done)
       deps.changed?.(row.key)
       return restored
     },

@@ -188,4 +188,16 @@ describe('what cleanups saved in all', () => {
       cleanup: { steps: 0, messages: 0, tokensSaved: 0, netTokensSaved: saved },
     })
   })
+
+  it('goes down by each step once when two restores come at the same time', async () => {
+    const { gateway } = await cleanedGateway()
+    const client = await gateway.connect()
+    await client.ask({ id: '2', content: TASK, session: 's' })
+    const totals = async (): Promise<unknown> => (await gateway.api('/api/sessions/s'))['cleanup']
+    expect(await totals()).toMatchObject({ steps: 2, messages: 8 })
+    const restore = () => gateway.request('/api/sessions/s/restore', { method: 'POST', body: '{}' })
+    const answers = await Promise.all([restore(), restore(), restore()])
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 400])
+    expect(await totals()).toMatchObject({ steps: 0, messages: 0, tokensSaved: 0 })
+  })
 })
