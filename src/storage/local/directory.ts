@@ -8,7 +8,7 @@ import { type Caller, type SessionRecord, holdsWords, mayUse, ownerOf } from '..
 import { nameOf, optionalText, type Fields } from '../../core/sound-message.ts'
 import { soundSessionFields, soundSessionRecord } from '../../core/sound-session.ts'
 import type { ChatMark, SessionPage, SessionQuery, SessionRow } from '../storage.ts'
-import { SlotSet, type Walk } from '../tables/slots.ts'
+import { SlotSet, type Tag, type Walk } from '../tables/slots.ts'
 import { Table, TABLE, type Row, type TableForm, type Tables } from '../tables/table.ts'
 
 /** A change of a row. */
@@ -127,8 +127,10 @@ export class SessionDirectory implements JournalTopic<IndexRecord> {
     try {
       const wanted = await this.#wanted(query)
       const sessions: SessionRow[] = []
+      // With all of them found, nothing is left to walk for.
+      const most = query.cursor === undefined ? wanted.total : Number.POSITIVE_INFINITY
       for (;;) {
-        const part = nextSlots(walk, wanted, query.limit + 1 - sessions.length)
+        const part = nextSlots(walk, wanted, Math.min(query.limit + 1, most) - sessions.length)
         if (part.length === 0) return { sessions, total: wanted.total }
         for (const row of await this.#load(part)) {
           if (!isWanted(row, query)) continue
@@ -143,8 +145,9 @@ export class SessionDirectory implements JournalTopic<IndexRecord> {
   }
 
   async marked({ kind, value }: ChatMark, caller: Caller, limit: number): Promise<readonly SessionRow[]> {
-    const isTheirs = this.#hasTag(OWNER, caller.sees === 'own' ? caller.owner : undefined)
-    const slots = this.#rows.named(kind === 'root' ? BY_ROOT : BY_LAST, value).filter(isTheirs)
+    const theirs = this.#tag(OWNER, caller.sees === 'own' ? caller.owner : undefined)
+    const named = this.#rows.named(kind === 'root' ? BY_ROOT : BY_LAST, value)
+    const slots = named.filter((slot) => this.#rows.slots.hasTags(slot, theirs))
     const found: SessionRow[] = []
     for (let at = 0; at < slots.length && found.length < limit; at += limit)
       for (const row of await this.#load(slots.slice(at, at + limit)))
@@ -259,26 +262,19 @@ export class SessionDirectory implements JournalTopic<IndexRecord> {
   async #wanted(query: SessionQuery): Promise<Wanted> {
     const { caller, channel, archived, prefix, search, only, without } = query
     const tags = [
-      this.#hasTag(OWNER, caller?.sees === 'own' ? caller.owner : undefined),
-      this.#hasTag(CHANNEL, channel),
-      this.#hasTag(ARCHIVED, archived === true ? HAS_ARCHIVED : undefined),
-      this.#hasTag(SCOPE, prefix === undefined ? undefined : scopeOf(prefix)),
+      ...this.#tag(OWNER, caller?.sees === 'own' ? caller.owner : undefined),
+      ...this.#tag(CHANNEL, channel),
+      ...this.#tag(ARCHIVED, archived === true ? HAS_ARCHIVED : undefined),
+      ...this.#tag(SCOPE, prefix === undefined ? undefined : scopeOf(prefix)),
     ]
-    const fits = (slot: number): boolean => tags.every((hasTag) => hasTag(slot))
     if (only !== undefined || without !== undefined || prefix !== undefined || search !== undefined)
-      return this.#searched(query, fits)
-    if (caller?.sees !== 'own' && channel === undefined && archived !== true)
-      return { total: this.#rows.size, has: () => true }
-    return { total: this.#firstThat(fits, this.#rows.size).length, has: fits }
+      return this.#searched(query, tags)
+    const { slots, size } = this.#rows
+    if (tags.length === 0) return { total: size, has: () => true }
+    return { total: slots.tagged(tags, size).length, has: (slot) => slots.hasTags(slot, tags) }
   }
 
-  #firstThat(fits: (slot: number) => boolean, count: number): readonly number[] {
-    const walk = this.#rows.slots.walk('older')
-    walk.end()
-    return nextSlots(walk, { has: fits }, count)
-  }
-
-  async #searched(query: SessionQuery, fits: (slot: number) => boolean): Promise<Wanted> {
+  async #searched(query: SessionQuery, tags: readonly Tag[]): Promise<Wanted> {
     const found = new SlotSet()
     let total = 0
     const visit = (slot: number, row: SessionRow | undefined): void => {
@@ -288,14 +284,14 @@ export class SessionDirectory implements JournalTopic<IndexRecord> {
     }
     const few =
       query.only === undefined
-        ? this.#firstThat(fits, READ_ONE_BY_ONE + 1)
+        ? this.#rows.slots.tagged(tags, READ_ONE_BY_ONE + 1)
         : [...query.only].flatMap((key) => this.#rows.named(BY_KEY, folded(key)))
     if (query.only !== undefined || few.length <= READ_ONE_BY_ONE) {
       for (const slot of few) visit(slot, (await this.#load([slot]))[0])
     } else {
       const mayFit = textFilter(query)
       await this.#rows.scan((slot, row) => {
-        if (!fits(slot)) return
+        if (!this.#rows.slots.hasTags(slot, tags)) return
         if (typeof row !== 'string') visit(slot, toSessionRow(row))
         else if (mayFit(row)) visit(slot, readRow(row))
       })
@@ -304,10 +300,8 @@ export class SessionDirectory implements JournalTopic<IndexRecord> {
   }
 
   /** A row of another owner may have the same tag, once in four thousand million. */
-  #hasTag(tag: number, text: string | undefined): (slot: number) => boolean {
-    if (text === undefined) return () => true
-    const hash = this.#rows.hashOf(text)
-    return (slot) => this.#rows.slots.tagOf(slot, tag) === hash
+  #tag(tag: number, text: string | undefined): readonly Tag[] {
+    return text === undefined ? [] : [[tag, this.#rows.hashOf(text)]]
   }
 }
 

@@ -17,6 +17,7 @@ import {
   type UsageQuery,
   type UsageRow,
 } from '../../core/spent.ts'
+import { HourTotals, type HourOf, type HourTotal, type Packed } from './hour-totals.ts'
 import { plainForm, Table, TABLE, type Tables } from '../tables/table.ts'
 
 export interface LedgerLimits {
@@ -40,18 +41,12 @@ export interface LedgerRow {
   readonly spent: Spent
 }
 
-/** Of a model and a channel, or of a session. */
-type HourOf = Omit<UsageHour, 'spent'>
-
-/** In the order of `SPENT_FIELDS`: a list, because these stand in the journal four times per answer. */
-type Packed = readonly number[]
-
 type UsageTotal =
   /** What the session spent is forgotten. */
   | { readonly session: SessionId; readonly spent: null }
   | { readonly session: SessionId; readonly spent: Packed }
   | { readonly day: string; readonly spent: Packed }
-  | (HourOf & { readonly spent: Packed })
+  | HourTotal
 
 /** In a snapshot there are many in one record: each record costs a checksum and a reading of its own. */
 type UsageRecord = UsageTotal | readonly UsageTotal[]
@@ -73,8 +68,8 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
   readonly #limits: LedgerLimits
   readonly #sessions: Table<Packed>
   readonly #days = new Map<string, Spent>()
-  readonly #hours = new Map<string, UsageHour>()
-  readonly #sessionHours = new Map<string, UsageHour>()
+  readonly #hours: HourTotals
+  readonly #sessionHours: HourTotals
   /** What records under way added to their totals. */
   readonly #added = new WeakMap<object, Spent>()
 
@@ -82,6 +77,8 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
     this.#sessions = tables?.table(TABLE.spending, SESSION_FORM) ?? new Table(SESSION_FORM)
     this.#clock = clock
     this.#limits = limits
+    this.#hours = new HourTotals(limits.hours)
+    this.#sessionHours = new HourTotals(limits.sessionHours)
   }
 
   read(data: unknown): UsageRecord | undefined {
@@ -96,19 +93,11 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
   }
 
   /** Totals only grow: a commit that ends late takes nothing back. */
-  #put(record: UsageTotal, merge: (known: Spent, given: Spent) => Spent = laterSpent): void {
-    if (record.spent === null) {
-      this.#sessions.delete(record.session)
-      return
-    }
-    const { spent: packed, ...about } = record
-    const spent = unpack(packed)
-    if ('day' in about) this.#keepDay(about.day, merge(this.ofDay(about.day), spent))
-    else if (!('hour' in about)) this.#keepSession(about.session, merge(this.#ofSessionNow(about.session), spent))
-    else {
-      const rows = about.session === undefined ? this.#hours : this.#sessionHours
-      this.#keepHour(rows, about, merge(rows.get(nameOf(about))?.spent ?? NOTHING_SPENT, spent))
-    }
+  #put(record: UsageTotal, merge = laterSpent): void {
+    if (record.spent === null) this.#sessions.delete(record.session)
+    else if ('day' in record) this.#keepDay(record.day, merge(this.ofDay(record.day), unpack(record.spent)))
+    else if ('hour' in record) this.#keepHour(record, merge)
+    else this.#keepSession(record.session, merge(this.#ofSessionNow(record.session), unpack(record.spent)))
   }
 
   get heldBytes(): number {
@@ -123,8 +112,8 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
   *#totals(): Iterable<UsageTotal> {
     for (const { key, value } of this.#sessions.held()) yield { session: key as SessionId, spent: value }
     for (const [day, spent] of this.#days) yield { day, spent: pack(spent) }
-    for (const rows of [this.#hours, this.#sessionHours])
-      for (const { spent, ...about } of rows.values()) yield { ...about, spent: pack(spent) }
+    yield* this.#hours
+    yield* this.#sessionHours
   }
 
   /** Every total, as `totalRecord` takes it. */
@@ -133,8 +122,8 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
     for await (const { key, value } of this.#sessions.rows())
       yield { ...none, scope: 'session', session: key, spent: unpack(value) }
     for (const [day, spent] of this.#days) yield { ...none, scope: 'day', at: Date.parse(day) / DAY_MS, spent }
-    for (const { hour, ...row } of this.#hours.values()) yield { ...none, ...row, scope: 'hour', at: hour }
-    for (const { hour, ...row } of this.#sessionHours.values())
+    for (const { hour, ...row } of unpacked(this.#hours)) yield { ...none, ...row, scope: 'hour', at: hour }
+    for (const { hour, ...row } of unpacked(this.#sessionHours))
       yield { ...none, ...row, scope: 'session-hour', at: hour }
   }
 
@@ -163,7 +152,7 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
   }
 
   report(query: UsageQuery): readonly UsageRow[] {
-    return summarizeUsage((query.by === 'session' ? this.#sessionHours : this.#hours).values(), query)
+    return summarizeUsage(unpacked(query.by === 'session' ? this.#sessionHours : this.#hours), query)
   }
 
   recordsOf({
@@ -183,7 +172,8 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
     ]
     const rows = totals.map((row): UsageTotal => ({ ...row, spent: pack(row.spent) }))
     for (const row of rows) {
-      this.#put(row)
+      // A copy is kept: what was added is known of the record as long as that is under way.
+      this.#put({ ...row })
       this.#added.set(row, spent)
     }
     return rows.map((data) => ({ topic: TOPIC, data }))
@@ -199,8 +189,8 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
     return { topic: TOPIC, data: { session: key, spent: null } }
   }
 
-  #addedTo(rows: ReadonlyMap<string, UsageHour>, about: HourOf, spent: Spent): UsageHour {
-    return { ...about, spent: addSpent(rows.get(nameOf(about))?.spent ?? NOTHING_SPENT, spent) }
+  #addedTo(rows: HourTotals, about: HourOf, spent: Spent): UsageHour {
+    return { ...about, spent: addSpent(unpack(rows.get(about)?.spent ?? []), spent) }
   }
 
   /** Those not used for longest are forgotten first. */
@@ -215,10 +205,11 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
     if (this.#days.size > this.#limits.days) this.#days.delete([...this.#days.keys()].sort()[0] ?? '')
   }
 
-  /** Hours come in their order, apart from a clock that was set back: the first of a map are the oldest. */
-  #keepHour(rows: Map<string, UsageHour>, about: HourOf, spent: Spent): void {
-    rows.set(nameOf(about), { ...about, spent })
-    dropOldest(rows, rows === this.#hours ? this.#limits.hours : this.#limits.sessionHours)
+  #keepHour(total: HourTotal, merge: typeof laterSpent): void {
+    const rows = total.session === undefined ? this.#hours : this.#sessionHours
+    const known = rows.get(total)
+    if (known === undefined && merge === laterSpent) return rows.put(total)
+    rows.put({ ...total, spent: pack(merge(unpack(known?.spent ?? []), unpack(total.spent))) })
   }
 
   #today(): string {
@@ -241,13 +232,8 @@ function readTotal(data: unknown): UsageTotal | undefined {
   return typeof day === 'string' ? { day, spent } : undefined
 }
 
-function nameOf({ hour, model = '', channel = '', session = '' }: HourOf): string {
-  return [hour, session, channel, model].join('\n')
-}
-
-function dropOldest(map: Map<string, unknown>, most: number): void {
-  const [oldest] = map.size > most ? map.keys() : []
-  if (oldest !== undefined) map.delete(oldest)
+function* unpacked(totals: Iterable<HourTotal>): Iterable<UsageHour> {
+  for (const total of totals) yield { ...total, spent: unpack(total.spent) }
 }
 
 const SESSION_FORM = plainForm(readPacked)
@@ -278,5 +264,10 @@ function readPacked(value: unknown): Packed | undefined {
     : isRecord(value)
       ? SPENT_FIELDS.map((field) => value[field])
       : []
-  return typeof given[SPENT_FIELDS.indexOf('tokens')] === 'number' ? given.map(numberOf) : undefined
+  return typeof given[SPENT_FIELDS.indexOf('tokens')] === 'number' ? numbersIn(given) : undefined
+}
+
+/** Most lists are as they should be: they are kept as they are. */
+function numbersIn(values: readonly unknown[]): Packed {
+  return values.every((value): value is number => numberOf(value) === value) ? values : values.map(numberOf)
 }

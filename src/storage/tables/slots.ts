@@ -1,3 +1,6 @@
+import { Chains } from './chains.ts'
+import { FIRST_CAPACITY, grown, type Column } from './column.ts'
+
 /** What the index of a table knows of a row without reading it. */
 export interface Marks {
   /** Hashes by which the row is found; 0 for none. The first one is of its key. */
@@ -8,14 +11,8 @@ export interface Marks {
   readonly at: number
 }
 
-/** Rows as they are saved: the same columns that a table holds, of some rows in their order. */
-export interface SavedSlots {
-  readonly at: Float64Array
-  readonly place: Float64Array
-  readonly length: Uint32Array
-  readonly names: readonly Uint32Array[]
-  readonly tags: readonly Uint32Array[]
-}
+/** A hash that a row has to have among its tags. */
+export type Tag = readonly [tag: number, hash: number]
 
 /** How many names and tags each row has. */
 export interface Shape {
@@ -24,94 +21,8 @@ export interface Shape {
 }
 
 const NONE = -1
-const FIRST_CAPACITY = 64
 /** Little enough that a million rows waste little; the copy is a matter of milliseconds. */
 const GROWTH = 1.2
-/** Rows that share a place of the table of heads, at most on average. */
-const ROWS_PER_HEAD = 2
-
-/** Slots with the same hash, the one added last first. */
-class Chains {
-  #heads = new Int32Array(FIRST_CAPACITY).fill(NONE)
-  #hash = new Uint32Array(FIRST_CAPACITY)
-  #next = new Int32Array(FIRST_CAPACITY).fill(NONE)
-  readonly #rowsPerHead: number
-
-  /** Tables grow one after the other, not all at once: each growth is a pause of its own. */
-  constructor(place: number) {
-    this.#rowsPerHead = ROWS_PER_HEAD + place / 4
-  }
-
-  get bytes(): number {
-    return 4 * (this.#heads.length + 2 * this.#hash.length)
-  }
-
-  hashOf(slot: number): number {
-    return this.#hash[slot] ?? 0
-  }
-
-  *with(hash: number): Iterable<number> {
-    for (let slot = this.#heads[this.#placeOf(hash)] ?? NONE; slot !== NONE; slot = this.#next[slot] ?? NONE)
-      if (this.#hash[slot] === hash) yield slot
-  }
-
-  /** Also a slot that keeps its hash goes to the front: those in use are found, and leave, soonest. */
-  set(slot: number, hash: number): void {
-    this.remove(slot)
-    this.#hash[slot] = hash
-    if (hash !== 0) this.#link(slot, this.#placeOf(hash))
-  }
-
-  remove(slot: number): void {
-    const hash = this.hashOf(slot)
-    if (hash === 0) return
-    const place = this.#placeOf(hash)
-    const next = this.#next[slot] ?? NONE
-    let before = this.#heads[place] ?? NONE
-    if (before === slot) this.#heads[place] = next
-    else {
-      while (before !== NONE && this.#next[before] !== slot) before = this.#next[before] ?? NONE
-      if (before !== NONE) this.#next[before] = next
-    }
-    this.#hash[slot] = 0
-  }
-
-  load(first: number, hashes: Uint32Array): void {
-    this.#hash.set(hashes, first)
-    const heads = this.#heads
-    const next = this.#next
-    const mask = heads.length - 1
-    for (let at = 0; at < hashes.length; at++) {
-      const hash = hashes[at] ?? 0
-      if (hash === 0) continue
-      next[first + at] = heads[hash & mask] ?? NONE
-      heads[hash & mask] = first + at
-    }
-  }
-
-  grow(capacity: number): void {
-    this.#hash = grown(this.#hash, capacity)
-    this.#next = grown(this.#next, capacity)
-  }
-
-  /** Called with the number of slots in use, oldest first through `slots`. */
-  makeRoom(rows: number, slots: () => Iterable<number>): void {
-    if (rows <= this.#rowsPerHead * this.#heads.length) return
-    let length = this.#heads.length
-    while (rows > (this.#rowsPerHead * length) / 2) length *= 2
-    this.#heads = new Int32Array(length).fill(NONE)
-    for (const slot of slots()) if (this.hashOf(slot) !== 0) this.#link(slot, this.#placeOf(this.hashOf(slot)))
-  }
-
-  #placeOf(hash: number): number {
-    return hash & (this.#heads.length - 1)
-  }
-
-  #link(slot: number, place: number): void {
-    this.#next[slot] = this.#heads[place] ?? NONE
-    this.#heads[place] = slot
-  }
-}
 
 /**
  * The index of a table in numbers alone, about a hundred bytes for a row: where it is on disk, how it is found, its time,
@@ -124,6 +35,7 @@ export class Slots {
   /** Where the row is on disk; negative: not there. */
   #place = new Float64Array(FIRST_CAPACITY)
   #length = new Uint32Array(FIRST_CAPACITY)
+  /** How far the next newer slot is from the one behind in number, and the next older one from the one before. */
   #newer = new Int32Array(FIRST_CAPACITY)
   #older = new Int32Array(FIRST_CAPACITY)
   #oldest = NONE
@@ -179,8 +91,22 @@ export class Slots {
     return undefined
   }
 
-  tagOf(slot: number, tag: number): number {
-    return this.#tags[tag]?.[slot] ?? 0
+  hasTags(slot: number, tags: readonly Tag[]): boolean {
+    return tags.every(([tag, hash]) => this.#tags[tag]?.[slot] === hash)
+  }
+
+  /** Slots of rows that have all of these tags, up to so many, in no order. */
+  tagged(tags: readonly Tag[], most: number): readonly number[] {
+    const found: number[] = []
+    const keys = this.#chains[0]?.hashes ?? new Uint32Array()
+    const [first, ...others] = tags
+    const column = first === undefined ? undefined : this.#tags[first[0]]
+    for (let slot = 0; slot < this.#used && found.length < most; slot++) {
+      if (column !== undefined && column[slot] !== first?.[1]) continue
+      // One that was removed has no key.
+      if (keys[slot] !== 0 && this.hasTags(slot, others)) found.push(slot)
+    }
+    return found
   }
 
   timeOf(slot: number): number {
@@ -226,6 +152,7 @@ export class Slots {
     this.#tags.forEach((column, tag) => (column[slot] = tags[tag] ?? 0))
     this.#chains.forEach((chain, name) => chain.set(slot, names[name] ?? 0))
     this.#linkByTime(slot, at)
+    for (const chain of this.#chains) chain.makeRoom(() => this.#inOrder())
     return slot
   }
 
@@ -241,18 +168,26 @@ export class Slots {
   /** From the oldest, or from the one that comes after `from`; the order may change between two steps. */
   walk(direction: 'newer' | 'older', from?: number): Walk {
     const start = direction === 'newer' ? this.#oldest : this.#newest
-    const next = from === undefined ? start : (this.#neighbours(direction)[from] ?? NONE)
-    const walk = new Walk(
-      next,
-      (slot) => this.#neighbours(direction)[slot] ?? NONE,
-      () => this.#walks.delete(walk),
-    )
+    const after = (slot: number): number => (direction === 'newer' ? this.#newerThan(slot) : this.#olderThan(slot))
+    const walk = new Walk(from === undefined ? start : after(from), after, () => this.#walks.delete(walk))
     this.#walks.add(walk)
     return walk
   }
 
-  #neighbours(direction: 'newer' | 'older'): Int32Array {
-    return direction === 'newer' ? this.#newer : this.#older
+  #newerThan(slot: number): number {
+    return slot + 1 + (this.#newer[slot] ?? 0)
+  }
+
+  #olderThan(slot: number): number {
+    return slot - 1 + (this.#older[slot] ?? 0)
+  }
+
+  /** From here on one stands behind the other in the order of times; `NONE` for the end. */
+  #join(older: number, newer: number): void {
+    if (older === NONE) this.#oldest = newer
+    else this.#newer[older] = newer - older - 1
+    if (newer === NONE) this.#newest = older
+    else this.#older[newer] = older - newer + 1
   }
 
   #take(): number {
@@ -262,36 +197,58 @@ export class Slots {
     const slot = this.#used++
     if (slot >= this.#at.length) this.reserve(Math.ceil(slot * GROWTH) + FIRST_CAPACITY)
     this.#place[slot] = NONE
-    for (const chain of this.#chains) chain.makeRoom(this.#count, () => this.#inOrder())
     return slot
   }
 
-  /** Rows that were saved in their order, before any other is put. */
-  load({ at, place, length, names, tags }: SavedSlots): void {
-    const first = this.#used
-    const end = first + at.length
-    this.reserve(end)
-    this.#used = end
-    this.#count += at.length
-    this.#at.set(at, first)
-    this.#place.set(place, first)
-    this.#length.set(length, first)
-    tags.forEach((column, tag) => this.#tags[tag]?.set(column, first))
-    names.forEach((column, name) => this.#chains[name]?.load(first, column))
-    for (let slot = first; slot < end; slot++) this.#placedBytes += this.#length[slot] ?? 0
-    this.#linkLoaded(first, end)
+  /** All that is saved of rows, as it stands in memory; the links of the names come last. */
+  get columns(): readonly Column[] {
+    const chains = this.#chains
+    return [
+      this.#place,
+      this.#at,
+      this.#length,
+      ...chains.map(({ hashes }) => hashes),
+      ...this.#tags,
+      ...chains.map(({ links }) => links),
+    ]
   }
 
-  /** Of rows that are on disk. */
-  saved(slots: readonly number[]): SavedSlots {
-    const column = (of: (slot: number) => number): Uint32Array => Uint32Array.from(slots, of)
-    return {
-      at: Float64Array.from(slots, (slot) => this.timeOf(slot)),
-      place: Float64Array.from(slots, (slot) => this.#place[slot] ?? NONE),
-      length: column((slot) => this.#length[slot] ?? 0),
-      names: this.#chains.map((chain) => column((slot) => chain.hashOf(slot))),
-      tags: this.#tags.map((tags) => column((slot) => tags[slot] ?? 0)),
+  /**
+   * So many more rows stand in the columns, in their order; their names follow, before any other row is put. False when
+   * one of them is not before the end of what is known of the disk.
+   */
+  load(rows: number, endOfDisk: number): boolean {
+    const first = this.#used
+    const end = first + rows
+    const places = this.#place
+    const lengths = this.#length
+    let bytes = 0
+    for (let slot = first; slot < end; slot++) {
+      const place = places[slot] ?? NONE
+      const length = lengths[slot] ?? 0
+      if (!(place >= 0 && place + length <= endOfDisk)) return false
+      bytes += length
     }
+    this.#placedBytes += bytes
+    this.#used = end
+    this.#count += rows
+    this.#linkLoaded(first, end)
+    return true
+  }
+
+  /** By these heads the rows are found that were loaded with their links; false when they do not fit the rows. */
+  loadHeads(name: number, heads: Uint32Array<ArrayBuffer>): boolean {
+    return this.#chains[name]?.load(heads, this.#used) ?? false
+  }
+
+  /** The rows were loaded without links. */
+  relink(): void {
+    for (const chain of this.#chains) chain.relink(this.#used)
+  }
+
+  /** How many heads each name has. */
+  get heads(): readonly number[] {
+    return this.#chains.map(({ heads }) => heads.length)
   }
 
   /** Makes room for so many slots. */
@@ -306,32 +263,24 @@ export class Slots {
     for (const chain of this.#chains) chain.grow(capacity)
   }
 
-  /** The same, and for finding so many at once. */
-  prepare(rows: number): void {
-    this.reserve(rows)
-    for (const chain of this.#chains) chain.makeRoom(rows, () => this.#inOrder())
-  }
-
-  /** Rows are saved in their order, but for a few that moved meanwhile. */
+  /** Rows are saved in their order, but for a few that moved meanwhile: for most of them nothing is to be written. */
   #linkLoaded(first: number, end: number): void {
     const at = this.#at
+    let newest = this.#newest
     for (let slot = first; slot < end; slot++) {
-      const newest = this.#newest
       const time = at[slot] ?? 0
       if (newest !== NONE && time < (at[newest] ?? 0)) this.#linkByTime(slot, time)
       else {
-        this.#older[slot] = newest
-        this.#newer[slot] = NONE
-        if (newest === NONE) this.#oldest = slot
-        else this.#newer[newest] = slot
-        this.#newest = slot
+        if (slot === first || slot !== newest + 1) this.#join(newest, slot)
+        this.#newest = newest = slot
       }
     }
+    this.#join(this.#newest, NONE)
     this.#newestTime = Math.max(this.#newestTime, this.#newest === NONE ? 0 : this.timeOf(this.#newest))
   }
 
   *#inOrder(): Iterable<number> {
-    for (let slot = this.#oldest; slot !== NONE; slot = this.#newer[slot] ?? NONE) yield slot
+    for (let slot = this.#oldest; slot !== NONE; slot = this.#newerThan(slot)) yield slot
   }
 
   #linkByTime(slot: number, at: number): void {
@@ -339,9 +288,9 @@ export class Slots {
     const newest = this.#newest
     if (newest === NONE || at >= this.timeOf(newest)) return this.#linkBehind(slot, newest)
     let older = this.#late !== NONE && this.timeOf(this.#late) <= at ? this.#late : newest
-    while (older !== NONE && this.timeOf(older) > at) older = this.#older[older] ?? NONE
+    while (older !== NONE && this.timeOf(older) > at) older = this.#olderThan(older)
     for (;;) {
-      const next = older === NONE ? this.#oldest : (this.#newer[older] ?? NONE)
+      const next = older === NONE ? this.#oldest : this.#newerThan(older)
       if (next === NONE || this.timeOf(next) > at) break
       older = next
     }
@@ -350,23 +299,14 @@ export class Slots {
   }
 
   #linkBehind(slot: number, older: number): void {
-    const newer = older === NONE ? this.#oldest : (this.#newer[older] ?? NONE)
-    this.#older[slot] = older
-    this.#newer[slot] = newer
-    if (older === NONE) this.#oldest = slot
-    else this.#newer[older] = slot
-    if (newer === NONE) this.#newest = slot
-    else this.#older[newer] = slot
+    const newer = older === NONE ? this.#oldest : this.#newerThan(older)
+    this.#join(older, slot)
+    this.#join(slot, newer)
   }
 
   #unlink(slot: number): void {
     for (const walk of this.#walks) walk.leave(slot)
-    const older = this.#older[slot] ?? NONE
-    const newer = this.#newer[slot] ?? NONE
-    if (older === NONE) this.#oldest = newer
-    else this.#newer[older] = newer
-    if (newer === NONE) this.#newest = older
-    else this.#older[newer] = older
+    this.#join(this.#olderThan(slot), this.#newerThan(slot))
     if (this.#late === slot) this.#late = NONE
   }
 }
@@ -421,13 +361,4 @@ export class Walk {
   end(): void {
     this.#onEnd()
   }
-}
-
-function grown<T extends Float64Array<ArrayBuffer> | Uint32Array<ArrayBuffer> | Int32Array<ArrayBuffer>>(
-  column: T,
-  capacity: number,
-): T {
-  const larger = new (column.constructor as new (length: number) => T)(capacity)
-  larger.set(column)
-  return larger
 }

@@ -7,7 +7,7 @@ import { isRecord, parseJson } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
 import { Mailbox } from '../../base/async.ts'
 import { seedOf, type HashSeed } from './keyed-hash.ts'
-import { loadImage, writeImage } from './slots-image.ts'
+import { loadImage, writeImage, type Indexed } from './slots-image.ts'
 import { decodeLine, encodeLines, headOf, isWhole, jsonIn, type Line } from './table-line.ts'
 import { Table, type Row, type TableForm, type TableNumber, type Tables } from './table.ts'
 
@@ -121,7 +121,9 @@ export class TableFile implements JournalTopic<FileState>, Tables {
       return
     }
     const { size } = this.#reader.stat()
-    this.#end = (await loadImage(files, this.#path('slots'), this.#tables, size)) ?? header.bytes
+    const image = await loadImage(files, this.#path('slots'), this.#indexed, size)
+    this.#end = image?.end ?? header.bytes
+    if (image?.isOld === true) this.#linesBehindImage = Number.POSITIVE_INFINITY
     await this.#readTail()
   }
 
@@ -324,7 +326,7 @@ export class TableFile implements JournalTopic<FileState>, Tables {
   async #saveImage(): Promise<void> {
     const { files, ids, log } = this.#options
     try {
-      await writeImage({ files, ids }, this.#path('slots'), this.#tables, this.#end, () => this.#requireOwnership())
+      await writeImage({ files, ids }, this.#path('slots'), this.#indexed, this.#end, () => this.#requireOwnership())
       this.#linesBehindImage = 0
     } catch (error) {
       log.warn('the index of session and usage rows could not be saved; the next start takes longer', {
@@ -450,6 +452,10 @@ export class TableFile implements JournalTopic<FileState>, Tables {
 
   #path(kind: 'rows' | 'slots', generation = this.#generation): string {
     return `${this.#options.directory}/${generation}.${kind}`
+  }
+
+  get #indexed(): Indexed {
+    return { tables: this.#tables, seed: this.#requireSeed() }
   }
 
   #requireSeed(): HashSeed {
