@@ -10,13 +10,13 @@ const GROUP_KINDS = ['group', 'channel']
 
 /**
  * The original's `getHistoryLimitFromSessionKey`, for every form of key: `webhook:dm:ann`, `agent:main:webhook:dm:ann`,
- * with an account before the kind, with a thread or topic behind the peer, and without a channel (then every channel
- * that knows the peer, or has a limit, is asked in order). 0, which means no limit, for everything else.
+ * with an account before the kind, with a peer that is encoded, with a thread or topic behind it, and without a channel
+ * (then every channel that knows the peer, or has a limit, is asked in order). 0, which means no limit, for everything else.
  */
 export function historyLimitOf(key: string, channels: { readonly [name: string]: ChannelLimits | undefined }): number {
   const address = addressOf(key)
   if (address === undefined) return 0
-  const candidates = address.channel === undefined ? Object.values(channels) : [findChannel(channels, address.channel)]
+  const candidates = address.channel === undefined ? Object.values(channels) : [findNamed(channels, address.channel)]
   const limits = candidates.map((channel) => limitIn(channel, address))
   return limits.find((limit) => limit !== undefined) ?? 0
 }
@@ -52,19 +52,22 @@ function withoutThread(peer: readonly string[]): readonly string[] {
   return peer.length > 2 && (mark === 'thread' || mark === 'topic') ? peer.slice(0, -2) : peer
 }
 
-function findChannel(
-  channels: { readonly [name: string]: ChannelLimits | undefined },
-  name: string,
-): ChannelLimits | undefined {
-  return channels[name] ?? Object.entries(channels).find(([own]) => own.toLowerCase() === name)?.[1]
+/** By its name as it is, else without its case. */
+function findNamed<T>(named: { readonly [name: string]: T | undefined }, wanted: string): T | undefined {
+  const folded = wanted.toLowerCase()
+  return named[wanted] ?? Object.entries(named).find(([name]) => name.toLowerCase() === folded)?.[1]
+}
+
+/** As the peer calls itself: in keys that we make, what divides a key is encoded. */
+function withoutEncoding(peer: string): string {
+  return peer.replaceAll(/%3a/giu, ':').replaceAll('%25', '%')
 }
 
 function limitIn(channel: ChannelLimits | undefined, { kind, peer }: Address): number | undefined {
   if (channel === undefined) return undefined
   if (kind === 'group') return channel.historyLimit
-  const own =
-    channel.dms?.[peer] ??
-    Object.entries(channel.dms ?? {}).find(([name]) => name.toLowerCase() === peer.toLowerCase())?.[1]
+  const { dms = {} } = channel
+  const own = findNamed(dms, peer) ?? findNamed(dms, withoutEncoding(peer))
   // Zero is a limit of its own: none.
   return own?.historyLimit ?? channel.dmHistoryLimit
 }

@@ -5,7 +5,12 @@ const channels = {
   webhook: {
     historyLimit: 50,
     dmHistoryLimit: 20,
-    dms: { 'user-abc': { historyLimit: 10 }, free: { historyLimit: 0 }, 'a:b': { historyLimit: 7 } },
+    dms: {
+      'user-abc': { historyLimit: 10 },
+      free: { historyLimit: 0 },
+      'a:b': { historyLimit: 7 },
+      '50%3A': { historyLimit: 8 },
+    },
   },
 }
 
@@ -20,6 +25,9 @@ describe('historyLimitOf', () => {
     ['agent:main:webhook:dm:user-abc:topic:7', 10],
     ['agent:main:WebHook:DM:User-ABC', 10],
     ['agent:main:webhook:dm:a:b', 7],
+    ['agent:main:webhook:dm:a%3Ab', 7],
+    ['agent:main:webhook:dm:a%3ab:thread:42', 7],
+    ['agent:main:webhook:dm:50%253a', 8],
     ['webhook:dm:somebody', 20],
     ['webhook:dm:free', 0],
     ['webhook:group:g1', 50],
