@@ -221,7 +221,7 @@ const limits = section('Upper bounds. Reaching one is answered with an error cod
     .array(z.string())
     .default([])
     .meta({ description: 'Hosts of this machine or network that callbacks may go to: names or addresses, no port.' }),
-  redelivery_ms: milliseconds('How long an answered message is recognised when it comes again.').default(
+  redelivery_ms: milliseconds('How long after its answer a message is recognised when it comes again.').default(
     l.redelivery_ms,
   ),
   outbox_per_account: count('Undelivered replies kept for one client; the oldest go first.', l.outbox_per_account),

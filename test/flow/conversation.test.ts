@@ -270,6 +270,31 @@ describe('after a crash', () => {
     expect((answer?.['seq'] as number) > (client.frames[0]?.['seq'] as number)).toBe(true)
   })
 
+  it('what was accepted more than a day before is answered once, and its reply waits for its client', async () => {
+    const gateway = await openGateway()
+    const client = await gateway.connect('?uid=ann')
+    for (const id of ['1', '2']) await client.send({ id, content: `count to 5${id}`, session: 's', ack: true })
+    await client.settle()
+    const again = await gateway.restart({ afterMs: 25 * 3_600_000 })
+    open.push(again)
+    const repeating = await again.connect('?uid=ann')
+    await repeating.send({ id: '2', content: 'count to 52', session: 's', ack: true })
+    await repeating.settle()
+    expect(repeating.frames).toMatchObject([{ type: 'accepted', messageId: '2', runId: client.frames[1]?.['runId'] }])
+    repeating.socket.terminate()
+    await again.clock.advance(30_000)
+    const other = await again.connect('?uid=bob')
+    await other.ask({ id: 'b', content: 'hello', session: 'other' })
+    const returned = await again.connect('?uid=ann')
+    const answers = await returned.waitFor(2)
+    expect(answers).toMatchObject([
+      { type: 'complete', messageId: '1' },
+      { type: 'complete', messageId: '2' },
+    ])
+    const { messages } = await again.api('/api/sessions/s')
+    expect((messages as readonly Frame[]).filter(({ role }) => role === 'user')).toHaveLength(2)
+  })
+
   it('a reply whose client was away waits for it, and comes once', async () => {
     const gateway = await openGateway()
     const client = await gateway.connect('?uid=ann')

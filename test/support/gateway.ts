@@ -66,11 +66,13 @@ export class MemoryGateway {
   }
 
   /** The next start after a power cut (or, with `kill`, after the process alone died): same home, a minute later. */
-  async restart(how: { readonly kill?: boolean; readonly random?: () => number } = {}): Promise<MemoryGateway> {
+  async restart(
+    how: { readonly kill?: boolean; readonly random?: () => number; readonly afterMs?: number } = {},
+  ): Promise<MemoryGateway> {
     return MemoryGateway.open({
       ...this.options,
       files: how.kill === true ? this.files.kill() : this.files.crash(how.random),
-      clock: new ManualClock(this.clock.now() + 60_000),
+      clock: new ManualClock(this.clock.now() + (how.afterMs ?? 60_000)),
       seed: (this.options.seed ?? 1) + 1,
       processes: this.processes.successor(),
     })

@@ -30,7 +30,7 @@ export interface MessageRow {
 }
 
 export interface DeliveryLimits {
-  /** How long an answered message is remembered, to recognise its redelivery. */
+  /** How long a message is remembered from its answer on, to recognise its redelivery and for a client that is away. */
   readonly rememberMs: number
   readonly rememberedMessages: number
   readonly rememberedBytes: number
@@ -187,7 +187,7 @@ export class MessageRows {
     let visits = 0
     for (const [id, row] of this.#rows) {
       if (row.message.acceptedAt > before || ++visits > VISITS) return
-      if (row.state !== 'open') yield id
+      if (row.state !== 'open' && endOf(row) <= before) yield id
     }
   }
 
@@ -218,6 +218,11 @@ export class MessageRows {
     remove(this.#undelivered, accountOf(row.message), id)
     remove(this.#byAccount, accountOf(row.message), id)
   }
+}
+
+/** Of an answered message. */
+export function endOf({ endedAt, message }: MessageRow): number {
+  return endedAt ?? message.acceptedAt
 }
 
 export function accountOf(message: { readonly channel: string; readonly account: string }): string {

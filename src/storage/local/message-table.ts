@@ -7,7 +7,7 @@ import type { RunId, SessionKey } from '../../core/ids.ts'
 import { isEphemeralAccount, type AcceptedMessage } from '../../core/inbound.ts'
 import type { Acceptance } from '../storage.ts'
 import { decodeDeliveryRecord, type DeliveryRecord } from './delivery-record.ts'
-import { accountOf, MessageRows, type DeliveryLimits, type MessageRow } from './message-rows.ts'
+import { accountOf, endOf, MessageRows, type DeliveryLimits, type MessageRow } from './message-rows.ts'
 import { Sequences } from './sequences.ts'
 
 /** A change of a message. */
@@ -248,7 +248,8 @@ export class MessageTable implements JournalTopic<DeliveryRecord> {
 
   #remembered(row: MessageRow | undefined): MessageRow | undefined {
     const { clock, limits } = this.#deps
-    return row !== undefined && row.message.acceptedAt + limits.rememberMs > clock.now() ? row : undefined
+    if (row === undefined || row.state === 'open') return row
+    return endOf(row) + limits.rememberMs > clock.now() ? row : undefined
   }
 
   #oldestOpen(): readonly MessageRow[] {

@@ -84,7 +84,8 @@ const FORGET_AT_ONCE = 1_000
 const FORGET = {
   name: 'forget_messages',
   text: `delete from messages where run in (select run from messages
-    where state <> 'open' and stored_at < clock_timestamp() - $1 * interval '1 millisecond' limit ${FORGET_AT_ONCE})
+    where state <> 'open' and stored_at < clock_timestamp() - $1 * interval '1 millisecond'
+      and coalesce(answered_at, 0) < ms(clock_timestamp()) - $1 limit ${FORGET_AT_ONCE})
     returning run`,
 }
 const FORGET_NODES = {

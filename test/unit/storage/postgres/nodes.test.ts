@@ -352,3 +352,29 @@ test('what was known of a conversation that was left is not told of the one that
   expect(await opened.branch()).toHaveLength(1)
   await opened.close()
 })
+
+test('a message is known without an answer however old it is, with one for the time from the answer on', async () => {
+  const schema = freshSchema()
+  const database = await openDatabase(schema)
+  const clock = new ManualClock(0)
+  const node = await openTestNode(schema, { clock, leaseMs: 3_000_000 })
+  closing.push(database, node)
+  await node.start()
+  const makeOlder = async (what: string): Promise<void> =>
+    void (await database.query({ name: '', text: `update messages set ${what}` }, []))
+  const isKnown = async (): Promise<boolean> => (await node.inbox.recall({ fingerprint: 'run_1' })) !== undefined
+  const runs = async (): Promise<readonly unknown[]> =>
+    database.query({ name: '', text: 'select run from messages' }, [])
+  await accept(node, 'run_1')
+  await makeOlder(`stored_at = stored_at - interval '1 day'`)
+  expect(await isKnown()).toBe(true)
+  await node.transact([{ kind: 'answer', run: 'run_1' as RunId, content: { kind: 'complete', text: 'done' } }])
+  expect(await isKnown()).toBe(true)
+  await accept(node, 'run_2')
+  await makeOlder(`stored_at = stored_at - interval '1 day'`)
+  await node.transact([{ kind: 'answer', run: 'run_2' as RunId, content: { kind: 'complete', text: 'done' } }])
+  await makeOlder(`answered_at = answered_at - 86400000 where run = 'run_1'`)
+  expect(await isKnown()).toBe(false)
+  void clock.advance(600_000)
+  await vi.waitFor(async () => expect(await runs()).toEqual([{ run: 'run_2' }]), WAIT)
+})
