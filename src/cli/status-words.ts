@@ -15,9 +15,12 @@ export interface StatusWords {
   provider(name: string): string
   readonly circuits: Readonly<Record<string, string>>
   running(count: number): string
-  readonly slow: string
+  /** Messages wait for a place at a provider whose oldest turn is this old. */
+  slow(waiting: number, oldest: string): string
+  lastFailure(code: string): string
   channel(name: string): string
   link(name: string, number: number): string
+  hub(name: string): string
   readonly ready: string
   since(time: string): string
   nextTry(duration: string): string
@@ -36,11 +39,13 @@ export const STATUS_WORDS: Readonly<Record<Language, StatusWords>> = {
     replies: 'replies',
     repliesNow: (waiting, unknown) => `${waiting} waiting for their client, ${unknown} with unknown delivery`,
     provider: (name) => `provider ${name}`,
-    circuits: { closed: 'answers', open: 'failing; paused for a while', 'half-open': 'failing; being tried again' },
+    circuits: { closed: 'answers', open: 'failing; paused for a while', probing: 'failing; being tried again' },
     running: (count) => `, ${count} running`,
-    slow: '; slow',
+    slow: (waiting, oldest) => `, ${waiting} waiting, the oldest for ${oldest}`,
+    lastFailure: (code) => `; last failure ${code}`,
     channel: (name) => `channel ${name}`,
     link: (name, number) => `channel ${name}, link ${number}`,
+    hub: (name) => `channel ${name}, hub`,
     ready: 'ready',
     since: (time) => `since ${time} UTC`,
     nextTry: (duration) => `next try in ${duration}`,
@@ -57,11 +62,13 @@ export const STATUS_WORDS: Readonly<Record<Language, StatusWords>> = {
     replies: '回复',
     repliesNow: (waiting, unknown) => `${waiting} 条等待客户端，${unknown} 条送达情况未知`,
     provider: (name) => `服务商 ${name}`,
-    circuits: { closed: '正常回答', open: '失败中，暂停一会儿', 'half-open': '失败过，正在重试' },
+    circuits: { closed: '正常回答', open: '失败中，暂停一会儿', probing: '失败过，正在重试' },
     running: (count) => `，${count} 个进行中`,
-    slow: '；较慢',
+    slow: (waiting, oldest) => `，${waiting} 个等待，最久的已进行 ${oldest}`,
+    lastFailure: (code) => `；最近一次失败 ${code}`,
     channel: (name) => `渠道 ${name}`,
     link: (name, number) => `渠道 ${name}，链路 ${number}`,
+    hub: (name) => `渠道 ${name}，hub`,
     ready: '就绪',
     since: (time) => `自 ${time} UTC`,
     nextTry: (duration) => `${duration} 后重试`,

@@ -25,8 +25,8 @@ export function checkChannels(config: Config | undefined, status: GatewayStatus,
   })
 }
 
-/** What counts as working in the words of the channels. */
-const UP = new Set(['up', 'open', 'resting'])
+/** What counts as working in the words of the channels; a link that is stopped is not needed now, or another node's. */
+const UP = new Set(['up', 'open', 'resting', 'stopped'])
 
 function linkCheck(label: string, link: Readonly<Record<string, unknown>>, words: DoctorWords): DoctorCheck {
   const state = textOf(link['state'])

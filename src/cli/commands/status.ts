@@ -22,7 +22,7 @@ export async function status(options: CommonOptions): Promise<void> {
 }
 
 /** The report in words; `--json` has everything it holds. */
-function describe(report: JsonObject, words: StatusWords): string[][] {
+export function describe(report: JsonObject, words: StatusWords): string[][] {
   const activity = recordOf(report['activity'])
   const replies = recordOf(report['replies'])
   const uptime = duration(numberOf(report['uptimeSeconds']) * 1_000)
@@ -35,7 +35,7 @@ function describe(report: JsonObject, words: StatusWords): string[][] {
     [words.replies, words.repliesNow(numberOf(replies['waiting']), numberOf(replies['unknown']))],
     ...Object.entries(recordOf(report['providers'])).map(([name, value]) => [
       words.provider(name),
-      circuitText(value, words),
+      providerText(recordOf(value), words),
     ]),
     ...Object.entries(recordOf(report['channels'])).flatMap(([name, value]) =>
       channelRows(name, recordOf(value), words),
@@ -44,18 +44,24 @@ function describe(report: JsonObject, words: StatusWords): string[][] {
   ]
 }
 
-function circuitText(value: unknown, words: StatusWords): string {
-  const state =
-    typeof value === 'string' ? value : textOf(recordOf(value)['circuit']) || textOf(recordOf(value)['state'])
-  const running = recordOf(value)['running']
-  const slow = recordOf(value)['slow'] === true ? words.slow : ''
-  return `${words.circuits[state] ?? state}${typeof running === 'number' ? words.running(running) : ''}${slow}`
+function providerText(provider: Record<string, unknown>, words: StatusWords): string {
+  const circuit = textOf(provider['circuit'])
+  const waiting = numberOf(provider['waiting'])
+  const failure = textOf(recordOf(provider['lastFailure'])['code'])
+  return [
+    words.circuits[circuit] ?? circuit,
+    words.running(numberOf(provider['running'])),
+    ...(waiting > 0 ? [words.slow(waiting, duration(numberOf(provider['slowestMs'])))] : []),
+    ...(circuit !== 'closed' && failure !== '' ? [words.lastFailure(failure)] : []),
+  ].join('')
 }
 
+/** A row for each link that the channel keeps: XiaoYi's servers, or the hub that the webhook dials. */
 function channelRows(name: string, channel: Record<string, unknown>, words: StatusWords): string[][] {
   const links = Array.isArray(channel['links']) ? channel['links'].filter(isRecord) : []
-  if (links.length === 0) return [[words.channel(name), words.ready]]
-  return links.map((link, at) => [words.link(name, at + 1), linkText(link, words)])
+  const hub = isRecord(channel['hub']) ? [[words.hub(name), linkText(channel['hub'], words)]] : []
+  const own = links.length === 0 ? [[words.channel(name), words.ready]] : []
+  return [...own, ...links.map((link, at) => [words.link(name, at + 1), linkText(link, words)]), ...hub]
 }
 
 function linkText(link: Record<string, unknown>, words: StatusWords): string {
@@ -65,7 +71,7 @@ function linkText(link: Record<string, unknown>, words: StatusWords): string {
     textOf(link['state']),
     ...(since > 0 ? [words.since(new Date(since).toISOString().slice(0, 19).replace('T', ' '))] : []),
     ...(next > 0 ? [words.nextTry(duration(next))] : []),
-    ...(typeof link['lastError'] === 'string' ? [link['lastError']] : []),
+    ...[textOf(link['lastError'])].filter((reason) => reason !== ''),
     textOf(link['url']),
   ].join(', ')
 }

@@ -170,6 +170,12 @@ describe('what a running gateway says', () => {
     expect(down?.message).toContain('refused')
   })
 
+  it('a link that is not needed now is fine: the second of "failover", and every link where another node has them', () => {
+    const links = [{ state: 'open' }, { state: 'stopped' }]
+    const checks = checkChannels(undefined, { channels: { xiaoyi: { links } } }, words)
+    expect(checks.map(({ status }) => status)).toEqual(['ok', 'ok'])
+  })
+
   it('without a gateway a channel that is on cannot be judged', () => {
     const xiaoyi = { enabled: true, ak: 'a', sk: 's', agentId: 'g' }
     expectStatus(checkChannels(configOf({ channels: { xiaoyi } }), undefined, words)[0], 'ok')
