@@ -1,19 +1,21 @@
 import type { JSX } from 'preact'
 import { clock, count, duration, fullTime, moment } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
+import { certificatesOf, isWell } from '../lib/link-states.ts'
 import type { LinkStatus } from '../lib/types.ts'
 import { Icon } from './icons.tsx'
 
 /** One link to Huawei's service: whether it lives, since when, and what happens next. */
 export function LinkCard({ link, n }: { readonly link: LinkStatus; readonly n: number }): JSX.Element {
   const words = texts.value.xiaoyi
-  const isOpen = link.state === 'open' || link.state === 'ready'
+  const isFine = isWell(link)
+  const { trusted, refused } = certificatesOf(link)
   return (
     <section class="panel link-card">
       <header>
         <h2>{words.link(n)}</h2>
-        <p class={isOpen ? 'good' : 'bad'}>
-          <Icon name={isOpen ? 'check' : 'warning'} size={16} /> {words.states[link.state] ?? link.state}
+        <p class={isFine ? 'good' : 'bad'}>
+          <Icon name={isFine ? 'check' : 'warning'} size={16} /> {words.states[link.state] ?? link.state}
         </p>
       </header>
       <p>
@@ -50,11 +52,19 @@ export function LinkCard({ link, n }: { readonly link: LinkStatus; readonly n: n
             <dd class="bad">{link.lastError}</dd>
           </>
         )}
-        {link.pinned !== undefined && link.pinned !== null && (
+        {trusted !== undefined && (
           <>
             <dt>{words.pin}</dt>
             <dd>
-              <code>{link.pinned.slice(0, 24)}</code>
+              <code>{trusted.slice(0, 24)}</code>
+            </dd>
+          </>
+        )}
+        {refused !== undefined && (
+          <>
+            <dt>{words.refusedPin}</dt>
+            <dd class="bad">
+              <code>{refused.slice(0, 24)}</code>
             </dd>
           </>
         )}

@@ -249,13 +249,21 @@ export interface LinkStatus {
   readonly lastError?: string | null
   readonly nextInMs?: number | null
   readonly lastSeenAt?: number | null
-  readonly pinned?: string | null
+  /** Both where the certificate has changed. */
+  readonly pinned?: string | { readonly pinned: string; readonly refused: string } | null
 }
 
 export type ChannelStatus = Readonly<Record<string, unknown>> & {
   readonly links?: readonly LinkStatus[]
   /** The connection that the webhook channel dials and keeps. */
   readonly hub?: LinkStatus
+}
+
+export interface ProviderStatus {
+  readonly circuit: 'closed' | 'open' | 'probing'
+  readonly running: number
+  /** For a place: its turns take all that it may have. */
+  readonly waiting: number
 }
 
 export interface GatewayStatus {
@@ -266,7 +274,7 @@ export interface GatewayStatus {
   readonly activity?: Readonly<Record<string, number>>
   readonly replies?: Readonly<Record<string, number>>
   readonly channels?: Readonly<Record<string, ChannelStatus>>
-  readonly providers?: Readonly<Record<string, unknown>>
+  readonly providers?: Readonly<Record<string, ProviderStatus>>
   readonly rates?: Readonly<Record<string, number>>
   readonly turns?: readonly RunningTurn[]
   readonly budget?: Readonly<Record<string, number>>

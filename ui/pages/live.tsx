@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { api, sessionPath } from '../lib/api.ts'
 import { count, duration } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
+import { isWell } from '../lib/link-states.ts'
 import { paths } from '../lib/router.ts'
 import { isDemoOnly, rowOf, sessions, status } from '../lib/sessions.ts'
 import type { ChannelStatus, LinkStatus, RunningTurn } from '../lib/types.ts'
@@ -169,10 +170,10 @@ function linksOf(channel: ChannelStatus): readonly LinkStatus[] {
 }
 
 function LinkLine({ link }: { readonly link: LinkStatus }): JSX.Element {
-  const isOpen = ['open', 'ready', 'up'].includes(link.state)
+  const isFine = isWell(link)
   return (
-    <p class={isOpen ? 'good' : 'bad'}>
-      <Icon name={isOpen ? 'check' : 'warning'} size={15} /> {texts.value.xiaoyi.states[link.state] ?? link.state}{' '}
+    <p class={isFine ? 'good' : 'bad'}>
+      <Icon name={isFine ? 'check' : 'warning'} size={15} /> {texts.value.xiaoyi.states[link.state] ?? link.state}{' '}
       <span class="quiet">{hostOf(link.url)}</span>{' '}
       {link.lastError !== undefined && link.lastError !== null && <span class="quiet">{link.lastError}</span>}
     </p>
@@ -190,32 +191,21 @@ function hostOf(url: string): string {
 function Providers(): JSX.Element {
   const words = texts.value.live
   const providers = Object.entries(status.value?.providers ?? {})
-  const circuitOf = (value: unknown): string => {
-    const circuit = typeof value === 'string' ? value : (value as { circuit?: unknown } | null)?.circuit
-    return typeof circuit === 'string' ? circuit : 'closed'
-  }
-  const isSlow = (value: unknown): boolean => (value as { slow?: unknown } | null)?.slow === true
   return (
     <section class="panel">
       <h2>{words.providers}</h2>
       <ul class="plain-list">
         {providers.length === 0 && <li>{status.value?.model}</li>}
-        {providers.map(([name, value]) => {
-          const circuit = circuitOf(value)
-          const said =
-            circuit === 'open'
-              ? words.open
-              : circuit === 'half-open'
-                ? words.halfOpen
-                : isSlow(value)
-                  ? words.slow
-                  : words.healthy
-          const isWell = circuit === 'closed' && !isSlow(value)
+        {providers.map(([name, { circuit, waiting }]) => {
+          const isFine = circuit === 'closed' && waiting === 0
+          const said = { closed: isFine ? words.healthy : words.slow, open: words.open, probing: words.probing }[
+            circuit
+          ]
           return (
             <li key={name}>
               <strong>{name}</strong>{' '}
-              <span class={isWell ? 'good' : 'bad'}>
-                <Icon name={isWell ? 'check' : 'warning'} size={15} /> {said}
+              <span class={isFine ? 'good' : 'bad'}>
+                <Icon name={isFine ? 'check' : 'warning'} size={15} /> {said}
               </span>
             </li>
           )

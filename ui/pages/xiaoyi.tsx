@@ -4,6 +4,7 @@ import { api } from '../lib/api.ts'
 import { count } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import { loadStatus, status } from '../lib/sessions.ts'
+import { certificatesOf } from '../lib/link-states.ts'
 import type { LinkStatus } from '../lib/types.ts'
 import { Empty, Failure, Loading } from '../components/basics.tsx'
 import { LinkCard } from '../components/link-card.tsx'
@@ -54,7 +55,7 @@ function LinkActions({ links }: { readonly links: readonly LinkStatus[] }): JSX.
       setError(thrown)
     }
   }
-  const hasChanged = links.some(({ lastError }) => /certificate/iu.test(lastError ?? ''))
+  const hasChanged = links.some((link) => certificatesOf(link).refused !== undefined)
   return (
     <div class="link-actions">
       <p class="answers">

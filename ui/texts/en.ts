@@ -1,3 +1,5 @@
+import { LINK_STATES } from './link-states.ts'
+
 const rules = new Intl.PluralRules('en')
 const digits = new Intl.NumberFormat('en-GB')
 const counted = (n: number, one: string, other: string) =>
@@ -312,7 +314,7 @@ export const en = {
     providers: 'Models',
     healthy: 'answers',
     open: 'failing, paused',
-    halfOpen: 'being tried',
+    probing: 'being tried',
     slow: 'slow',
     unknown: 'unknown delivery',
     undelivered: 'not delivered yet',
@@ -360,17 +362,7 @@ export const en = {
     off: 'The XiaoYi channel is not set up.',
     offHint: 'Add channels.xiaoyi to bridge.json, or try it without an account: clew start --simulate-xiaoyi',
     link: (n: number) => `Link ${n}`,
-    states: {
-      open: 'open',
-      up: 'open',
-      connecting: 'connecting',
-      waiting: 'waiting to try again',
-      refused: 'refused',
-      resting: 'paused',
-      stopped: 'stopped',
-      closed: 'closed',
-      lost: 'lost',
-    } as Readonly<Record<string, string>>,
+    states: LINK_STATES.en as Readonly<Record<string, string>>,
     state: 'State',
     since: 'Since',
     lastSeen: 'Last sign of life',
@@ -378,6 +370,7 @@ export const en = {
     attempts: 'Attempts',
     error: 'Last error',
     pin: 'Certificate',
+    refusedPin: 'Refused, because it is another',
     trust: 'Trust the new certificate',
     reconnect: 'Reconnect',
     history: 'History',

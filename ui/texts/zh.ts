@@ -1,4 +1,5 @@
 import type { Texts } from '../lib/language.ts'
+import { LINK_STATES } from './link-states.ts'
 import { REASONS } from './zh-reasons.ts'
 
 export const zh: Texts = {
@@ -299,7 +300,7 @@ export const zh: Texts = {
     providers: '模型',
     healthy: '正常',
     open: '失败，已暂停',
-    halfOpen: '正在试探',
+    probing: '正在试探',
     slow: '缓慢',
     unknown: '投递状态未知',
     undelivered: '尚未投递',
@@ -346,17 +347,7 @@ export const zh: Texts = {
     off: '尚未配置小艺渠道。',
     offHint: '在 bridge.json 中添加 channels.xiaoyi；没有账号也可以试用：clew start --simulate-xiaoyi',
     link: (n) => `链路 ${n}`,
-    states: {
-      open: '已连接',
-      up: '已连接',
-      connecting: '正在连接',
-      waiting: '等待重试',
-      refused: '被拒绝',
-      resting: '暂停',
-      stopped: '已停止',
-      closed: '已关闭',
-      lost: '已断开',
-    },
+    states: LINK_STATES.zh,
     state: '状态',
     since: '自',
     lastSeen: '最近一次响应',
@@ -364,6 +355,7 @@ export const zh: Texts = {
     attempts: '尝试次数',
     error: '最近错误',
     pin: '证书',
+    refusedPin: '因已改变而被拒绝',
     trust: '信任新证书',
     reconnect: '重新连接',
     history: '历史',
