@@ -13,37 +13,55 @@ const REASONS: Readonly<Record<string, string>> = {
   ENETUNREACH: 'there is no network to it',
   CERT_HAS_EXPIRED: 'its certificate has expired',
   CERT_NOT_YET_VALID: 'its certificate is not valid yet: check our clock',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is self-signed; "tls": "pin" trusts it from the first time on',
-  SELF_SIGNED_CERT_IN_CHAIN:
-    'its certificate is signed by an unknown authority; "tls": "pin" trusts it from the first time on',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-    'its certificate is signed by an unknown authority; "tls": "pin" trusts it from the first time on',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name; set servername, or "tls": "pin"',
 }
 
-const STATUS_HINTS: Readonly<Record<number, string>> = {
-  401: ': check ak and sk',
-  403: ': check agentId',
-  404: ': check the path of the address',
+/** Those of a certificate, which what a channel can do about it is added to. */
+const CERTIFICATE_REASONS: Readonly<Record<string, { readonly reason: string; readonly hint: 'authority' | 'name' }>> =
+  {
+    DEPTH_ZERO_SELF_SIGNED_CERT: { reason: 'its certificate is self-signed', hint: 'authority' },
+    SELF_SIGNED_CERT_IN_CHAIN: { reason: 'its certificate is signed by an unknown authority', hint: 'authority' },
+    UNABLE_TO_VERIFY_LEAF_SIGNATURE: { reason: 'its certificate is signed by an unknown authority', hint: 'authority' },
+    ERR_TLS_CERT_ALTNAME_INVALID: { reason: 'its certificate is for another name', hint: 'name' },
+  }
+
+/** What to do about a refusal, in the words of the configuration of one channel. */
+export interface DialHints {
+  readonly unauthorized: string
+  readonly forbidden: string
+  /** For a certificate without a known authority. */
+  readonly authority: string
+  /** For a certificate of another name. */
+  readonly name: string
 }
 
 /**
  * Why a connection did not come about, for a person, with the address but nothing of its query. `now` where the peer
  * cares for our clock.
  */
-export function describeDialError(error: unknown, url: string, now?: number): string {
+export function describeDialError(error: unknown, url: string, hints: DialHints, now?: number): string {
   const where = hostOf(url)
   if (error instanceof SocketRefused) {
     const skewMs = error.peerTime === undefined || now === undefined ? 0 : now - error.peerTime
     const skew =
       Math.abs(skewMs) > MIN_SKEW_MS ? `; the clock of this machine is off by ${Math.round(skewMs / 1000)} s` : ''
-    return `${where} refused with status ${error.status}${STATUS_HINTS[error.status] ?? ''}${skew}`
+    return `${where} refused with status ${error.status}${statusHint(error.status, hints)}${skew}`
   }
   if (error instanceof GatewayError) return `${where}: ${error.code}: ${error.message}`
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
-  const reason = code === undefined ? undefined : REASONS[code]
+  const reason = code === undefined ? undefined : (REASONS[code] ?? certificateReason(code, hints))
   if (code === undefined) return `${where}: connecting failed`
   return reason === undefined ? `${where}: ${code}` : `${where}: ${reason} (${code})`
+}
+
+function statusHint(status: number, { unauthorized, forbidden }: DialHints): string {
+  if (status === 401) return `: ${unauthorized}`
+  if (status === 403) return `: ${forbidden}`
+  return status === 404 ? ': check the path of the address' : ''
+}
+
+function certificateReason(code: string, hints: DialHints): string | undefined {
+  const found = CERTIFICATE_REASONS[code]
+  return found === undefined ? undefined : `${found.reason}; ${hints[found.hint]}`
 }
 
 function hostOf(url: string): string {

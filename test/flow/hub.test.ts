@@ -50,8 +50,8 @@ class World {
     return this.join(`token=${TOKENS.client}&uid=${uid}`)
   }
 
-  openGateway(): ReturnType<typeof gateways.open> {
-    const webhook_url = `ws://${HUB.host}:${HUB.port}/ws?token=${TOKENS.bridge}`
+  openGateway(token = TOKENS.bridge): ReturnType<typeof gateways.open> {
+    const webhook_url = `ws://${HUB.host}:${HUB.port}/ws?token=${token}`
     return gateways.open({ clock: this.clock, network: this.network, config: { webhook_url, uid: 'gw' } })
   }
 }
@@ -192,6 +192,20 @@ describe('dial mode', () => {
     const before = world.clock.now()
     await gateway.stop()
     expect(world.clock.now() - before).toBeLessThan(3_000)
+    await world.hub.close()
+  })
+
+  it('says of a refusal what of its own configuration to look at', async () => {
+    const world = new World()
+    await world.openHub()
+    const gateway = await world.openGateway('wrong')
+    await world.clock.advance(100)
+    const { channels } = (await gateway.api('/api/status')) as { channels: { webhook: { hub: unknown } } }
+    expect(channels.webhook.hub).toMatchObject({
+      state: 'waiting',
+      lastError: 'hub.test:9000 refused with status 401: check the token in webhook_url',
+    })
+    await gateway.stop()
     await world.hub.close()
   })
 

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
 import type { SocketDialer } from '../../base/sockets.ts'
 import type { LinkHistoryRow } from '../channel.ts'
-import { describeDialError } from '../dial-error.ts'
+import { describeDialError, type DialHints } from '../dial-error.ts'
 import { LinkHistory } from '../link-history.ts'
 import type { WebhookChannel } from './channel.ts'
 
@@ -27,6 +27,13 @@ export interface HubLinkOptions {
 }
 
 const CLOSE_GRACE_MS = 1_000
+
+const HINTS: DialHints = {
+  unauthorized: 'check the token in webhook_url',
+  forbidden: 'check the token in webhook_url, and uid',
+  authority: 'name the file of its authority in NODE_EXTRA_CA_CERTS',
+  name: 'use the name of its certificate in webhook_url',
+}
 
 /** Keeps one connection to a hub, for ever, until closed. Replies wait in the outbox while it is down. */
 export class HubLink {
@@ -136,7 +143,7 @@ export class HubLink {
       healthy.cancel()
       this.#lastError = 'the connection ended'
     } catch (error) {
-      this.#lastError = describeDialError(error, this.#options.url)
+      this.#lastError = describeDialError(error, this.#options.url, HINTS)
     }
   }
 

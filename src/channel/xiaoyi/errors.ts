@@ -1,7 +1,16 @@
 import type { ErrorCode } from '../../core/errors.ts'
+import type { DialHints } from '../dial-error.ts'
 import type { WireError } from './frames.ts'
 
 export type Language = 'zh' | 'en'
+
+/** For the operator. */
+export const DIAL_HINTS: DialHints = {
+  unauthorized: 'check ak and sk',
+  forbidden: 'check agentId',
+  authority: '"tls": "pin" trusts it from the first time on',
+  name: 'set servername, or "tls": "pin"',
+}
 
 /** Codes of Huawei's error table: "task execution abnormal" for every turn that failed, a refusal may have its own. */
 const TASK_FAILED = 99921111

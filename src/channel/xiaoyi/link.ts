@@ -6,6 +6,7 @@ import type { Log } from '../../base/log.ts'
 import { type DialOptions, type Socket, type SocketDialer, type Validity, SocketRefused } from '../../base/sockets.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { describeDialError } from '../dial-error.ts'
+import { DIAL_HINTS } from './errors.ts'
 import { encodeHeartbeat, encodeInit } from './frames.ts'
 import { Pulse } from './pulse.ts'
 import type { XiaoyiSettings } from './settings.ts'
@@ -316,7 +317,7 @@ export class Link {
   #failed(error: unknown, epoch: number): void {
     if (epoch !== this.#epoch) return
     this.#dialing = undefined
-    this.#lastError = describeDialError(error, this.url, this.#deps.clock.now())
+    this.#lastError = describeDialError(error, this.url, DIAL_HINTS, this.#deps.clock.now())
     const refused = isRefusal(error)
     this.#deps.log.warn('XiaoYi link could not connect', { link: this.index, reason: this.#lastError })
     this.#events.onFailed?.(this)

@@ -1,6 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { SocketDialer } from '../../base/sockets.ts'
 import { describeDialError } from '../dial-error.ts'
+import { DIAL_HINTS } from './errors.ts'
 import { withoutQuery } from './link.ts'
 import type { XiaoyiSettings } from './settings.ts'
 import { handshakeHeaders } from './sign.ts'
@@ -53,6 +54,6 @@ async function probe(
     return { url: shown, ok: true, message: 'the service took our signature', ...pinned }
   } catch (error) {
     signal.throwIfAborted()
-    return { url: shown, ok: false, message: describeDialError(error, url, now) }
+    return { url: shown, ok: false, message: describeDialError(error, url, DIAL_HINTS, now) }
   }
 }

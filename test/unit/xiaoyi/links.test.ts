@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { XiaoyiConfig } from '../../../src/channel/xiaoyi/settings.ts'
 import { toXiaoyiSettings } from '../../../src/channel/xiaoyi/settings.ts'
 import { describeDialError } from '../../../src/channel/dial-error.ts'
+import { DIAL_HINTS } from '../../../src/channel/xiaoyi/errors.ts'
 import { ENDPOINTS, inWorld } from '../../support/xiaoyi-world.ts'
 import type { World } from '../../support/xiaoyi-world.ts'
 
@@ -347,7 +348,7 @@ test.each([
   ['ENOTFOUND', 'DNS'],
 ])('%s is explained with the address', (code, words) => {
   const error = Object.assign(new Error('x'), { code })
-  const text = describeDialError(error, 'wss://hag.example:8443/path?ak=secret', 0)
+  const text = describeDialError(error, 'wss://hag.example:8443/path?ak=secret', DIAL_HINTS, 0)
   expect(text).toContain('hag.example:8443')
   expect(text).toContain(words)
   expect(text).toContain(code)
