@@ -13,6 +13,9 @@ import type { A2aRouteDeps } from '../gateway/a2a-routes.ts'
 import { VERSION } from '../platform/own-folder.ts'
 import type { SenderLimits } from '../channel/sender-rates.ts'
 
+/** The names of the channels that every gateway has, or may have: no plugin can bring one of the same name. */
+export const OWN_CHANNELS = ['webhook', 'http', 'openai', 'a2a', 'xiaoyi'] as const
+
 /** The webhook channel of a configuration; every gateway has one, its sockets come from `serve.ts`. */
 export function createWebhookChannel(
   { clock, ids, log }: Platform,

@@ -32,7 +32,7 @@ import { createSessionCommands } from '../session/session-commands.ts'
 import { Sessions } from '../session/sessions.ts'
 import type { TurnLimits } from '../session/turn-slots.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
-import { createA2aChannel, createHttpChannel, createWebhookChannel } from './channels.ts'
+import { createA2aChannel, createHttpChannel, createWebhookChannel, OWN_CHANNELS } from './channels.ts'
 import { LiveAgent, openAgent, type Agent, type AgentOptions } from './agent.ts'
 import { createDashboard, type Dashboard } from './dashboard.ts'
 import { createOpenAiChannel } from './openai-channel.ts'
@@ -309,7 +309,7 @@ function createMetricsOf({ metrics, plugins }: Base, { agent, storage, sessionsO
   return createGatewayMetrics(
     metrics,
     {
-      channels: ['webhook', 'http', 'openai', 'a2a', 'xiaoyi', ...channelsOf(plugins).map(({ name }) => name)],
+      channels: [...OWN_CHANNELS, ...channelsOf(plugins).map(({ name }) => name)],
       providers: () => agent.current.providers.names(),
     },
     {

@@ -7,6 +7,7 @@ import { registerHooks, type HookSource } from '../hook/register.ts'
 import { createToolRegistry } from '../tool/registry.ts'
 import type { Tool } from '../tool/tool.ts'
 import { openProviders } from './agent.ts'
+import { OWN_CHANNELS } from './channels.ts'
 import type { HomePaths } from './home.ts'
 import { loadPlugins, channelsOf, hooksOf, toolsOf, type PluginSource } from './plugin.ts'
 import type { Platform } from './platform.ts'
@@ -31,8 +32,6 @@ export interface StartCheckOptions {
   readonly hooks?: readonly HookSource[]
   readonly plugins?: readonly PluginSource[]
 }
-
-const OWN_CHANNELS = ['webhook', 'http', 'xiaoyi']
 
 /**
  * Everything in a valid configuration that a start refuses: `start`, `config check` and `doctor` all ask here, so that
@@ -101,7 +100,7 @@ export async function startBreaches(platform: Platform, options: StartCheckOptio
 }
 
 function checkChannelNames(plugins: readonly PluginSource[]): void {
-  const names = new Set(OWN_CHANNELS)
+  const names = new Set<string>(OWN_CHANNELS)
   for (const { name } of channelsOf(plugins)) {
     if (names.has(name))
       throw new GatewayError('PLUGIN_INVALID', `two channels are called "${name}"`, { channel: name })
