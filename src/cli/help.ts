@@ -8,6 +8,7 @@ const GROUP_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   transcript: ['clew transcript check ~/.clew/sessions/sess_1.jsonl'],
   tools: ['clew tools list'],
   models: ['clew models list'],
+  storage: ["clew storage copy --from ~/.clew --to '$DATABASE_URL'"],
   channels: ['clew channels trust xiaoyi'],
   simulate: ['clew simulate xiaoyi', 'clew simulate provider anthropic --port 9100'],
   service: ['clew service install', 'clew service status'],

@@ -10,7 +10,7 @@ export function homeOption(): Option {
 export function wholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = Number(text)
-    if (Number.isInteger(value) && value >= least && value <= most) return value
+    if (/^-?\d+$/u.test(text) && value >= least && value <= most) return value
     throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
   }
 }

@@ -1,5 +1,5 @@
 import { isRecord, parseJson, type JsonObject } from '../base/json.ts'
-import { ERRORS, GatewayError, type ErrorCode } from '../core/errors.ts'
+import { GatewayError, isErrorCode, type ErrorCode } from '../core/errors.ts'
 import { deadline, webFetch } from '../platform/web.ts'
 
 /** The running gateway's JSON API, for commands. Fails with the gateway's own code and sentence. */
@@ -89,5 +89,5 @@ export function sessionPath(key: string, action = ''): string {
 }
 
 function codeOf(code: unknown): ErrorCode {
-  return typeof code === 'string' && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : 'INTERNAL'
+  return typeof code === 'string' && isErrorCode(code) ? code : 'INTERNAL'
 }

@@ -97,6 +97,10 @@ export const ERRORS = {
 /** The codes of `docs/errors.md`. */
 export type ErrorCode = keyof typeof ERRORS
 
+export function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(ERRORS, code)
+}
+
 /** The service that runs a model failed: the request was right, and may succeed later or elsewhere. */
 export function isProviderFailure(code: ErrorCode): boolean {
   return ERRORS[code].kind === 'provider'

@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runClew } from '../support/run-clew.ts'
 import { build, BuiltGateway, configure, newHome, removeHome, ROOT, run } from '../support/built-gateway.ts'
 
 const MAIN = join(ROOT, 'dist', 'cli', 'main.js')
@@ -62,6 +63,11 @@ describe('commands beside a running gateway', () => {
     const noFile = await clew('send', 'Read it', '--file', join(home, 'nowhere.txt'), '--home', home)
     expect(noFile).toMatchObject({ code: 1, stdout: '' })
     expect(noFile.stderr).toContain('nowhere.txt cannot be sent: there is no such file')
+    const refused = ['send', 'Hello', '--home', home, '--session', 'a\u0001b']
+    expect((await clew(...refused)).stderr).toMatch(/^clew: "session" .*\(FIELD_INVALID\)\n$/u)
+    const inChinese = await runClew(refused, { LANG: 'zh_CN.UTF-8' })
+    expect(inChinese).toMatchObject({ code: 1, stdout: '' })
+    expect(inChinese.stderr).toMatch(/\p{Script=Han}.*（FIELD_INVALID）/u)
     const nowhere = await clew('send', 'Hello', '--home', join(home, 'nowhere'))
     expect(nowhere).toMatchObject({ code: 1, stdout: '' })
     expect(nowhere.stderr).toContain(`clew start --home ${join(home, 'nowhere')}`)

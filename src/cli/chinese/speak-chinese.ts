@@ -10,6 +10,7 @@ export function speakChinese(command: Command): void {
   for (const argument of command.registeredArguments) argument.description = inChinese(argument.description)
   for (const option of command.options) option.description = inChinese(option.description)
   command.helpOption('-h, --help', '显示用法')
+  command.showHelpAfterError('（用 --help 查看用法）')
   command.configureHelp({ ...command.configureHelp(), styleTitle: (title) => TITLES[title] ?? title })
   command.configureOutput({
     ...command.configureOutput(),

@@ -1,7 +1,7 @@
 import { contactUrl } from '../../app/contact.ts'
 import { visibleText } from '../../base/text.ts'
 import { ClewClient, ClewError } from '../../client/index.ts'
-import { GatewayError } from '../../core/errors.ts'
+import { GatewayError, isErrorCode } from '../../core/errors.ts'
 import { nodeFiles } from '../../platform/node-files.ts'
 import { WebSocket } from '../../platform/web.ts'
 import { sendFile, type SentFile } from '../chat/attachments.ts'
@@ -32,7 +32,9 @@ export async function send(text: string, options: SendOptions): Promise<void> {
     await answer(client, text, files, options)
   } catch (error) {
     if (!(error instanceof ClewError)) throw error
-    process.stderr.write(`clew: ${visibleText(error.message)} (${error.code})\n`)
+    const { code, message } = error
+    if (isErrorCode(code)) throw new GatewayError(code, message)
+    process.stderr.write(`clew: ${visibleText(message)} (${code})\n`)
     process.exitCode = EXIT_FAILURE
   } finally {
     client.close()
