@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
-import type { MessageRequest, Part } from './codec.ts'
+import type { EventRequest, MessageRequest, Part } from './codec.ts'
 import type { Content } from './media.ts'
 import { BoundedMap } from './bounded-map.ts'
 import type { XiaoyiLimits } from './settings.ts'
@@ -42,9 +42,19 @@ export class Arrivals {
     this.#recent = new BoundedMap(maxRemembered, { clock: deps.clock, maxMs: rememberMs })
   }
 
+  /** True for an event that came before, over the other link as a rule; one without an id cannot be recognised. */
+  isRepeated({ sessionId, id, parts }: EventRequest): boolean {
+    if (id === '') return false
+    const fingerprint = fingerprintOf([sessionId, 'event', id], parts)
+    if (this.#recent.has(fingerprint)) return true
+    this.#recent.set(fingerprint, true)
+    return false
+  }
+
   /** `duplicate`: the same message, by ids and content, came before (over the other link, as a rule). */
   take(arrival: Arrival): 'taken' | 'duplicate' | 'full' {
-    const fingerprint = fingerprintOf(arrival)
+    const { request, link, sessionId } = arrival
+    const fingerprint = fingerprintOf([sessionId, request.taskId, request.id], request.parts)
     if (this.#recent.has(fingerprint)) return 'duplicate'
     if (this.#underway.size >= this.#deps.limits.maxArrivals) return 'full'
     this.#recent.set(fingerprint, true)
@@ -56,7 +66,6 @@ export class Arrivals {
       this.#underway.delete(underway)
       if (this.#last.get(arrival.sessionId) === done) this.#last.delete(arrival.sessionId)
     })
-    const { request, link, sessionId } = arrival
     const underway: Underway = { request, link, sessionId, controller, done }
     this.#underway.add(underway)
     this.#last.set(arrival.sessionId, done)
@@ -88,10 +97,10 @@ export class Arrivals {
 }
 
 /** Ids alone are not enough: the service reuses them for the answer to a question of the agent. */
-function fingerprintOf({ request, sessionId }: Arrival): string {
+function fingerprintOf(ids: readonly string[], parts: readonly Part[]): string {
   const hash = createHash('sha256')
-  for (const id of [sessionId, request.taskId, request.id]) hash.update(`${id}\n`)
-  for (const part of request.parts) hash.update(`${JSON.stringify(withoutSignature(part))}\n`)
+  for (const id of ids) hash.update(`${id}\n`)
+  for (const part of parts) hash.update(`${JSON.stringify(withoutSignature(part))}\n`)
   return hash.digest('base64')
 }
 

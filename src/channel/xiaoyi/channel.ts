@@ -280,7 +280,7 @@ export class XiaoyiChannel implements Channel {
         return this.#takeMessage(link, request)
       case 'event':
         this.#phoneSessions.observe(request, link.index, pushIdOf(request.parts))
-        return this.#receivedData(request, request.parts)
+        return this.#arrivals.isRepeated(request) ? undefined : this.#receivedData(request, request.parts)
       case 'clear':
       case 'cancel':
         this.#phoneSessions.observe({ sessionId: request.sessionId }, link.index)

@@ -5,7 +5,7 @@ import { hasControlCharacters } from '../../core/inbound.ts'
 /** What the service asks of us. One frame is one request; everything optional in the wild is settled here. */
 export type XiaoyiRequest =
   | MessageRequest
-  | (Addressed & { readonly kind: 'event'; readonly parts: readonly Part[]; readonly topSessionId?: string })
+  | EventRequest
   | (Addressed & { readonly kind: 'clear' })
   /** `taskId` only when the frame names one; the real service sends none. */
   | (Addressed & { readonly kind: 'cancel'; readonly taskId?: string })
@@ -27,6 +27,13 @@ interface Addressed {
   readonly id: string
   /** `params.sessionId` when present, else the top-level one. */
   readonly sessionId: string
+}
+
+/** Data parts without a text. */
+export interface EventRequest extends Addressed {
+  readonly kind: 'event'
+  readonly parts: readonly Part[]
+  readonly topSessionId?: string
 }
 
 export interface MessageRequest extends Addressed {

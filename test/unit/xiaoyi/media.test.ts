@@ -103,6 +103,15 @@ test('data beside a text reaches the model, marked and capped, and whoever liste
     expect(world.gateway.accepted).toHaveLength(2)
   }))
 
+test('an event that comes over both links is heard once, and one of another id again', () =>
+  inWorld({ switches: { duplicateOnAllLinks: true } }, async (world) => {
+    for (const times of [1, 2]) {
+      world.simulator.sayParts([{ kind: 'data', data: { event: 'tapped' } }])
+      await world.clock.advance(100)
+      expect(world.received).toHaveLength(times)
+    }
+  }))
+
 test('a message whose only file could not be taken ends readably', () =>
   inWorld({ config: { language: 'en' } }, async ({ simulator, clock, gateway }) => {
     const task = simulator.sayParts([{ kind: 'file', file: { name: 'x.txt', uri: `${simulator.pushUrl}/nowhere` } }])
