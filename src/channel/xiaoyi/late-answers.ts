@@ -3,15 +3,15 @@ import type { HttpClient } from '../../base/http.ts'
 import type { Ids } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { RunId } from '../../core/ids.ts'
-import type { DeliveryFate, Reply } from '../../core/inbound.ts'
+import type { DeliveryFate, Reply, ReplyContent } from '../../core/inbound.ts'
 import { GatewayError, toGatewayError } from '../../core/errors.ts'
 import type { TextName } from './errors.ts'
-import { phoneText } from './errors.ts'
+import { phoneText, reasonFor } from './errors.ts'
 import type { PushMessage } from './push.ts'
 import { sendPush } from './push.ts'
 import type { XiaoyiSettings } from './settings.ts'
 import type { XiaoyiState } from './state.ts'
-import type { Task } from './task.ts'
+import { joined, type Task } from './task.ts'
 import type { Tasks } from './tasks.ts'
 
 export interface LateAnswersDeps {
@@ -38,7 +38,7 @@ export class LateAnswers {
 
   async closeEarly(task: Task, why: 'limit' | 'restarting', tasks: Tasks): Promise<void> {
     const { state, settings } = this.#deps
-    const sentence: TextName = settings.push === undefined ? why : `${why}Push`
+    const sentence: TextName = this.#canPush(task.address.sessionId) ? `${why}Push` : why
     // Durable first: after a crash in between the phone waits a little longer, instead of getting two endings.
     await this.#saved(state.set('closedRuns', task.run, task.address.sessionId))
     const fate = await task.finishWithNotice(phoneText(sentence, settings.language))
@@ -48,13 +48,14 @@ export class LateAnswers {
   }
 
   async deliver({ run, content }: Reply, signal: AbortSignal): Promise<DeliveryFate> {
-    const { state, settings, log } = this.#deps
+    const { state, log } = this.#deps
     const sessionId = state.get('closedRuns', run) ?? ''
-    const canPush = settings.push !== undefined && state.get('pushIds', sessionId) !== undefined
+    const canPush = this.#canPush(sessionId)
     if (!canPush) log.warn('a late XiaoYi answer stays in the transcript: no push', { run })
-    if (canPush && content.kind === 'complete') {
+    const result = this.#resultOf(content)
+    if (canPush && result !== undefined) {
       try {
-        await this.push({ sessionId, text: content.text, state: 'completed' }, signal)
+        await this.push({ sessionId, ...result }, signal)
       } catch (error) {
         log.warn('a late XiaoYi answer could not be pushed', { code: toGatewayError(error).code })
         return 'waiting'
@@ -62,6 +63,27 @@ export class LateAnswers {
     }
     await this.#saved(state.delete('closedRuns', run))
     return 'delivered'
+  }
+
+  /** Whether the person of this session can be notified. */
+  #canPush(sessionId: string): boolean {
+    const { state, settings } = this.#deps
+    return settings.push !== undefined && state.get('pushIds', sessionId) !== undefined
+  }
+
+  /** A result was promised, so a failure is one too; of what its person stopped there is nothing to say. */
+  #resultOf(content: ReplyContent): Pick<PushMessage, 'text' | 'state'> | undefined {
+    switch (content.kind) {
+      case 'complete':
+        return { text: content.text, state: 'completed' }
+      case 'error':
+        return {
+          text: joined(content.partialText, phoneText(reasonFor(content.code), this.#deps.settings.language)),
+          state: 'failed',
+        }
+      case 'cancelled':
+        return undefined
+    }
   }
 
   async push(message: Omit<PushMessage, 'pushId'>, signal: AbortSignal): Promise<void> {

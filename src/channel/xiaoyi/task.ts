@@ -231,7 +231,7 @@ export class Task {
   }
 }
 
-function joined(before: string, after: string): string {
+export function joined(before: string, after: string): string {
   return before.trim() === '' ? after : `${before}\n\n${after}`
 }
 

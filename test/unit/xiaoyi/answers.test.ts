@@ -198,6 +198,33 @@ test('a task that outlives its limit ends politely, and its result is pushed', (
     expect(task.finals).toBe(1)
   }))
 
+test('a notification is promised only to a person who can be notified', () =>
+  inWorld({ push: true, config: { taskLimitMs: 60_000, language: 'en' } }, async ({ simulator, clock, logs }) => {
+    // The agent's device context is off in the console.
+    const sendRaw = simulator.sendRaw.bind(simulator)
+    simulator.sendRaw = (text, via) => sendRaw(text.replace(/"push_id":"[^"]*",/u, ''), via)
+    const task = simulator.say('work 90|late')
+    await clock.advance(61_000)
+    expect(task.text).toBe('This takes longer than the phone waits. It goes on in the background.')
+    await clock.advance(60_000)
+    expect(simulator.push.received).toEqual([])
+    expect(logs.join('\n')).toContain('no push')
+  }))
+
+test('who was promised a notification is notified of a failure too', () =>
+  inWorld({ push: true, config: { taskLimitMs: 60_000, language: 'en' } }, async (world) => {
+    const { simulator, clock, gateway, channel } = world
+    simulator.say('hang')
+    await clock.advance(61_000)
+    const [message] = gateway.accepted
+    if (message === undefined) throw new Error('nothing was accepted')
+    const content = { kind: 'error', code: 'MODEL_FAILED', message: 'x', partialText: 'half of it' } as const
+    expect(await channel.deliver({ ...message, seq: 1, redelivered: false, content })).toBe('delivered')
+    expect(simulator.push.received).toMatchObject([
+      { text: 'half of it\n\nThe model did not answer. Please try again later.', state: 'failed' },
+    ])
+  }))
+
 test('without push the late result of a closed task is not sent into the void', () =>
   inWorld({ config: { taskLimitMs: 60_000 } }, async ({ simulator, clock, gateway }) => {
     const task = simulator.say('work 90|late')
