@@ -94,8 +94,7 @@ async function openLocked(platform: Platform, options: HomeStorageOptions, lock:
   await windows.load(storage)
   const xiaoyi = new XiaoyiState(config.channels.xiaoyi.limits?.maxRemembered)
   await xiaoyi.load(storage)
-  const a2aPush = new PushConfigs(limits.push_tasks)
-  await a2aPush.load(storage)
+  const a2aPush = new PushConfigs(storage)
   const control = new SessionControl({
     clock,
     ids,

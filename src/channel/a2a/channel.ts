@@ -175,13 +175,14 @@ export class A2aChannel implements Channel {
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {
-    const known = await this.#intake?.find(A2A, reply.run)
-    const fate =
-      known !== undefined && this.#options.push.ended(this.#toTask(known), known.message, undefined)
-        ? 'unknown'
-        : 'delivered'
-    this.#end(reply.run)
-    return fate
+    try {
+      const known = await this.#intake?.find(A2A, reply.run)
+      const isTold =
+        known !== undefined && (await this.#options.push.ended(this.#toTask(known), known.message, undefined))
+      return isTold ? 'unknown' : 'delivered'
+    } finally {
+      this.#end(reply.run)
+    }
   }
 
   status(): JsonObject {
@@ -205,7 +206,7 @@ export class A2aChannel implements Channel {
   }
 
   async #announceEnd(known: KnownRun): Promise<void> {
-    const isTold = this.#options.push.ended(this.#toTask(known), known.message, known.endedAt)
+    const isTold = await this.#options.push.ended(this.#toTask(known), known.message, known.endedAt)
     if (!isTold) await this.#confirm(known.message.run)
   }
 

@@ -15,47 +15,32 @@ export interface PushConfig extends JsonObject {
 
 export const PUSH_SECTION = 'a2a-push'
 
-/** Where the configurations are stored: all of one task under its run. */
+/** Where the configurations are stored: all of one task under its run. The oldest are forgotten beyond its own limit. */
 interface PushStorage {
   transact(changes: readonly Change[]): Promise<unknown>
-  readonly state: { entries(section: string): Promise<readonly (readonly [string, JsonValue])[]> }
+  readonly state: { get(section: string, key: string): Promise<JsonValue | undefined> }
 }
 
-/** The push notification configurations of tasks. A change counts once it is durable. */
+/**
+ * The push notification configurations of tasks. Nothing of them is held in memory: a client may change them at another
+ * node than the one that works on the task.
+ */
 export class PushConfigs {
-  readonly #byRun = new Map<string, readonly PushConfig[]>()
-  readonly #maxTasks: number
-  #storage: PushStorage | undefined
+  readonly #storage: PushStorage
 
-  /** Tasks with configurations; beyond so many the oldest are forgotten. */
-  constructor(maxTasks: number) {
-    this.#maxTasks = maxTasks
-  }
-
-  /** Reads what is stored; call before anything else. */
-  async load(storage: PushStorage): Promise<void> {
-    for (const [run, configs] of await storage.state.entries(PUSH_SECTION))
-      if (isConfigs(configs)) this.#keep(run, configs)
+  constructor(storage: PushStorage) {
     this.#storage = storage
   }
 
   /** Undefined when they were never changed. */
-  of(run: RunId): readonly PushConfig[] | undefined {
-    return this.#byRun.get(run)
+  async of(run: RunId): Promise<readonly PushConfig[] | undefined> {
+    const stored = await this.#storage.state.get(PUSH_SECTION, run)
+    return isConfigs(stored) ? stored : undefined
   }
 
   /** Durable when it resolves. */
   async set(run: RunId, configs: readonly PushConfig[]): Promise<void> {
-    if (this.#storage === undefined) throw new Error('the configurations were not loaded')
     await this.#storage.transact([{ kind: 'set-state', section: PUSH_SECTION, key: run, value: [...configs] }])
-    this.#keep(run, configs)
-  }
-
-  #keep(run: string, configs: readonly PushConfig[]): void {
-    this.#byRun.delete(run)
-    this.#byRun.set(run, configs)
-    const [oldest] = this.#byRun.size > this.#maxTasks ? this.#byRun.keys() : []
-    if (oldest !== undefined) this.#byRun.delete(oldest)
   }
 }
 

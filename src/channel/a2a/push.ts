@@ -29,8 +29,8 @@ export class Push {
   }
 
   /** Those that came with the message itself, until they are changed. */
-  configsOf({ run, replyTo }: Pick<AcceptedMessage, 'run' | 'replyTo'>): readonly PushConfig[] {
-    return this.#options.configs.of(run) ?? (replyTo as A2aReplyTo).push ?? []
+  async configsOf({ run, replyTo }: Pick<AcceptedMessage, 'run' | 'replyTo'>): Promise<readonly PushConfig[]> {
+    return (await this.#options.configs.of(run)) ?? (replyTo as A2aReplyTo).push ?? []
   }
 
   get pending(): number {
@@ -44,30 +44,34 @@ export class Push {
 
   changed(task: TaskView, message: AcceptedMessage): void {
     const { id: taskId, contextId, status } = task
-    for (const config of this.configsOf(message))
-      this.#send(taskId, config, { statusUpdate: { taskId, contextId, status } }, CHANGE_FOR_MS)
+    this.#inOrder(taskId, async () => {
+      for (const config of await this.configsOf(message))
+        await this.#send(taskId, config, { statusUpdate: { taskId, contextId, status } }, CHANGE_FOR_MS)
+    })
   }
 
   /** False when no receiver is registered. `endedAt`: of a task that ended before the last stop. */
-  ended(task: TaskView, message: AcceptedMessage, endedAt: number | undefined): boolean {
+  async ended(task: TaskView, message: AcceptedMessage, endedAt: number | undefined): Promise<boolean> {
     const { run } = message
-    const configs = this.configsOf(message)
+    const configs = await this.configsOf(message)
     if (configs.length === 0) return false
     this.#unconfirmed.set(run, new Set(configs.map(({ id }) => jobOf(run, id))))
     const age = endedAt === undefined ? 0 : Math.max(0, this.#options.clock.now() - endedAt)
-    for (const config of configs) this.#send(run, config, { task }, END_FOR_MS - age)
+    this.#inOrder(run, async () => {
+      for (const config of configs) await this.#send(run, config, { task }, END_FOR_MS - age)
+    })
     return true
   }
 
   /** Durable when it resolves. One of the same id is replaced. */
   async add(message: AcceptedMessage, config: PushConfig): Promise<void> {
-    const others = this.configsOf(message).filter(({ id }) => id !== config.id)
+    const others = (await this.configsOf(message)).filter(({ id }) => id !== config.id)
     await this.#options.configs.set(message.run, [...others, config])
   }
 
   /** Durable when it resolves; nothing is sent there any more. */
   async remove(message: AcceptedMessage, config: string): Promise<void> {
-    const others = this.configsOf(message).filter(({ id }) => id !== config)
+    const others = (await this.configsOf(message)).filter(({ id }) => id !== config)
     await this.#options.configs.set(message.run, others)
     this.#callbacks.cancel(jobOf(message.run, config))
     this.#taken(jobOf(message.run, config))
@@ -78,7 +82,13 @@ export class Push {
     await this.#callbacks.close()
   }
 
-  #send(run: string, config: PushConfig, response: JsonObject, forMs: number): void {
+  #inOrder(run: string, work: () => Promise<void>): void {
+    this.#order = this.#order.then(work).catch((error: unknown) => {
+      this.#options.log.error('a push notification could not be made', { task: run, cause: nameOf(error) })
+    })
+  }
+
+  async #send(run: string, config: PushConfig, response: JsonObject, forMs: number): Promise<void> {
     const { id, url, token, authentication, version } = config
     const headers = {
       ...(token === undefined ? {} : { 'x-a2a-notification-token': token }),
@@ -86,15 +96,8 @@ export class Push {
         ? {}
         : { authorization: `${authentication.scheme} ${authentication.credentials}`.trim() }),
     }
-    this.#order = this.#order
-      .then(async () => {
-        const { body, type } = await encodePush(version, response)
-        const job = { id: jobOf(run, id), url, headers: { ...headers, 'content-type': type }, body, forMs }
-        this.#callbacks.send(job)
-      })
-      .catch((error: unknown) => {
-        this.#options.log.error('a push notification could not be made', { task: run, cause: nameOf(error) })
-      })
+    const { body, type } = await encodePush(version, response)
+    this.#callbacks.send({ id: jobOf(run, id), url, headers: { ...headers, 'content-type': type }, body, forMs })
   }
 
   #taken(job: string): void {

@@ -157,7 +157,7 @@ export class RunRequestHandler implements A2ARequestHandler {
     const { push } = channel
     const { message } = await this.#find(params.taskId)
     const config = this.#decodePush(params, context)
-    const known = push.configsOf(message)
+    const known = await push.configsOf(message)
     if (known.length >= limits.configs && !known.some(({ id }) => id === config.id))
       throw new RequestMalformedError(`a task has at most ${limits.configs} push notification configs`)
     await push.add(message, config)
@@ -223,7 +223,7 @@ export class RunRequestHandler implements A2ARequestHandler {
 
   async #pushOf(taskId: string): Promise<{ readonly run: RunId; readonly configs: readonly PushConfig[] }> {
     const { message } = await this.#find(taskId)
-    return { run: message.run, configs: this.#deps.channel.push.configsOf(message) }
+    return { run: message.run, configs: await this.#deps.channel.push.configsOf(message) }
   }
 
   async *#follow(run: string): AsyncGenerator<StreamResponse, void, undefined> {
