@@ -55,6 +55,8 @@ export interface DashboardOptions {
   readonly env: Environment
   /** While XiaoYi is simulated. */
   readonly phone?: PhoneControls
+  /** Whether this node works on the run. */
+  isRunning(key: SessionKey, run: string): boolean
   /** What changes often in the status; the page has the rest. */
   status(): Promise<JsonObject>
 }
@@ -79,6 +81,7 @@ export function createDashboard(platform: Platform, options: DashboardOptions): 
     live,
     row: (key) => api.row(key),
     status,
+    isRunning: (key, run) => options.isRunning(key, run),
     frameOf: (event) => frame(encodeEvent(event, { session: event.session, messageId: '', runId: event.run, seq: 0 })),
     replyFrame: (reply) => frame(encodeReply(reply, (id) => options.links.urlOf(id))) ?? { type: 'complete' },
   })

@@ -364,6 +364,7 @@ function createPages(
     logs,
     env,
     ...(phone === undefined ? {} : { phone }),
+    isRunning: (key, run) => sessions.activityOf(key).running === run,
     status,
   })
   return { api, dashboard }

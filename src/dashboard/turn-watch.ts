@@ -21,6 +21,8 @@ export interface TurnWatchDeps {
   /** The row of the list as it is now; undefined after a delete. */
   row(key: SessionKey): Promise<JsonObject | undefined>
   status(): Promise<JsonObject>
+  /** Whether this node still works on it: one that another node took over, or that is to be resumed, gets no answer here. */
+  isRunning(key: SessionKey, run: string): boolean
   /** A turn event as a frame of the webhook wire, without its address; undefined for what clients do not see. */
   frameOf(event: SessionEvent): JsonObject | undefined
   replyFrame(reply: Reply): JsonObject
@@ -47,7 +49,7 @@ export class TurnWatch {
 
   /** What runs now, for the status and the live page. */
   running(): JsonObject[] {
-    return [...this.#turns].map(([run, { key, startedAt, round, tool }]) => ({
+    return this.#current().map(([run, { key, startedAt, round, tool }]) => ({
       key,
       run,
       startedAt,
@@ -98,7 +100,7 @@ export class TurnWatch {
 
   /** What a page that opens this conversation must be shown at once. */
   soFar(key: string): readonly JsonObject[] {
-    return [...this.#turns].flatMap(([run, turn]) => {
+    return this.#current().flatMap(([run, turn]) => {
       if (turn.key !== key) return []
       const at = turn.startedAt
       return [{ key, run, at, event: { type: 'delta', offset: 0, delta: turn.text } }]
@@ -109,6 +111,11 @@ export class TurnWatch {
     this.#rowsTimer?.cancel()
     this.#statusTimer?.cancel()
     this.#deps.live.close()
+  }
+
+  #current(): readonly (readonly [string, LiveTurn])[] {
+    for (const [run, { key }] of this.#turns) if (!this.#deps.isRunning(key, run)) this.#turns.delete(run)
+    return [...this.#turns]
   }
 
   #turnOf({ run, at, session }: SessionEvent, { channel }: AcceptedMessage): LiveTurn {
