@@ -39,6 +39,16 @@ async function archivedKeys(gateway: MemoryGateway): Promise<unknown[]> {
   return cursor === undefined ? [] : keysOf(gateway, `?archived=1&cursor=${encodeURIComponent(cursor)}`)
 }
 
+/** None where the archive is in a database. */
+async function archiveFilesOf({ files }: MemoryGateway): Promise<readonly (readonly [path: string, text: string])[]> {
+  const root = '/home/clew/archive'
+  const folders = (await files.list(root)).map((name) => `${root}/${name}`)
+  const paths = await Promise.all(
+    folders.map(async (folder) => (await files.list(folder)).map((name) => `${folder}/${name}`)),
+  )
+  return paths.flat().map((path) => [path, files.text(path) ?? ''] as const)
+}
+
 async function search(gateway: MemoryGateway, text: string): Promise<unknown[]> {
   let found: unknown
   void gateway.api(`/api/search?q=${encodeURIComponent(text)}`).then(({ hits }) => (found = hits))
@@ -64,6 +74,17 @@ describe('a conversation that was not used for retention.archive_after_days', ()
     expect(JSON.stringify(messages)).toContain('what is 3 * 4')
     expect(JSON.stringify(messages)).toContain('again')
     expect(await archivedKeys(gateway)).toEqual([])
+  })
+
+  it('is deleted for good, also when a crash left its row in the archive too', async () => {
+    const { gateway, ann } = await begin()
+    const kept = await archiveFilesOf(gateway)
+    await ann.ask({ id: '3', content: 'again', session: 'old' })
+    for (const [path, text] of kept) gateway.files.plant(path, text)
+    await gateway.api('/api/sessions/old', { method: 'DELETE' })
+    expect(await archivedKeys(gateway)).toEqual([])
+    for (const [path] of kept) expect(gateway.files.text(path)).toBeUndefined()
+    expect((await gateway.request('/api/sessions/old')).status).toBe(404)
   })
 
   it('goes on in order when several messages come at once', async () => {

@@ -122,7 +122,11 @@ export class LocalStorage implements Storage {
   }
 
   transact(changes: readonly Change[], owner?: Owner): Promise<Committed> {
-    return this.transactWith([], changes, owner)
+    const deleted = changes.flatMap((change) => (change.kind === 'delete-session' ? [change.key] : []))
+    if (deleted.length === 0 || this.#archive.isEmpty) return this.transactWith([], changes, owner)
+    return Promise.all(deleted.map((key) => this.#archive.forget(key))).then(() =>
+      this.transactWith([], changes, owner),
+    )
   }
 
   /** The same together with records of the log's other topics. */

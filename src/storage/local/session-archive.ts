@@ -89,6 +89,14 @@ export class SessionArchive {
     )
   }
 
+  /** For a row that is in the index and about to go for good: what a crash left of it here must not bring it back. */
+  forget(key: SessionKey): Promise<void> {
+    return this.#move([key], async () => {
+      const { rows } = this.#deps
+      if ((await rows.find(key)).some((row) => row.key === key)) await rows.remove(key)
+    })
+  }
+
   list(page: { readonly limit: number; readonly after?: string }): Promise<ArchivedPage> {
     return this.#deps.rows.list(page)
   }
