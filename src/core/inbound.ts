@@ -142,12 +142,14 @@ export type ControlCommand =
   | { readonly type: 'get'; readonly key?: string; readonly sessionId?: string }
   | { readonly type: 'list'; readonly limit?: number; readonly cursor?: string; readonly prefix?: string }
 
-/** An earlier conversation of a key, with the words that a list shows of it; older versions did not keep them. */
+/** An earlier conversation of a key, with what a list shows of it; older versions did not keep that. */
 export interface ArchivedConversation {
   readonly sessionId: SessionId
   readonly at: number
   readonly title?: string
   readonly preview?: string
+  readonly messages?: number
+  readonly contextTokens?: number
 }
 
 /** A row of the session index, in the seed's own field names: this is what `sessions.json` holds. */

@@ -20,6 +20,14 @@ export function soundSessionFields(fields: Fields): Fields {
 /** Some programs write ids as numbers. */
 const nameGiven: Rule = (value) => (typeof value === 'number' ? String(value) : optionalText(value))
 
+/** What a list shows of a conversation, the present one or an archived one. */
+const SHOWN_RULES: Readonly<Record<string, Rule>> = {
+  title: optionalText,
+  preview: optionalText,
+  messages: optionalNumber,
+  contextTokens: optionalNumber,
+}
+
 const ROW_RULES: Readonly<Record<string, Rule>> = {
   deliveryContext: (value) =>
     isRecord(value) && typeof value['channel'] === 'string'
@@ -27,7 +35,7 @@ const ROW_RULES: Readonly<Record<string, Rule>> = {
       : undefined,
   archived: (value) => {
     if (!Array.isArray(value)) return undefined
-    const sound = value.filter(isArchived).map((one) => withRules(one, { title: optionalText, preview: optionalText }))
+    const sound = value.filter(isArchived).map((one) => withRules(one, SHOWN_RULES))
     return sound.length === value.length && sound.every((one, at) => one === value[at]) ? value : sound
   },
   lastChannel: nameGiven,
@@ -39,10 +47,7 @@ const ROW_RULES: Readonly<Record<string, Rule>> = {
   webhookSessionId: nameGiven,
   providerOverride: nameGiven,
   modelOverride: nameGiven,
-  title: optionalText,
-  preview: optionalText,
-  messages: optionalNumber,
-  contextTokens: optionalNumber,
+  ...SHOWN_RULES,
 }
 
 function isArchived(value: unknown): value is Readonly<Record<string, unknown>> {

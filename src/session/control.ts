@@ -136,7 +136,9 @@ function archivedOf(record: SessionRecord, at: number): ArchivedConversation {
   return { sessionId: record.sessionId, at, ...shownOf(record) }
 }
 
-/** What a list shows of a conversation. */
-function shownOf({ title, preview }: Pick<SessionRecord, 'title' | 'preview'>): { title?: string; preview?: string } {
-  return { ...(title === undefined ? {} : { title }), ...(preview === undefined ? {} : { preview }) }
+/** What a list shows of a conversation, as far as it is known. */
+function shownOf(record: Pick<SessionRecord, (typeof OF_ONE_CONVERSATION)[number]>): Partial<typeof record> {
+  return Object.fromEntries(
+    OF_ONE_CONVERSATION.flatMap((name) => (record[name] === undefined ? [] : [[name, record[name]]])),
+  )
 }

@@ -77,7 +77,9 @@ describe('a list of conversations', () => {
     expect(present).not.toHaveProperty('title')
     await ask(gateway, 'POST', '/api/sessions/s/restore', { archive: archived.sessions[0]?.['sessionId'] })
     const [restored] = ((await ask(gateway, 'GET', '/api/sessions')) as { sessions: Json[] }).sessions
-    expect(restored).toMatchObject({ title: before?.['title'], preview: before?.['preview'] })
+    const shown = ['title', 'preview', 'messages', 'contextTokens'].map((name) => [name, before?.[name]])
+    expect(shown.every(([, value]) => value !== undefined)).toBe(true)
+    expect(restored).toMatchObject(Object.fromEntries(shown) as Json)
   })
 
   it('takes a name, keeps it over a restart and writes it into the transcript', async () => {
