@@ -33,6 +33,19 @@ describe('a row that another program writes into sessions.json while we run', ()
     expect((await gateway.files.list('/home/clew')).filter((name) => name.includes('foreign'))).toEqual([])
   })
 
+  it('does not carry a time that is still to come into every row that changes later', async () => {
+    const { gateway, say } = await begin()
+    const theirs = { sessionId: 'sess_theirs', updatedAt: gateway.clock.now() * 1_000 }
+    gateway.files.plant(PATH, JSON.stringify({ ...rowsOf(gateway), theirs }))
+    await gateway.request('/api/sessions/ours/reset', { method: 'POST' })
+    await gateway.clock.advance(3_000)
+    await say('later')
+    await gateway.clock.advance(3_000)
+    const times = Object.values(rowsOf(gateway)).map((row) => Number(row['updatedAt']))
+    expect(times).toHaveLength(3)
+    expect(Math.max(...times)).toBeLessThanOrEqual(gateway.clock.now())
+  })
+
   it('is kept aside when ours is newer, or when we have deleted it meanwhile', async () => {
     const { gateway, say } = await begin()
     const before = rowsOf(gateway)

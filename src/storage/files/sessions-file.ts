@@ -131,7 +131,9 @@ export class SessionsFile {
     let lost = 0
     for (const [key, record] of rows) {
       const ours = await directory.get(key)
-      if (record.updatedAt > (ours?.updatedAt ?? this.#exportedAt)) newer.push([key, record])
+      // Another program's time that is still to come would be that of every later change: none is before the latest.
+      const updatedAt = isLost ? record.updatedAt : Math.min(record.updatedAt, directory.now())
+      if (record.updatedAt > (ours?.updatedAt ?? this.#exportedAt)) newer.push([key, { ...record, updatedAt }])
       else if (!isSame(ours, record)) lost++
     }
     newer.sort(([, a], [, b]) => a.updatedAt - b.updatedAt)
