@@ -17,7 +17,7 @@ import {
   type UsageQuery,
   type UsageRow,
 } from '../../core/spent.ts'
-import { HourTotals, type HourOf, type HourTotal, type Packed } from './hour-totals.ts'
+import { HourTotals, type Packed, type SpentHour } from './hour-totals.ts'
 import { plainForm, Table, TABLE, type Tables } from '../tables/table.ts'
 
 export interface LedgerLimits {
@@ -41,6 +41,10 @@ export interface LedgerRow {
   readonly spent: Spent
 }
 
+/** Of a model and a channel, or of a session. */
+type HourOf = Omit<UsageHour, 'spent'>
+type HourTotal = HourOf & { readonly spent: Packed }
+
 type UsageTotal =
   /** What the session spent is forgotten. */
   | { readonly session: SessionId; readonly spent: null }
@@ -48,13 +52,15 @@ type UsageTotal =
   | { readonly day: string; readonly spent: Packed }
   | HourTotal
 
-/** In a snapshot there are many in one record: each record costs a checksum and a reading of its own. */
-type UsageRecord = UsageTotal | readonly UsageTotal[]
+/** In a snapshot there are many in one record, or the sessions of an hour: each costs a reading of its own. */
+type UsageRecord = UsageTotal | readonly UsageTotal[] | SpentHour
 
 const TOPIC = 'usage'
+const FIELDS = SPENT_FIELDS.length
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
 const TOTALS_PER_RECORD = 128
+const SESSIONS_PER_RECORD = 1_024
 /** A name and eight numbers. */
 const BYTES_PER_ROW = 320
 
@@ -82,14 +88,22 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
   }
 
   read(data: unknown): UsageRecord | undefined {
-    if (!Array.isArray(data)) return readTotal(data)
+    if (!Array.isArray(data)) return readHour(data) ?? readTotal(data)
     const totals = data.map(readTotal).filter((total) => total !== undefined)
     return totals.length > 0 && totals.length === data.length ? totals : undefined
   }
 
   apply(record: UsageRecord): void {
-    if ('spent' in record) this.#put(record)
+    if ('names' in record) this.#takeHour(record)
+    else if ('spent' in record) this.#put(record)
     else for (const total of record) this.#put(total)
+  }
+
+  #takeHour(record: SpentHour): void {
+    if (this.#sessionHours.take(record)) return
+    const { hour, names, spent } = record
+    for (const [at, session] of names.entries())
+      this.#put({ hour, session, spent: spent.slice(at * FIELDS, (at + 1) * FIELDS) })
   }
 
   /** Totals only grow: a commit that ends late takes nothing back. */
@@ -105,15 +119,15 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
     return this.#sessions.indexBytes + rows * BYTES_PER_ROW
   }
 
-  snapshot(): Iterable<UsageRecord> {
-    return inParts(this.#totals(), TOTALS_PER_RECORD)
+  *snapshot(): Iterable<UsageRecord> {
+    yield* inParts(this.#totals(), TOTALS_PER_RECORD)
+    yield* this.#sessionHours.parts(SESSIONS_PER_RECORD)
   }
 
   *#totals(): Iterable<UsageTotal> {
     for (const { key, value } of this.#sessions.held()) yield { session: key as SessionId, spent: value }
     for (const [day, spent] of this.#days) yield { day, spent: pack(spent) }
-    yield* this.#hours
-    yield* this.#sessionHours
+    for (const { spent, ...about } of this.#modelRows()) yield { ...about, spent: pack(spent) }
   }
 
   /** Every total, as `totalRecord` takes it. */
@@ -122,9 +136,8 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
     for await (const { key, value } of this.#sessions.rows())
       yield { ...none, scope: 'session', session: key, spent: unpack(value) }
     for (const [day, spent] of this.#days) yield { ...none, scope: 'day', at: Date.parse(day) / DAY_MS, spent }
-    for (const { hour, ...row } of unpacked(this.#hours)) yield { ...none, ...row, scope: 'hour', at: hour }
-    for (const { hour, ...row } of unpacked(this.#sessionHours))
-      yield { ...none, ...row, scope: 'session-hour', at: hour }
+    for (const { hour, ...row } of this.#modelRows()) yield { ...none, ...row, scope: 'hour', at: hour }
+    for (const { hour, ...row } of this.#sessionRows()) yield { ...none, ...row, scope: 'session-hour', at: hour }
   }
 
   /** Puts a total in its place, whatever stood there. */
@@ -152,7 +165,7 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
   }
 
   report(query: UsageQuery): readonly UsageRow[] {
-    return summarizeUsage(unpacked(query.by === 'session' ? this.#sessionHours : this.#hours), query)
+    return summarizeUsage(query.by === 'session' ? this.#sessionRows() : this.#modelRows(), query)
   }
 
   recordsOf({
@@ -167,13 +180,12 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
     const totals = [
       { session, spent: addSpent(this.#ofSessionNow(session), spent) },
       { day, spent: addSpent(this.ofDay(day), spent) },
-      this.#addedTo(this.#hours, { hour, model, channel }, spent),
-      this.#addedTo(this.#sessionHours, { hour, session }, spent),
+      { hour, model, channel, spent: addSpent(this.#ofHour({ hour, model, channel }), spent) },
+      { hour, session, spent: addSpent(this.#ofHour({ hour, session }), spent) },
     ]
     const rows = totals.map((row): UsageTotal => ({ ...row, spent: pack(row.spent) }))
     for (const row of rows) {
-      // A copy is kept: what was added is known of the record as long as that is under way.
-      this.#put({ ...row })
+      this.#put(row)
       this.#added.set(row, spent)
     }
     return rows.map((data) => ({ topic: TOPIC, data }))
@@ -189,8 +201,23 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
     return { topic: TOPIC, data: { session: key, spent: null } }
   }
 
-  #addedTo(rows: HourTotals, about: HourOf, spent: Spent): UsageHour {
-    return { ...about, spent: addSpent(unpack(rows.get(about)?.spent ?? []), spent) }
+  #hoursOf({ session }: HourOf): HourTotals {
+    return session === undefined ? this.#hours : this.#sessionHours
+  }
+
+  #ofHour(about: HourOf): Spent {
+    return unpack(this.#hoursOf(about).get(about.hour, nameOf(about)) ?? [])
+  }
+
+  *#modelRows(): Iterable<Required<Omit<UsageHour, 'session'>>> {
+    for (const { hour, name, spent } of this.#hours) {
+      const [channel, model] = JSON.parse(name) as [string, string]
+      yield { hour, model, channel, spent: unpack(spent) }
+    }
+  }
+
+  *#sessionRows(): Iterable<Required<Omit<UsageHour, 'model' | 'channel'>>> {
+    for (const { hour, name, spent } of this.#sessionHours) yield { hour, session: name, spent: unpack(spent) }
   }
 
   /** Those not used for longest are forgotten first. */
@@ -206,10 +233,8 @@ export class UsageLedger implements JournalTopic<UsageRecord> {
   }
 
   #keepHour(total: HourTotal, merge: typeof laterSpent): void {
-    const rows = total.session === undefined ? this.#hours : this.#sessionHours
-    const known = rows.get(total)
-    if (known === undefined && merge === laterSpent) return rows.put(total)
-    rows.put({ ...total, spent: pack(merge(unpack(known?.spent ?? []), unpack(total.spent))) })
+    const spent = pack(merge(this.#ofHour(total), unpack(total.spent)))
+    this.#hoursOf(total).put({ hour: total.hour, name: nameOf(total), spent })
   }
 
   #today(): string {
@@ -232,8 +257,21 @@ function readTotal(data: unknown): UsageTotal | undefined {
   return typeof day === 'string' ? { day, spent } : undefined
 }
 
-function* unpacked(totals: Iterable<HourTotal>): Iterable<UsageHour> {
-  for (const total of totals) yield { ...total, spent: unpack(total.spent) }
+/** A version with other fields wrote lists of another length. */
+function readHour(data: unknown): SpentHour | undefined {
+  if (!isRecord(data) || typeof data['hour'] !== 'number') return undefined
+  const { hour, names, spent } = data
+  if (!Array.isArray(names) || !Array.isArray(spent) || !names.every((name) => typeof name === 'string'))
+    return undefined
+  const width = spent.length / names.length
+  if (!Number.isInteger(width) || width <= SPENT_FIELDS.indexOf('tokens')) return undefined
+  const given = numbersIn(spent)
+  const listOf = (at: number): Packed => pack(unpack(given.slice(at * width, (at + 1) * width)))
+  return { hour, names, spent: width === FIELDS ? given : names.flatMap((_, at) => listOf(at)) }
+}
+
+function nameOf({ model, channel, session }: HourOf): string {
+  return session ?? JSON.stringify([channel, model])
 }
 
 const SESSION_FORM = plainForm(readPacked)

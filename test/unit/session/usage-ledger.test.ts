@@ -39,6 +39,10 @@ function commit(ledger: UsageLedger, records: readonly JournalRecord[]): void {
   }
 }
 
+function snapshotOf(ledger: UsageLedger): readonly JournalRecord[] {
+  return [...ledger.snapshot()].map((data) => ({ topic: 'usage', data }))
+}
+
 function check(ledger: UsageLedger, session: SessionId, limits: SpendingLimits): Promise<void> {
   const usage = { ofSession: async (id: SessionId) => ledger.ofSession(id), today: async () => ledger.ofDay() }
   return checkBudget(session, usage, limits)
@@ -165,6 +169,68 @@ describe('the usage ledger', () => {
     expect(rows(ledger, { by: 'session' }).map(({ group }) => group)).toEqual(['b', 'c'])
     expect(await ledger.ofSession(a.session)).toEqual(NOTHING_SPENT)
     expect([...ledger.snapshot()].flat()).toHaveLength(8)
+  })
+
+  it('forgets of a full hour what is in it for longest, and finds and counts the others', () => {
+    const sessions = Array.from({ length: 12 }, (_, at) => payer(`s${at}`))
+    const ledger = new UsageLedger(new ManualClock(START), { ...DEFAULT_LEDGER, sessionHours: 5 })
+    for (const session of sessions) commit(ledger, recordOf(ledger, session, paid(1)))
+    for (const session of sessions.slice(-2)) commit(ledger, recordOf(ledger, session, paid(2)))
+    const kept = (of: UsageLedger) =>
+      Object.fromEntries(rows(of, { by: 'session' }).map(({ group, input }) => [group, input]))
+    expect(kept(ledger)).toEqual({ s7: 1, s8: 1, s9: 1, s10: 3, s11: 3 })
+    const again = new UsageLedger(new ManualClock(START), { ...DEFAULT_LEDGER, sessionHours: 4 })
+    commit(again, snapshotOf(ledger))
+    expect(kept(again)).toEqual({ s8: 1, s9: 1, s10: 3, s11: 3 })
+    for (const session of [...sessions.slice(-2), ...sessions.slice(0, 1)])
+      commit(again, recordOf(again, session, paid(4)))
+    expect(kept(again)).toEqual({ s9: 1, s10: 7, s11: 7, s0: 4 })
+  })
+
+  it('has the sessions of an hour in few records of a snapshot, and puts them beside what it knows', async () => {
+    const clock = new ManualClock(START)
+    const ledger = new UsageLedger(clock)
+    const sessions = Array.from({ length: 1_500 }, (_, at) => payer(`s${at}`))
+    for (const [at, session] of sessions.entries()) commit(ledger, recordOf(ledger, session, paid(at + 1)))
+    await clock.advance(HOUR_MS)
+    commit(ledger, recordOf(ledger, a, paid(7)))
+    const hours = snapshotOf(ledger).filter(({ data }) => !Array.isArray(data))
+    expect(hours).toHaveLength(3)
+    const again = new UsageLedger(clock)
+    const known = recordOf(again, a, paid(9))
+    commit(again, known)
+    for (let turn = 0; turn < 2; turn++) commit(again, hours)
+    const wanted = rows(ledger, { by: 'session' })
+    expect(wanted).toHaveLength(1_501)
+    expect(rows(again, { by: 'session' })).toEqual(
+      wanted.map((row) => (row.group === 'a' ? { ...row, input: 9 } : row)),
+    )
+  })
+
+  it('reads no hour that is not whole', () => {
+    const ledger = new UsageLedger(new ManualClock(START))
+    const spent = [1, 10, 10, 0, 0, 0, 0, 0, 0]
+    const hour = { hour: 5, names: ['a', 'b'], spent: [...spent, ...spent] }
+    expect(ledger.read(hour)).toEqual(hour)
+    for (const damage of [
+      { hour: '5' },
+      { names: ['a', 1] },
+      { names: [], spent: [] },
+      { names: 'ab' },
+      { spent },
+      { spent: [...spent, ...spent, 1] },
+      { spent: [1, 1] },
+      { spent: undefined },
+    ])
+      expect(ledger.read({ ...hour, ...damage }), JSON.stringify(damage)).toBeUndefined()
+    expect(ledger.read({ ...hour, spent: [...spent, ...spent.map(() => 'much')] })).toEqual({
+      ...hour,
+      spent: [...spent, ...spent.map(() => 0)],
+    })
+    const fewer = [1, 10, 10]
+    expect(ledger.read({ ...hour, spent: [...fewer, ...fewer] })).toEqual(hour)
+    const more = [...spent, 5]
+    expect(ledger.read({ ...hour, spent: [...more, ...more] })).toEqual(hour)
   })
 
   it('forgets a deleted session’s total, and ignores what is no record of its own', async () => {
