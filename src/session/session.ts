@@ -31,7 +31,7 @@ export interface Ended {
 }
 
 export interface StopOptions {
-  /** Only this one. */
+  /** Only this one; a turn that it has joined ends with it, because its answer is the answer of both. */
   readonly run?: RunId | undefined
   /** Takes the place of everything that was stopped. */
   readonly first?: AcceptedMessage | undefined
@@ -87,7 +87,7 @@ export class Session {
    */
   end(by: CancelCause, { run, first }: StopOptions = {}): Ended {
     const isMeant = (message: AcceptedMessage): boolean => run === undefined || message.run === run
-    const turn = this.#running !== undefined && isMeant(this.#running.message) ? this.#running : undefined
+    const turn = this.#running?.messages.some(isMeant) === true ? this.#running : undefined
     const isFinishing = turn?.storing !== undefined || (turn?.answer !== undefined && isCancel(by))
     const superseded = isFinishing ? undefined : turn
     const dropped = this.#queue.filter(isMeant)

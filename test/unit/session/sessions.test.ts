@@ -233,3 +233,18 @@ test('a message whose turn cannot get its place is not said to be cancelled by i
   await settle()
   expect(scene.replies).toEqual(['a error', 'b done', 'c done'])
 })
+
+test('a cancel of a message that has joined a turn ends the turn: they have one answer', async () => {
+  const scene = new SessionScene(new ManualClock())
+  scene.queueMode = 'steer'
+  await scene.say('a')
+  await scene.say('b')
+  const { context } = scene.turn('a')
+  expect(context.takeQueued().map(({ run }) => run)).toEqual(['b'])
+  await scene.say('c')
+  expect(await scene.sessions.cancel(KEY, 'b' as RunId)).toBe(1)
+  expect(scene.replies).toEqual(['a cancelled by user', 'b cancelled by user'])
+  expect(context.signal.aborted).toBe(true)
+  await settle()
+  expect(scene.turns.has('c')).toBe(true)
+})
