@@ -53,7 +53,7 @@ export async function compact(
       why: result.reason,
     })
     await deps.transcript.append([], { changes })
-    return { kind: 'failed', reason: result.reason }
+    return { kind: 'failed', reason: reasonFor(result) }
   }
   await deps.transcript.append([result.draft, ...joinsOfLatestStep(input.entries)], { changes })
   const { tokensAfter, estimated } = result
@@ -61,6 +61,11 @@ export async function compact(
   const summary = result.draft.type === 'compaction' ? result.draft.summary : ''
   await deps.hooks.afterCompaction({ tokensBefore, tokensAfter, summary }, hookContext(deps), signal)
   return { kind: 'compacted', tokensBefore, tokensAfter, estimated }
+}
+
+/** For a person: what the provider said, or which limit is used up. */
+function reasonFor({ reason, cause }: Extract<CompactionResult, { readonly kind: 'cancelled' }>): string {
+  return cause instanceof GatewayError ? `${reason}: ${cause.message.replace(/\.$/u, '')}` : reason
 }
 
 /** A chunk that the provider finds too long teaches the model's window, and the chunks are cut for that. */

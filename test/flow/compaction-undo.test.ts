@@ -167,3 +167,14 @@ describe('/compact undo', () => {
     expect(await summarised(world)).toBe(before)
   })
 })
+
+describe('/compact', () => {
+  it('says why there is no summary', async () => {
+    const world = await openWorld({ config: { ...SMALL, budget: { session_tokens: 900 } } })
+    await tell(world, ['the first', 'the second', 'the third'])
+    const reply = await say(await world.connect(), '/compact')
+    expect(reply['content']).toBe(
+      'The conversation was not summarised: the summary failed: The limit of 900 tokens for this conversation is used up (budget.session_tokens). Start a new one with /new.',
+    )
+  })
+})
