@@ -226,26 +226,29 @@ class Loader {
 /** Slots of rows on disk, in their order; the caller pauses between parts, and rows move meanwhile: none is left out. */
 function* partsOf(slots: Slots): Iterable<readonly number[]> {
   const saved = new Uint8Array(slots.end)
-  const fresh = (found: readonly number[]): number[] =>
-    found.filter((slot) => {
-      if (slot >= saved.length || saved[slot] === 1 || slots.placeOf(slot) === undefined) return false
-      saved[slot] = 1
-      return true
-    })
+  const isNew = (slot: number): boolean => {
+    if (slot >= saved.length || saved[slot] === 1 || slots.placeOf(slot) === undefined) return false
+    saved[slot] = 1
+    return true
+  }
   const walk = slots.walk('newer')
   try {
     for (let part = steps(walk, SLOTS_AT_ONCE); part.length > 0; part = steps(walk, SLOTS_AT_ONCE)) {
-      const found = fresh(part)
+      const found = part.filter(isNew)
       if (found.length > 0) yield found
     }
   } finally {
     walk.end()
   }
   // A row that came late stands behind the walk.
-  for (let first = 0; first < saved.length; first += SLOTS_AT_ONCE) {
-    const found = fresh(Array.from({ length: SLOTS_AT_ONCE }, (_, at) => first + at))
-    if (found.length > 0) yield found
+  let late: number[] = []
+  for (let slot = 0; slot < saved.length; slot++) {
+    if (isNew(slot)) late.push(slot)
+    if (late.length < SLOTS_AT_ONCE) continue
+    yield late
+    late = []
   }
+  if (late.length > 0) yield late
 }
 
 /** A bit for each column that holds more than zeros. */

@@ -17,7 +17,7 @@ const PATH = '/1.slots'
 const SEED = [1, 2] as const
 const LENGTH = 10
 /** More than fit into one part of an image. */
-const MANY = 70_000
+const MANY = 80_000
 
 const DISK: RowDisk = {
   seed: () => SEED,
@@ -211,11 +211,18 @@ describe('an image of the index of rows', () => {
     files.open = async (path, mode) => {
       const handle = await open(path, mode)
       const write = async (bytes: Uint8Array | string, position?: number): Promise<void> => {
-        for (let row = 3; row < MANY; row += 1_111) {
+        // When a part is written, its rows are copied already.
+        const isPart = bytes.length > MANY
+        for (let row = 3; isPart && row < MANY; row += 101) {
           const slot = slots.withName(0, keyOf(row))[0]
           if (slot === undefined) continue
+          // Behind what was saved of the order of times, and with the name and place that it had.
+          if (row % 3 === 0) {
+            slots.put(slot, marksOf(row, 0))
+            continue
+          }
           changed.add(row)
-          if (row % 2 === 0) slots.remove(slot)
+          if (row % 3 === 1) slots.remove(slot)
           else slots.put(slot, { names: [keyOf(row), 900, 901], tags: [1, 1], at: MANY })
         }
         await handle.write(bytes, position)
@@ -224,7 +231,7 @@ describe('an image of the index of rows', () => {
     }
     const before = seenIn(table, MANY)
     await saved([table], MANY, files)
-    expect(changed.size).toBeGreaterThan(50)
+    expect(changed.size).toBeGreaterThan(30)
     const loaded = tableOf()
     expect(await load(files, [loaded])).toEqual({ end: MANY * LENGTH, isOld: false })
     const after = seenIn(loaded, MANY)
