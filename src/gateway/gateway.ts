@@ -183,7 +183,7 @@ export class Gateway implements Intake {
     const delivery = state === 'open' ? {} : { delivery: state }
     return {
       message,
-      isRunning: content === undefined && this.#sessions.activityOf(message.key).running === message.run,
+      isRunning: content === undefined && this.#sessions.isWorkingOn(message.key, message.run),
       ...(content === undefined ? {} : { reply: { ...replyOf(known, content), redelivered: true } }),
       ...delivery,
       ...(endedAt === undefined ? {} : { endedAt }),

@@ -126,6 +126,11 @@ export class Sessions {
     return { running: session?.running?.message.run ?? null, queued: session?.queued ?? 0 }
   }
 
+  /** Its turn runs, or one that it has joined. */
+  isWorkingOn(key: SessionKey, run: RunId): boolean {
+    return this.#sessions.get(key)?.running?.messages.some((message) => message.run === run) === true
+  }
+
   /** Everything that earlier starts accepted and did not answer takes its place. */
   async resume(): Promise<void> {
     const unfinished = await this.#resumption.begin(() => ({

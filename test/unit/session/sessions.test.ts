@@ -234,13 +234,16 @@ test('a message whose turn cannot get its place is not said to be cancelled by i
   expect(scene.replies).toEqual(['a error', 'b done', 'c done'])
 })
 
-test('a cancel of a message that has joined a turn ends the turn: they have one answer', async () => {
+test('a message that has joined a turn is worked on, and a cancel of it ends the turn: they have one answer', async () => {
   const scene = new SessionScene(new ManualClock())
   scene.queueMode = 'steer'
   await scene.say('a')
   await scene.say('b')
   const { context } = scene.turn('a')
+  const isWorkedOn = (run: string): boolean => scene.sessions.isWorkingOn(KEY, run as RunId)
+  expect([isWorkedOn('a'), isWorkedOn('b')]).toEqual([true, false])
   expect(context.takeQueued().map(({ run }) => run)).toEqual(['b'])
+  expect([isWorkedOn('a'), isWorkedOn('b')]).toEqual([true, true])
   await scene.say('c')
   expect(await scene.sessions.cancel(KEY, 'b' as RunId)).toBe(1)
   expect(scene.replies).toEqual(['a cancelled by user', 'b cancelled by user'])
