@@ -71,3 +71,26 @@ describe('a message that was accepted before the disk was full', () => {
     }
   })
 })
+
+describe('a message that finds the disk full', () => {
+  it('is refused with its reason, also where no number can be stored for the refusal', async () => {
+    const gateway = await gateways.open()
+    const known = await gateway.connect('?uid=known')
+    await known.ask({ id: '1', content: 'hello' })
+    gateway.files.limitSpace(0)
+    for (const query of ['?uid=known', '?uid=new', '']) {
+      const client = await gateway.connect(query)
+      await client.send({ id: '2', content: 'hello' })
+      await client.send({ type: 'session.reset', key: 'webhook:1', requestId: 'r' })
+      await client.send('{"id":"3"}')
+      await gateway.clock.advance(1_000)
+      const codeOf = ({ code, data }: Frame): string => String(code ?? (data as { code: string }).code)
+      const refused = client.terminal().map((frame) => `${String(frame['type'])} ${codeOf(frame)}`)
+      expect(refused.toSorted(), query).toEqual([
+        'error FIELD_INVALID',
+        'error STORAGE_FULL',
+        'session.reset STORAGE_FULL',
+      ])
+    }
+  })
+})

@@ -304,11 +304,12 @@ export class WebhookChannel implements Channel {
 
   async #refuse(connection: Connection, error: GatewayError, messageId?: string | number): Promise<void> {
     const intake = this.#requireIntake()
-    // While nothing can be stored there is no number to draw either.
+    // While nothing can be stored there may be no number either: the refusal goes out without one.
     const isAway = error.code === 'STORAGE_UNAVAILABLE'
-    await connection.post(async () =>
-      encodeRefusal(error, isAway ? 0 : await intake.nextSeq(WEBHOOK, connection.account), messageId),
-    )
+    await connection.post(async () => {
+      const seq = isAway ? 0 : await intake.nextSeq(WEBHOOK, connection.account).catch(() => 0)
+      return encodeRefusal(error, seq, messageId)
+    })
   }
 
   #visible(thrown: unknown): GatewayError {
