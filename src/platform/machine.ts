@@ -1,4 +1,4 @@
-import { readFile, statfs } from 'node:fs/promises'
+import { access, constants, readFile, stat, statfs } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { dirname } from 'node:path'
 import { errnoOf } from '../base/files.ts'
@@ -10,6 +10,18 @@ export async function freeDiskBytes(path: string): Promise<number | undefined> {
     return bavail * bsize
   } catch (error) {
     return errnoOf(error) === 'ENOENT' && path !== dirname(path) ? freeDiskBytes(dirname(path)) : undefined
+  }
+}
+
+/** Whether a folder that is not there can be made: where its path begins there is one in which this user may write. */
+export async function canMakeFolder(path: string): Promise<boolean> {
+  const parent = dirname(path)
+  try {
+    if (!(await stat(parent)).isDirectory()) return false
+    await access(parent, constants.W_OK | constants.X_OK)
+    return true
+  } catch (error) {
+    return errnoOf(error) === 'ENOENT' && parent !== dirname(parent) && canMakeFolder(parent)
   }
 }
 

@@ -1,6 +1,6 @@
 import { readLockHolder, isAbandoned } from '../../base/lock-file.ts'
 import type { Config } from '../../config/config.ts'
-import { freeDiskBytes, listenFailure, openFilesLimit } from '../../platform/machine.ts'
+import { canMakeFolder, freeDiskBytes, listenFailure, openFilesLimit } from '../../platform/machine.ts'
 import type { Contact } from '../contact.ts'
 import { homeAccessProblems, type HomePaths } from '../home.ts'
 import type { Platform } from '../platform.ts'
@@ -15,16 +15,22 @@ const LEAST_FREE_BYTES = 50 * MEGABYTE
 const LITTLE_FREE_BYTES = 1024 * MEGABYTE
 const ENOUGH_DESCRIPTORS = 1_024
 
-export async function checkHome(platform: Platform, paths: HomePaths, words: DoctorWords): Promise<DoctorCheck[]> {
+export async function checkHome(
+  platform: Platform,
+  paths: HomePaths,
+  words: DoctorWords,
+  canMake: typeof canMakeFolder = canMakeFolder,
+): Promise<DoctorCheck[]> {
   const { files, ids } = platform
   const stat = await files.stat(paths.home)
-  if (stat === undefined) return [ok('home', words.noHome(paths.home))]
+  const unwritable = problem('home', words.homeUnwritable(paths.home), words.makeWritable)
+  if (stat === undefined) return [(await canMake(paths.home)) ? ok('home', words.noHome(paths.home)) : unwritable]
   const probe = `${paths.home}/.doctor-${ids.hex(8)}`
   try {
     await (await files.open(probe, 'create')).close()
     await files.remove(probe)
   } catch {
-    return [problem('home', words.homeUnwritable(paths.home), words.makeWritable)]
+    return [unwritable]
   }
   const shared = await homeAccessProblems(files, paths)
   return shared.length === 0

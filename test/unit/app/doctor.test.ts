@@ -55,10 +55,14 @@ function expectStatus(check: DoctorCheck | undefined, status: DoctorCheck['statu
 describe('home', () => {
   it('is fine when it can be written, and when it is not there yet', async () => {
     const platform = platformAt()
-    expectStatus((await checkHome(platform, paths, words))[0], 'ok')
+    expectStatus((await checkHome(platform, paths, words, async () => true))[0], 'ok')
     platform.files.plant(`${paths.home}/bridge.json`, '{}')
     expectStatus((await checkHome(platform, paths, words))[0], 'ok')
     expect(await platform.files.list(paths.home)).toEqual(['bridge.json'])
+  })
+
+  it('is a problem when it is not there and cannot be made', async () => {
+    expectStatus((await checkHome(platformAt(), paths, words, async () => false))[0], 'problem')
   })
 
   it('is a problem when nothing can be written there', async () => {
