@@ -1,6 +1,7 @@
 import { type JsonObject, type JsonValue, isRecord } from '../base/json.ts'
 import { silentLog, type Log } from '../base/log.ts'
 import { loadConfig, type ConfigOverride, type LoadedConfig } from '../config/load.ts'
+import { formatProblem } from '../config/problem.ts'
 import { deadline } from '../platform/web.ts'
 import { nodeFiles } from '../platform/node-files.ts'
 import { homePaths } from './home.ts'
@@ -49,7 +50,8 @@ export async function startGateway(options: StartGatewayOptions = {}): Promise<R
       overrides: overridesOf(given),
       ownProviders: providersOf(plugins).map(({ provider }) => provider.name),
     })
-  const { config } = await load()
+  const { config, warnings } = await load()
+  for (const warning of warnings) log.warn(formatProblem(warning))
   const platform = createNodePlatform(log)
   try {
     const { app, serving } = await openGateway(platform, { config, paths, plugins, env, load })
