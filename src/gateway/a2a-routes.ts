@@ -4,7 +4,7 @@ import type { A2aCall, DoorDeps } from '../channel/a2a/door.ts'
 import { errorInfo } from '../channel/a2a/error-info.ts'
 import type { Access } from './access.ts'
 import type { Door } from './http.ts'
-import { json, type Call, type Route } from './http-routes.ts'
+import { json, showProblem, wrongMethod, type Call, type Route } from './http-routes.ts'
 import { identityOf } from './sender-identity.ts'
 
 const AGENT_CARD_PATH = '/.well-known/agent-card.json'
@@ -41,7 +41,8 @@ export function answerAgentCard(
   url: URL,
   { facts, publicUrl }: Pick<A2aRouteDeps, 'facts' | 'publicUrl'>,
 ): Response | undefined {
-  if (url.pathname !== AGENT_CARD_PATH || (method !== 'GET' && method !== 'HEAD')) return undefined
+  if (url.pathname !== AGENT_CARD_PATH) return undefined
+  if (method !== 'GET' && method !== 'HEAD') return showProblem(wrongMethod('GET, HEAD'))
   const card = agentCard(facts, publicUrl ?? url.origin)
   const etag = `"${createHash('sha256').update(JSON.stringify(card)).digest('base64url').slice(0, 22)}"`
   return json(card, 200, { 'cache-control': 'public, max-age=60', etag })

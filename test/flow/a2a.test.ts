@@ -387,6 +387,9 @@ describe('the agent card', () => {
     const config = { listen: { token: 'token-0123456789abcdef' }, a2a: { extended_skills: skills } }
     const gateway = await open({ config })
     const card = await callHttp(gateway, '/.well-known/agent-card.json')
+    const wrong = await callHttp(gateway, '/.well-known/agent-card.json', { body: {} })
+    expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+    expect(wrong.body).toMatchObject({ code: 'METHOD_NOT_ALLOWED' })
     expect(card.text).toContain('Bearer')
     expect(card.text).not.toContain('secret')
     const refused = await rpc(gateway, 'GetExtendedAgentCard', {})

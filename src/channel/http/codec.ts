@@ -49,10 +49,17 @@ export type BodyKind = 'json' | 'text' | 'untyped'
 /** Decided before the body is read. */
 export function bodyKindOf(contentType: string | null): BodyKind {
   if (contentType === null) return 'untyped'
-  const essence = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
-  if (JSON_TYPES.includes(essence)) return 'json'
-  if (essence === 'text/plain') return 'text'
+  if (isJsonType(contentType)) return 'json'
+  if (essenceOf(contentType) === 'text/plain') return 'text'
   throw unsupportedType()
+}
+
+export function isJsonType(contentType: string): boolean {
+  return JSON_TYPES.includes(essenceOf(contentType))
+}
+
+function essenceOf(contentType: string): string {
+  return contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
 }
 
 function unsupportedType(): GatewayError {

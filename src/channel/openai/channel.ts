@@ -17,7 +17,7 @@ import {
 } from '../../core/inbound.ts'
 import type { Acceptance, Channel, Intake, KnownRun } from '../channel.ts'
 import type { HttpSender } from '../http/channel.ts'
-import { bodyKindOf, idempotencyKeyOf } from '../http/codec.ts'
+import { idempotencyKeyOf, isJsonType } from '../http/codec.ts'
 import { SenderRates, type SenderLimits } from '../sender-rates.ts'
 import { shownAnswer, toReplyTo, type OpenAiAnswer, type OpenAiReplyTo } from './answering.ts'
 import { RunWatch } from './run-watch.ts'
@@ -92,7 +92,8 @@ export class OpenAiChannel implements Channel {
   async post(api: ChatRequest['api'], request: Request, sender: HttpSender): Promise<OpenAiAnswer> {
     this.#rates.take(sender)
     const { headers } = request
-    if (bodyKindOf(headers.get('content-type')) === 'text') throw onlyJson()
+    const type = headers.get('content-type')
+    if (type !== null && !isJsonType(type)) throw onlyJson()
     const key = idempotencyKeyOf(headers)
     const body = await request.text()
     const decoded = loopWork('frame', () => decodeBody(api, body, this.#options.requestLimits))
