@@ -36,7 +36,7 @@ WantedBy=${isSystem ? 'multi-user.target' : 'default.target'}
 }
 
 /** For macOS. It reads no environment file: keys stand in `bridge.json`, or in the shell that loads it. */
-export function launchdAgent({ command, home }: ServiceSettings, label: string): string {
+export function launchdAgent({ command, home, stopSeconds }: ServiceSettings, label: string): string {
   const list = command.map((word) => `    <string>${xmlText(word)}</string>`).join('\n')
   return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
@@ -55,6 +55,8 @@ ${list}
   </dict>
   <key>RunAtLoad</key>
   <true/>
+  <key>ExitTimeOut</key>
+  <integer>${stopSeconds}</integer>
   <key>KeepAlive</key>
   <dict>
     <key>SuccessfulExit</key>

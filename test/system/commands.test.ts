@@ -40,3 +40,17 @@ it.each([['provider', 'anthropic'], ['hub']])('simulate %s on a busy port says s
   expect(output).toContain(`port ${port} of 127.0.0.1 is in use`)
   expect(output).toContain('(PORT_IN_USE)')
 })
+
+it('a service is given longer to stop than its gateway drains', async () => {
+  const stopSeconds = async (config: Readonly<Record<string, unknown>>): Promise<string | undefined> => {
+    const home = await newHome(config)
+    try {
+      const { output } = await run(process.execPath, [MAIN, 'service', 'install', '--print', '--home', home])
+      return /(?:TimeoutStopSec=|<key>ExitTimeOut<\/key>\s*<integer>)(\d+)/u.exec(output)?.[1]
+    } finally {
+      await removeHome(home)
+    }
+  }
+  expect(await stopSeconds({})).toBe('20')
+  expect(await stopSeconds({ shutdown: { drain_ms: 60_000 } })).toBe('70')
+})

@@ -3,12 +3,14 @@ import { homePaths } from '../../app/home.ts'
 import { serviceName, launchdAgent, systemdUnit, type ServiceSettings } from '../../app/service.ts'
 import { removeUnfinished, writeAtomically } from '../../base/atomic-write.ts'
 import { makeDurableDirectory } from '../../base/files.ts'
+import { DEFAULTS } from '../../config/defaults.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { nodeCommands } from '../../platform/node-commands.ts'
 import { nodeFiles } from '../../platform/node-files.ts'
 import { systemIds } from '../../platform/system.ts'
 import { commandLine, type CommonOptions } from '../connect.ts'
 import { EXIT_FAILURE } from '../exit-codes.ts'
+import { configWithoutSecrets } from '../offline.ts'
 import { printJson, printLines } from '../output.ts'
 import { serviceWords } from '../service-words.ts'
 
@@ -19,8 +21,8 @@ export interface ServiceOptions extends CommonOptions {
   readonly print?: boolean
 }
 
-/** The default drain time and three seconds for the rest, with some to spare. */
-const STOP_SECONDS = 20
+/** After the drain time: three seconds for the rest, with some to spare. */
+const SPARE_SECONDS = 10
 
 /** A service file and the program that manages it. */
 interface Manager {
@@ -33,7 +35,7 @@ interface Manager {
 }
 
 export async function installService(options: ServiceOptions): Promise<void> {
-  const { path, text, start } = managerOf(options)
+  const { path, text, start } = await managerOf(options)
   if (options.print === true) {
     process.stdout.write(text)
     return
@@ -47,7 +49,7 @@ export async function installService(options: ServiceOptions): Promise<void> {
 }
 
 export async function removeService(options: ServiceOptions): Promise<void> {
-  const { path, stop } = managerOf(options)
+  const { path, stop } = await managerOf(options)
   if ((await nodeFiles.stat(path)) === undefined) return printLines([serviceWords().none(path)])
   for (const command of stop) await run(command)
   await nodeFiles.remove(path)
@@ -56,7 +58,7 @@ export async function removeService(options: ServiceOptions): Promise<void> {
 
 /** Exit code 1 when it does not run. */
 export async function serviceStatus(options: ServiceOptions): Promise<void> {
-  const { path, isActive } = managerOf(options)
+  const { path, isActive } = await managerOf(options)
   const isInstalled = (await nodeFiles.stat(path)) !== undefined
   const isRunning = isInstalled && (await exitCodeOf(isActive)).code === 0
   if (!isRunning) process.exitCode = EXIT_FAILURE
@@ -67,7 +69,7 @@ export async function serviceStatus(options: ServiceOptions): Promise<void> {
 
 /** Through the manager of the service; a gateway in a terminal can only be stopped. */
 export async function restartService(options: ServiceOptions): Promise<void> {
-  const { path, restart } = managerOf(options)
+  const { path, restart } = await managerOf(options)
   if ((await nodeFiles.stat(path)) === undefined) {
     const stop = commandLine('stop', options)
     throw new GatewayError('GATEWAY_NOT_RUNNING', serviceWords().foreground(path, stop), { path })
@@ -76,8 +78,8 @@ export async function restartService(options: ServiceOptions): Promise<void> {
   printLines([serviceWords().restarted])
 }
 
-function managerOf(options: ServiceOptions): Manager {
-  const { home, userHome } = homePaths(options.home, process.env)
+async function managerOf(options: ServiceOptions): Promise<Manager> {
+  const { home, userHome, config } = homePaths(options.home, process.env)
   const name = serviceName(home, homePaths(undefined, { ...process.env, CLEW_HOME: undefined }).home)
   const isSystem = options.system === true
   const settings: ServiceSettings = {
@@ -85,11 +87,19 @@ function managerOf(options: ServiceOptions): Manager {
     home,
     environmentFile: isSystem ? `/etc/${name}.env` : `${home}/clew.env`,
     isSystem,
-    stopSeconds: STOP_SECONDS,
+    stopSeconds: Math.ceil((await drainMsOf(config)) / 1_000) + SPARE_SECONDS,
   }
   return process.platform === 'darwin'
     ? launchd(settings, userHome, `dev.${name}.gateway`)
     : systemd(settings, userHome, `${name}.service`)
+}
+
+/** A manager that waits less than the gateway drains would kill it. A file that start refuses is not judged here. */
+function drainMsOf(path: string): Promise<number> {
+  return configWithoutSecrets(path).then(
+    ({ shutdown }) => shutdown.drain_ms,
+    () => DEFAULTS.shutdown.drain_ms,
+  )
 }
 
 function systemd(settings: ServiceSettings, userHome: string, unit: string): Manager {
