@@ -121,6 +121,19 @@ describe('queue modes', () => {
     expect(client.frames).toHaveLength(2)
   })
 
+  it('steer: a message that comes right behind the first of a conversation joins its turn', async () => {
+    const gateway = await gateways.open({ config: { queue: { mode: 'steer' } } })
+    const client = await gateway.connect()
+    await Promise.all([
+      client.send({ id: '1', content: 'What is 2 + 3?', session: 's' }),
+      client.send({ id: '2', content: 'And what is 6 * 7?', session: 's' }),
+    ])
+    const frames = await client.waitFor(2)
+    expect(frames.map(({ messageId }) => messageId)).toEqual(['1', '2'])
+    expect(frames[0]?.['content']).toContain('6 * 7 = 42')
+    expect(frames[1]?.['content']).toBe(frames[0]?.['content'])
+  })
+
   it('steer: a crash before the answer leaves each message one answer and one place in the transcript', async () => {
     const gateway = await gateways.open({ config: { queue: { mode: 'steer' } } })
     const client = await gateway.connect('?uid=u')

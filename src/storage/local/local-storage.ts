@@ -288,7 +288,8 @@ export class LocalStorage implements Storage {
       settle()
     }
     this.#notify({ kind: 'message', key: message.key })
-    const held = this.#epochs.of(message.key)
+    // A command begins nothing: a turn will hold its session, or none does.
+    const held = session?.kind === 'begin-session' ? this.#epochs.take(message.key) : this.#epochs.of(message.key)
     return { kind: 'fresh', mine: true, ...(held === undefined ? {} : { epoch: held.epoch }) }
   }
 
