@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { answerOf } from '../../src/simulator/provider/answering-model.ts'
 import { createProviderSimulator, type ProviderSimulator } from '../../src/simulator/provider/simulator.ts'
+import type { ScriptedReply } from '../../src/simulator/provider/script.ts'
 import type { LengthRefusalStyle } from '../../src/simulator/provider/length-refusal.ts'
 import type { SeenRequest } from '../../src/simulator/provider/seen-request.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
@@ -20,6 +22,12 @@ interface World {
 
 const open: World[] = []
 
+/** What the answering model says of itself, which is long here: how many pieces it comes in is not what is tried. */
+const inLargePieces = ({ conversation }: SeenRequest): ScriptedReply => ({
+  ...answerOf(conversation),
+  delivery: { deltaChars: 1_000 },
+})
+
 interface WorldOptions {
   readonly config?: Record<string, unknown>
   /** Of the small server's model in the configuration. */
@@ -32,7 +40,8 @@ async function openWorld(style: LengthRefusalStyle, options: WorldOptions = {}):
   const { config = {}, configuredWindow, after } = options
   const clock = new ManualClock(after === undefined ? undefined : after.clock.now() + 60_000)
   const network = new MemoryNetwork(clock)
-  const shared = { api: 'openai-completions', dialect: 'compatible', clock, maxKeptBodyChars: 4_000_000 } as const
+  const kind = { api: 'openai-completions', dialect: 'compatible' } as const
+  const shared = { ...kind, clock, maxKeptBodyChars: 4_000_000, script: inLargePieces }
   const lengths = { contextTokens: WINDOW, lengthRefusal: style }
   const small = createProviderSimulator({ ...shared, ids: new SeededIds(3), ...lengths })
   const large = createProviderSimulator({ ...shared, ids: new SeededIds(4) })
