@@ -4,8 +4,9 @@ import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { bundledScript } from '../support/bundled-script.ts'
 
-const LOCKER = join(import.meta.dirname, '../support/home-locker-process.ts')
+const lockerScript = bundledScript(join(import.meta.dirname, '../support/home-locker-process.ts'))
 const PROCESSES = 6
 const ROUNDS = 100
 
@@ -20,7 +21,7 @@ afterEach(async () => {
 })
 
 function startLocker(): (command: 'lock' | 'release') => Promise<string> {
-  const child = spawn(process.execPath, ['--import', 'tsx', LOCKER, home], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [lockerScript(), home], { stdio: ['pipe', 'pipe', 'inherit'] })
   children.push(child)
   const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   return async (command) => {

@@ -14,9 +14,10 @@ import { seededRandom } from '../../src/testing/seeded-ids.ts'
 import { openFileStore, type FileTranscriptStore } from '../../src/transcript/file-store.ts'
 import type { Transcript } from '../../src/transcript/store.ts'
 import { TranscriptTopic } from '../../src/transcript/topic.ts'
+import { bundledScript } from '../support/bundled-script.ts'
 import { entriesOf, never, sessionId, userDraft } from '../support/transcripts.ts'
 
-const WRITER = join(import.meta.dirname, '../support/transcript-writer.ts')
+const writerScript = bundledScript(join(import.meta.dirname, '../support/transcript-writer.ts'))
 const SESSION = sessionId('sess_shared')
 
 let home: string
@@ -39,7 +40,7 @@ interface Writer {
 }
 
 function startWriter(name: string, writers: number, appends: number, mode: 'journal' | 'alone'): Writer {
-  const args = ['--import', 'tsx', WRITER, home, SESSION, name, String(writers), String(appends), mode]
+  const args = [writerScript(), home, SESSION, name, String(writers), String(appends), mode]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   children.add(child)
   const acknowledged: string[] = []
