@@ -85,20 +85,50 @@ export function readLogLines(directory: string, count: number): readonly string[
 
 /** Calls back for each line that is added, until the process ends; a file moved aside is followed by the new one. */
 export function followFile(path: string, onLine: (line: string) => void): Promise<never> {
-  let seen = existsSync(path) ? statSync(path).size : 0
-  let rest = ''
+  const follower = new LineFollower(path)
   const look = (): void => {
-    if (!existsSync(path)) return
-    const { size } = statSync(path)
-    if (size < seen) seen = 0
-    if (size === seen) return
-    const text = readFileSync(path).subarray(seen).toString('utf8')
-    seen = size
-    const lines = (rest + text).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) onLine(line)
+    for (const line of follower.look()) onLine(line)
   }
-  watch(path, look)
+  if (existsSync(path)) watch(path, look)
   setInterval(look, 1_000)
   return new Promise(() => undefined)
+}
+
+/** What is added to a file from now on, also across the moment in which it is moved aside. */
+export class LineFollower {
+  readonly #path: string
+  #identity: number | undefined
+  #seen: number
+  #rest = ''
+
+  constructor(path: string) {
+    this.#path = path
+    const stat = statSync(path, { throwIfNoEntry: false })
+    this.#identity = stat?.ino
+    this.#seen = stat?.size ?? 0
+  }
+
+  look(): readonly string[] {
+    const stat = statSync(this.#path, { throwIfNoEntry: false })
+    if (stat === undefined) return []
+    const lines: string[] = []
+    if (stat.ino !== this.#identity) {
+      // What was added to the old one since the last look, before it was moved.
+      const moved = `${this.#path}.1`
+      const before = statSync(moved, { throwIfNoEntry: false })
+      if (before !== undefined && before.ino === this.#identity) lines.push(...this.#read(moved))
+      this.#identity = stat.ino
+      this.#seen = 0
+    } else if (stat.size < this.#seen) this.#seen = 0
+    if (stat.size > this.#seen) lines.push(...this.#read(this.#path))
+    return lines
+  }
+
+  #read(path: string): readonly string[] {
+    const bytes = readFileSync(path)
+    const lines = (this.#rest + bytes.subarray(this.#seen).toString('utf8')).split('\n')
+    this.#seen = bytes.length
+    this.#rest = lines.pop() ?? ''
+    return lines
+  }
 }
