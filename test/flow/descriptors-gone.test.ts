@@ -49,6 +49,16 @@ describe('a message that was accepted while no file can be opened', () => {
     expect(await client.ask({ id: '3', content: 'hello again', session: 's' })).toMatchObject({ type: 'complete' })
   })
 
+  it('does not make a defect of who reads its conversation: the request may be sent again', async () => {
+    const { gateway } = await begin()
+    const { status, headers, text } = await gateway.request('/api/sessions/s')
+    expect([status, headers.get('retry-after')]).toEqual([503, '1'])
+    expect(JSON.parse(text)).toMatchObject({ code: 'TOO_MANY_OPEN_FILES' })
+    gateway.files.refuseOpening(false)
+    await gateway.clock.advance(60_000)
+    expect((await gateway.request('/api/sessions/s')).status).toBe(200)
+  })
+
   it('is left for the next start when a shutdown comes first', async () => {
     const { gateway, client } = await begin()
     expect(answersTo(client, '2')).toEqual([])

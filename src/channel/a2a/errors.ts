@@ -13,6 +13,10 @@ const BUSY: { readonly [code in ErrorCode]?: number } = {
   SESSION_LIMIT: 503,
   STORAGE_FULL: 503,
   STORAGE_UNAVAILABLE: 503,
+  TOO_MANY_OPEN_FILES: 503,
+  SESSION_LOCKED: 503,
+  SESSION_LOCK_LOST: 503,
+  OWNERSHIP_LOST: 503,
   SHUTTING_DOWN: 503,
 }
 const MALFORMED: readonly ErrorCode[] = [

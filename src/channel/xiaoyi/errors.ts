@@ -67,6 +67,7 @@ const REASONS: Partial<Record<ErrorCode, TextName>> = {
   STORAGE_FAILED: 'storage',
   STORAGE_FULL: 'storage',
   STORAGE_UNAVAILABLE: 'storage',
+  TOO_MANY_OPEN_FILES: 'storage',
   MODEL_RATE_LIMITED: 'busy',
   MODEL_CONTENT_FILTERED: 'filtered',
   MODEL_CONTEXT_OVERFLOW: 'tooLong',
