@@ -129,7 +129,7 @@ export function deltaOf(state: RequestState, target: NextRequest): RequestDelta 
     ...(same(state.reasons, target.reasons) ? {} : { reasons: target.reasons }),
     ...(rows.length === 0 ? {} : { c: rows }),
   }
-  return sorted(recordAfter(before, delta)) === sorted(target.record) ? delta : undefined
+  return isSameJson(recordAfter(before, delta), target.record) ? delta : undefined
 }
 
 function changed(name: 'fields' | 'input' | 'budget', next: object, before: object): Pick<RequestDelta, typeof name> {
@@ -162,11 +162,15 @@ function changedRows(before: readonly Continued<Cell>[], next: readonly Chunks<C
 
 const same = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) === JSON.stringify(b)
 
-/** The same letters for the same fields, in whatever order they stand. */
-function sorted(value: unknown): string {
-  return JSON.stringify(value, (_, inner: unknown) =>
-    isRecord(inner) ? Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1))) : inner,
-  )
+/** The same values in the same fields, in whatever order they stand; a field without a value is none. */
+function isSameJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (Array.isArray(a))
+    return Array.isArray(b) && a.length === b.length && a.every((item, at) => isSameJson(item, b[at]))
+  if (!isRecord(a) || !isRecord(b)) return false
+  for (const key in b) if (b[key] !== undefined && a[key] === undefined) return false
+  for (const key in a) if (!isSameJson(a[key], b[key])) return false
+  return true
 }
 
 /** The entry may be another program's, or damaged: a record with a field of another kind is none. */
