@@ -530,7 +530,9 @@ export class Sessions {
     const session: Session = new Session(key, {
       run: (turn) => this.#work.run(turn, session),
       onIdle: (idleKey) => {
-        if (this.#sessions.get(idleKey) === session) this.#sessions.delete(idleKey)
+        if (this.#sessions.get(idleKey) !== session) return
+        this.#sessions.delete(idleKey)
+        this.#deps.storage.ownership.idle?.(idleKey)
       },
     })
     if (this.#stopped.signal.aborted) session.stopStarting()

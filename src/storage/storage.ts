@@ -375,6 +375,8 @@ export interface Ownership {
   takeOver(key: SessionKey): Promise<Owner>
   /** Gives it back at once; void when the epoch is no longer the present one. */
   release(owner: Owner): Promise<void>
+  /** Nothing of it runs or waits here. Only where a session that is not in use need not be held for the next message. */
+  idle?(key: SessionKey): void
   /**
    * For a node that has no room for another turn. True when the session is not held here, or not any more: whichever node
    * has room takes what is open in it. False when it has to wait here, because no other node has room.

@@ -24,6 +24,11 @@ export class Epochs {
     if (this.isCurrent(owner)) this.#current.delete(owner.session)
   }
 
+  /** Its owner is void: the next taking draws another number. So memory does not grow with every session there ever was. */
+  forget(key: SessionKey): void {
+    this.#current.delete(key)
+  }
+
   isCurrent({ session, epoch }: Owner): boolean {
     return this.#current.get(session) === epoch
   }

@@ -258,6 +258,7 @@ export class LocalStorage implements Storage {
     },
     takeOver: async (key) => this.#epochs.take(key),
     release: async (owner) => this.#epochs.release(owner),
+    idle: (key) => this.#epochs.forget(key),
     leave: async () => false,
     hold: async () => ({ lost: NEVER, hasSuccessor: false, release: async () => undefined }),
     isCurrent: (owner) => this.#epochs.isCurrent(owner),

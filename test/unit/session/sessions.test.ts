@@ -251,3 +251,23 @@ test('a message that has joined a turn is worked on, and a cancel of it ends the
   await settle()
   expect(scene.turns.has('c')).toBe(true)
 })
+
+test('a session that nothing runs or waits in is not held: memory does not grow with every session there was', async () => {
+  const scene = new SessionScene(new ManualClock())
+  const { ownership } = scene.storage
+  await scene.say('a', 'b')
+  const { owner } = scene.turn('a').context
+  scene.turn('a').end.resolve({ kind: 'complete', text: 'done' })
+  await settle()
+  expect(ownership.isCurrent(owner)).toBe(true)
+  scene.turn('b').end.resolve({ kind: 'complete', text: 'done' })
+  await settle()
+  expect(ownership.isCurrent(owner)).toBe(false)
+  await scene.say('c')
+  const next = scene.turn('c').context.owner
+  expect(next.epoch).toBeGreaterThan(owner.epoch)
+  await scene.sessions.delete(KEY)
+  await settle()
+  expect(ownership.isCurrent(next)).toBe(false)
+  expect(scene.replies).toEqual(['a done', 'b done', 'c cancelled by delete'])
+})
