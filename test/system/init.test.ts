@@ -53,6 +53,25 @@ it('shows what would change in an existing file, and with --force keeps the old 
   expect(await readFile(`${bridge}.bak-1`, 'utf8')).toContain('a-secret-of-mine')
 })
 
+it('drops no key: without the model it is for, nothing is written', async () => {
+  for (const flag of [
+    ['--key', 'sk-mine'],
+    ['--base-url', 'http://127.0.0.1:1/v1'],
+  ]) {
+    const { code, stderr } = await runClew(['init', '--home', home, ...flag, '--yes'])
+    expect(code).toBe(1)
+    expect(stderr).toContain('--model')
+  }
+  expect(await readdir(home)).toEqual([])
+})
+
+it('config check does not say of a file that it advises on that it has no problems', async () => {
+  await writeFile(bridge, '{ "listen": { "token": "short" } }\n')
+  const { code, stdout } = await runClew(['config', 'check', '--home', home])
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^warning: .*listen\.token: the token is shorter than 16 characters.*\n$/u)
+})
+
 it('an unknown provider needs an address, and a known one a key', async () => {
   const unknown = await runClew(['init', '--home', home, '--model', 'mine/model', '--yes'])
   expect(unknown).toMatchObject({ code: 1 })

@@ -21,6 +21,8 @@ export function chooseSettings(
   { env, hex }: { readonly env: Environment; hex(digits: number): string },
 ): InitChoices {
   const model = modelOf(flags, env)
+  if (model === 'demo' && (flags.key !== undefined || flags.baseUrl !== undefined))
+    throw invalid('model', 'the demo model takes no key and no address; name the model they are for with --model')
   const provider = model === 'demo' ? undefined : providerOf(model, flags, env)
   const token = flags.token === 'auto' ? hex(TOKEN_DIGITS) : flags.token
   return {

@@ -41,8 +41,8 @@ export async function checkConfiguration(options: CommonOptions): Promise<void> 
       return
     }
     printLines([
-      ...problems.map(formatProblem),
-      ...(isOk ? [verdict(path, home)] : []),
+      ...problems.map((problem) => (problem.severity === 'error' ? '' : 'warning: ') + formatProblem(problem)),
+      ...(problems.length === 0 ? [verdict(path, home)] : []),
       ...warnings.map((warning) => `warning: ${warning}`),
     ])
   } finally {
