@@ -42,7 +42,12 @@ it('refuses a wrong key with the reason of the provider, and takes the right one
 })
 
 it('shows what would change in an existing file, and with --force keeps the old one', async () => {
-  await writeFile(bridge, '{\n  "model": "demo", "listen": { "token": "a-secret-of-mine" }\n}\n')
+  const secrets = [
+    '"listen": { "token": "a-secret-of-mine" }',
+    '"storage": { "kind": "postgres", "url": "postgres://me:a-secret-of-mine@db/clew" }',
+    '"providers": { "mine": { "headers": { "X-Api-Key": "a-secret-of-mine", "Authorization": "Bearer a-secret-of-mine" } } }',
+  ]
+  await writeFile(bridge, `{\n  "model": "demo", ${secrets.join(',\n  ')}\n}\n`)
   const shown = await runClew(['init', '--home', home, '--model', 'demo', '--yes'])
   expect(shown.code).toBe(1)
   expect(shown.stdout).toContain('+   "model": "demo",')

@@ -88,7 +88,16 @@ function linesOf(text: string): readonly string[] {
   return text.trimEnd().split('\n').map(withoutSecrets)
 }
 
+const SECRET_NAME = /^(?:ak|sk)$|(?:key|token|secret|password|authorization|cookie)$/iu
+const PASSWORD_IN_ADDRESS = /:\/\/[^\s"/@]{1,1000}@/gu
+
 /** A reference to the environment is no secret. */
 function withoutSecrets(line: string): string {
-  return line.replaceAll(/("(?:apiKey|token|ak|sk)"\s{0,20}:\s{0,20}")(?!\$)[^"]{0,10000}"/gu, '$1…"')
+  // What stands at odd places was between quotation marks.
+  const pieces = line.split('"')
+  const shown = pieces.map((piece, at) => {
+    const isValue = at % 2 === 1 && pieces[at - 1]?.trim() === ':' && SECRET_NAME.test(pieces[at - 2] ?? '')
+    return isValue && !piece.startsWith('$') ? '…' : piece
+  })
+  return shown.join('"').replaceAll(PASSWORD_IN_ADDRESS, '://…@')
 }
