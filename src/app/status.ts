@@ -33,7 +33,7 @@ export function createStatus(deps: StatusDeps): () => Promise<JsonObject> {
       version: VERSION,
       home: paths.home,
       uptimeSeconds: Math.round((clock.monotonic() - startedAt) / 1000),
-      state: gateway.isOpen ? 'open' : 'closed',
+      state: gateway.state,
       model: config.model.join(', '),
       queueMode: config.queue.mode,
       language: config.language,

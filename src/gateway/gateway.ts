@@ -40,6 +40,9 @@ export interface GatewayDeps {
   readonly watch?: GatewayWatch
 }
 
+/** `draining`: what arrives is stored for the next start, and running turns may end. */
+type GatewayState = 'starting' | 'open' | 'draining' | 'closed'
+
 /** Answers of one look; the next one is a second later. */
 const MOST_LOOKED_FOR = 100
 
@@ -54,7 +57,7 @@ export class Gateway implements Intake {
   readonly #inbox: InboxIntake
   readonly #inTime: InTime
   #stopWatching: () => void = () => undefined
-  #state: 'starting' | 'open' | 'draining' | 'closed' = 'starting'
+  #state: GatewayState = 'starting'
 
   constructor(deps: GatewayDeps) {
     this.#deps = deps
@@ -70,6 +73,10 @@ export class Gateway implements Intake {
       limits,
       maxSessions: limits.sessions,
     })
+  }
+
+  get state(): GatewayState {
+    return this.#state
   }
 
   get isOpen(): boolean {

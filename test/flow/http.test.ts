@@ -10,6 +10,20 @@ async function ask(gateway: MemoryGateway, method: string, path: string): Promis
 }
 
 describe('the JSON interface', () => {
+  it('says in the status that the gateway drains, and until then that it is open', async () => {
+    const gateway = await openGateway()
+    const client = await gateway.connect()
+    await client.send({ id: '1', content: 'count to 1000' })
+    await gateway.clock.advance(500)
+    expect(await ask(gateway, 'GET', '/api/status')).toMatchObject({ state: 'open', activity: { running: 1 } })
+    const drained = gateway.app.gateway.drain(new AbortController().signal)
+    await gateway.clock.advance(10)
+    expect(await ask(gateway, 'GET', '/api/status')).toMatchObject({ state: 'draining', activity: { running: 1 } })
+    expect(await ask(gateway, 'GET', '/healthz')).toEqual({ status: 'unavailable' })
+    await gateway.clock.advance(600_000)
+    await drained
+  })
+
   it('tells an address that does not exist from a method that does not belong there', async () => {
     const gateway = await openGateway()
     expect(await ask(gateway, 'GET', '/api/nothing')).toMatchObject({ status: 404, code: 'NOT_FOUND' })
