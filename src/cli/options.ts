@@ -4,7 +4,13 @@ export function homeOption(): Option {
   return new Option(
     '--home <dir>',
     'where everything is kept (default: $CLEW_HOME, else ~/.openclaw where a bridge.json is, else ~/.clew)',
-  )
+  ).argParser(folder)
+}
+
+/** An empty text, of a variable that is not set, would be the folder that the shell happens to be in. */
+function folder(text: string): string {
+  if (text.trim() !== '') return text
+  throw new InvalidArgumentError('It must name a folder.')
 }
 
 export function wholeNumber(least: number, most: number): (text: string) => number {

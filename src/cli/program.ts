@@ -13,10 +13,7 @@ export function createProgram(language: Language): Command {
   const program = new Command('clew')
     .description('An agent gateway that never loses the thread.')
     .version(VERSION, '-V, --version')
-    .option(
-      '--home <dir>',
-      'where everything is kept (default: $CLEW_HOME, else ~/.openclaw where a bridge.json is, else ~/.clew)',
-    )
+    .addOption(homeOption())
     .showHelpAfterError('(run with --help for usage)')
     .showSuggestionAfterError(true)
     .exitOverride()

@@ -158,6 +158,8 @@ export const USAGE_ERRORS: readonly (readonly [RegExp, string])[] = [
   [/option '([^']*)' argument '([^']*)' is invalid\./u, '选项 $1 的值 $2 无效。'],
   [/command-argument value '([^']*)' is invalid for argument '([^']*)'\./u, '参数 $2 的值 $1 无效。'],
   [/Allowed choices are /u, '可选：'],
+  [/It must name a folder\./u, '必须是文件夹。'],
+  [/required option '([^']*)' not specified/u, '缺少选项 $1'],
   [/It must be a whole number from (\d+) to (\d+)\./u, '必须是 $1 到 $2 的整数。'],
   [
     /too many arguments(?: for '([^']*)')?\. Expected (\d+) arguments? but got (\d+)\./u,
@@ -165,6 +167,5 @@ export const USAGE_ERRORS: readonly (readonly [RegExp, string])[] = [
   ],
   [/option '([^']*)' cannot be used with option '([^']*)'/u, '选项 $1 不能与 $2 一起使用'],
   [/\(Did you mean ([^()?]*)\?\)/u, '（是不是 $1？）'],
-  [/\(run with --help for usage\)/u, '（用 --help 查看用法）'],
   [/there is no command "([^"]*)"/u, '没有命令 "$1"'],
 ]

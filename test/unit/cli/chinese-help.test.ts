@@ -53,6 +53,9 @@ describe('help in Chinese', () => {
     [['start', '--port', 'x'], '必须是 0 到 65535 的整数'],
     // Of a variable that is not set; 0 would pick a free port.
     [['start', '--port', ''], '必须是 0 到 65535 的整数'],
+    [['status', '--home', ''], '必须是文件夹'],
+    [['--home', '', 'status'], '必须是文件夹'],
+    [['storage', 'copy'], '缺少选项 --from'],
     [['sessions', 'export', 'k', '--format', 'doc'], '可选：jsonl, md, html'],
   ])('says what is wrong with %j', (words, expected) => {
     let text = ''
