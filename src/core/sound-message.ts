@@ -56,7 +56,7 @@ const MAX_LEVELS = 500
 /** A JSON value of bounded depth: what is nested more deeply is kept as the words in it. */
 export function withBoundedDepth<T>(value: T): T
 export function withBoundedDepth(value: unknown): unknown {
-  return isDeeperThan(MAX_LEVELS, value) ? cutAt(MAX_LEVELS, value) : value
+  return isDeeperThan(MAX_LEVELS, value) ? cutAt(MAX_LEVELS, value, new Set()) : value
 }
 
 export function isDeeperThan(levels: number, value: unknown): boolean {
@@ -70,21 +70,26 @@ export function isDeeperThan(levels: number, value: unknown): boolean {
   return false
 }
 
-function cutAt(levels: number, value: unknown): unknown {
+/** An object of a program may hold itself, which has no end: it is taken where it is `seen` first. */
+function cutAt(levels: number, value: unknown, seen: Set<unknown>): unknown {
   if (typeof value !== 'object' || value === null) return value
-  if (levels === 0) return wordsIn(value)
-  if (Array.isArray(value)) return value.map((inner) => cutAt(levels - 1, inner))
-  return Object.fromEntries(Object.entries(value).map(([field, inner]) => [field, cutAt(levels - 1, inner)]))
+  if (seen.has(value)) return null
+  if (levels === 0) return wordsIn(value, seen)
+  seen.add(value)
+  if (Array.isArray(value)) return value.map((inner) => cutAt(levels - 1, inner, seen))
+  return Object.fromEntries(Object.entries(value).map(([field, inner]) => [field, cutAt(levels - 1, inner, seen)]))
 }
 
 /** Without recursion: the value may be nested a million levels deep. */
-function wordsIn(value: object): string {
+function wordsIn(value: object, seen: Set<unknown>): string {
   const words: string[] = []
   const waiting: unknown[] = [value]
   while (waiting.length > 0) {
     const next = waiting.pop()
     if (typeof next === 'string') words.push(next)
-    else if (typeof next === 'object' && next !== null) waiting.push(...Object.values(next).toReversed())
+    if (typeof next !== 'object' || next === null || seen.has(next)) continue
+    seen.add(next)
+    waiting.push(...Object.values(next).toReversed())
   }
   return words.join(' ')
 }

@@ -51,8 +51,13 @@ export function createToolRegistry(tools: readonly Tool[], sources: readonly Too
   }
 }
 
+/** A tool of the user's own may throw here: then nothing is taken for granted of the call. */
 export function traitsOf(tool: Tool, callArguments: JsonObject): CallTraits {
-  return tool.traitsOf?.(callArguments) ?? { parallel: tool.parallel, repeatable: tool.repeatable }
+  try {
+    return tool.traitsOf?.(callArguments) ?? { parallel: tool.parallel, repeatable: tool.repeatable }
+  } catch {
+    return { parallel: false, repeatable: false }
+  }
 }
 
 function invalid({ name, source }: Tool, problem: string): GatewayError {

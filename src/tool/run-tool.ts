@@ -1,7 +1,10 @@
 import { sleep } from '../base/async.ts'
 import type { Clock } from '../base/clock.ts'
+import { isRecord, type JsonObject } from '../base/json.ts'
 import { loopWork } from '../base/loop-work.ts'
 import { type Log, silentLog } from '../base/log.ts'
+import type { UserBlock } from '../core/message.ts'
+import { optionalObject, soundBlocks, type SoundBlock } from '../core/sound-message.ts'
 import { capOutput, type OutputLimits } from './cap-output.ts'
 import type { RegisteredTool, ToolRegistry } from './registry.ts'
 import { errorResult } from './results.ts'
@@ -83,7 +86,7 @@ async function runBounded(
     timedOut = true
     stop.abort(new Error('the tool took too long'))
   })
-  const running = start(() => loopWork('tool', () => tool.run({ ...call, log }, stop.signal)))
+  const running = start(() => loopWork('tool', () => tool.run({ ...call, log }, stop.signal)), tool.name, log)
   try {
     const ended = await endedOrStopped(running, stop.signal)
     if (ended !== undefined) return ended
@@ -107,9 +110,35 @@ async function runBounded(
   }
 }
 
-/** A tool of the user's own may throw before it returns a promise. */
-async function start(run: () => Promise<ToolResult>): Promise<ToolResult> {
-  return run()
+/** A tool of the user's own may throw before it returns a promise, and give back what its type does not allow. */
+async function start(run: () => Promise<unknown>, tool: string, log: Log): Promise<ToolResult> {
+  const given = await run()
+  const content = isRecord(given) && given['content'] !== undefined ? soundBlocks(given['content']) : [NO_RESULT]
+  if (!isRecord(given) || !isContent(content)) {
+    log.warn('a tool gave back something that is no result')
+    return errorResult(`"${tool}" gave back something that is no result. What it did may have had effects.`)
+  }
+  const details = storable(given['details'])
+  if (details === undefined && given['details'] !== undefined)
+    log.warn('the details of a result cannot be stored and were left out')
+  return { content, isError: given['isError'] === true, ...(details === undefined ? {} : { details }) }
+}
+
+const NO_RESULT: SoundBlock = { type: 'none' }
+
+/** Sound blocks of these kinds have the fields of their kind. */
+function isContent(blocks: readonly object[]): blocks is readonly UserBlock[] {
+  return blocks.every((block) => 'type' in block && (block.type === 'text' || block.type === 'image'))
+}
+
+/** What JSON keeps of an object; undefined when it keeps none, as of one that holds itself. */
+function storable(details: unknown): JsonObject | undefined {
+  try {
+    const kept: unknown = isRecord(details) ? JSON.parse(JSON.stringify(details)) : undefined
+    return optionalObject(kept)
+  } catch {
+    return undefined
+  }
 }
 
 function endedOrStopped(running: Promise<ToolResult>, stop: AbortSignal): Promise<ToolResult | undefined> {

@@ -137,4 +137,9 @@ describe('a value that is nested without end', () => {
     expect(JSON.stringify(bounded)).toContain('hi')
     expect(JSON.stringify(soundMessage(bounded.message))).toContain('hi')
   })
+  it('is an end for an object that holds itself, whatever holds it', () => {
+    const itself: Record<string, unknown> = { words: 'hi' }
+    Object.assign(itself, { a: itself, b: itself, c: [itself] })
+    expect(JSON.stringify(withBoundedDepth({ details: itself }))).toContain('hi')
+  })
 })

@@ -115,6 +115,15 @@ describe('running the calls of one answer', () => {
     expect(parts.started).toEqual(['read0'])
   })
 
+  it('runs a call alone whose tool cannot say how it may be run', async () => {
+    const traitsOf = (): never => {
+      throw new Error('no')
+    }
+    const registry = createToolRegistry([aTool({ name: 'odd', run: async () => textResult('done'), traitsOf })])
+    const finished = await runToolCalls(calls('odd'), { registry, clock: new ManualClock() }, never)
+    expect(finished.map(({ result }) => resultText(result))).toEqual(['done'])
+  })
+
   it('knows which calls may be repeated after a crash', () => {
     const runner = createToolRunner({
       clock: new ManualClock(),

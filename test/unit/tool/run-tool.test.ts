@@ -3,7 +3,7 @@ import { ManualClock } from '../../../src/testing/manual-clock.ts'
 import { createToolRegistry } from '../../../src/tool/registry.ts'
 import { textResult } from '../../../src/tool/results.ts'
 import { runTool, type RunToolDeps } from '../../../src/tool/run-tool.ts'
-import type { Tool } from '../../../src/tool/tool.ts'
+import type { Tool, ToolResult } from '../../../src/tool/tool.ts'
 import { aCall, aTool, never, resultText } from '../../support/tool-call.ts'
 
 function partsWith(tool: Tool, more: Partial<RunToolDeps> = {}): RunToolDeps & { clock: ManualClock } {
@@ -142,6 +142,29 @@ describe('running one tool', () => {
     await expect(running).rejects.toThrow('cancelled by the user')
     expect(events).toEqual(['tool ended', 'turn told'])
     await expect(runTool(aCall('writes'), partsWith(tool), turn.signal)).rejects.toThrow('cancelled by the user')
+  })
+
+  it.each([
+    ['nothing', undefined],
+    ['a text', 'hello'],
+    ['no content', { isError: false }],
+    ['a block of a kind that no model takes', { content: [{ type: 'resource', uri: 'x' }], isError: false }],
+  ])('tells the model that a tool gave back something that is no result: %s', async (_, given) => {
+    const tool = aTool({ name: 'plain', run: async () => given as never })
+    const result = await runTool(aCall('plain'), partsWith(tool), never)
+    expect(result.isError).toBe(true)
+    expect(resultText(result)).toBe('"plain" gave back something that is no result. What it did may have had effects.')
+  })
+
+  it('takes the words of a result that is written loosely, and leaves out details that cannot be stored', async () => {
+    const answered = async (given: unknown): Promise<ToolResult> =>
+      runTool(aCall('plain'), partsWith(aTool({ name: 'plain', run: async () => given as never })), never)
+    expect(await answered({ content: 'hello' })).toEqual(textResult('hello'))
+    const itself: Record<string, unknown> = { send: () => undefined, n: 1 }
+    expect(await answered({ content: ['hello'], details: itself })).toEqual(textResult('hello', { n: 1 }))
+    itself['self'] = itself
+    expect(await answered({ content: ['hello'], details: itself })).toEqual(textResult('hello'))
+    expect(await answered({ content: ['hello'], details: { n: 1n } })).toEqual(textResult('hello'))
   })
 
   it('hands on an output whole, and of one beyond every bound beginning and end without breaking characters', async () => {
