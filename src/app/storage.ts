@@ -241,6 +241,7 @@ async function openShared(
     limits: {
       rememberMs: config.limits.redelivery_ms,
       outboxPerAccount: config.limits.outbox_per_account,
+      usage: { days: config.limits.usage_days, hours: config.limits.usage_hours },
       mostEntries: stateEntries(config),
     },
     transcriptLimits: { cacheBytes: config.limits.warm_session_bytes },

@@ -26,7 +26,12 @@ export async function openTestNode(
     leaseMs: 10_000,
     address: '127.0.0.1:0',
     version: '0',
-    limits: { rememberMs: 60_000, outboxPerAccount: 100, mostEntries: { windows: 1_000 } },
+    limits: {
+      rememberMs: 60_000,
+      outboxPerAccount: 100,
+      usage: { days: 400, hours: 50_000 },
+      mostEntries: { windows: 1_000 },
+    },
     cwd: '/work',
     hooks: () => ({}),
     signal: NEVER,

@@ -7,6 +7,13 @@ import { fromColumn, toColumn } from './column-text.ts'
 import type { HeldSessions } from './held-sessions.ts'
 import type { Holds } from './holds.ts'
 
+/** How long costs are known by the day and by the hour, as in a home. */
+export interface UsageLimits {
+  readonly days: number
+  /** Rows by model and channel, and as many by session; an hour is kept whole. */
+  readonly hours: number
+}
+
 export interface NodeOptions {
   readonly database: Pick<Database, 'query'>
   readonly clock: Clock
@@ -16,6 +23,7 @@ export interface NodeOptions {
   readonly leaseMs: number
   readonly pollMs: number
   readonly rememberMs: number
+  readonly usage: UsageLimits
   readonly held: HeldSessions
   readonly holds: Holds
   heard(notice: Notice): void
@@ -87,6 +95,21 @@ const FORGET = {
     where state <> 'open' and stored_at < clock_timestamp() - $1 * interval '1 millisecond'
       and coalesce(answered_at, 0) < ms(clock_timestamp()) - $1 limit ${FORGET_AT_ONCE})
     returning run`,
+}
+const FORGET_DAYS = {
+  name: 'forget_days',
+  text: `delete from usage where scope = 'day' and at <= ms(clock_timestamp()) / 86400000 - $1`,
+}
+/** Read from the newest row backwards along the key. */
+const OLDEST_HOUR = {
+  name: 'oldest_hour',
+  text: `select at from (select distinct at, session_id, model, channel from usage where scope = $1
+    order by at desc, session_id desc, model desc, channel desc offset $2 limit 1) as beyond`,
+}
+const FORGET_HOURS = {
+  name: 'forget_hours',
+  text: `delete from usage where ctid = any (array(
+      select ctid from usage where scope = $1 and at < $2 limit ${FORGET_AT_ONCE})) returning at`,
 }
 const FORGET_NODES = {
   name: 'forget_nodes',
@@ -242,7 +265,20 @@ export class Node {
     const { database, rememberMs } = this.#options
     const { signal } = this.#stopping
     while (!signal.aborted && (await database.query(FORGET, [rememberMs])).length === FORGET_AT_ONCE);
+    await this.#forgetUsage()
     await database.query(FORGET_NODES, [])
+  }
+
+  async #forgetUsage(): Promise<void> {
+    const { database, usage } = this.#options
+    const { signal } = this.#stopping
+    await database.query(FORGET_DAYS, [usage.days])
+    for (const scope of ['hour', 'session-hour']) {
+      const [oldest] = await database.query<{ at: number }>(OLDEST_HOUR, [scope, usage.hours])
+      if (oldest === undefined) continue
+      const values = [scope, oldest.at]
+      while (!signal.aborted && (await database.query(FORGET_HOURS, values)).length === FORGET_AT_ONCE);
+    }
   }
 
   /** The database may be away: then the next time finds what this one missed. */

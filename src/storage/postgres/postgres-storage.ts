@@ -28,7 +28,7 @@ import { Holds } from './holds.ts'
 import { HeldSessions, type HeldRow, type HeldTotals } from './held-sessions.ts'
 import { createHomeFiles } from './home-files.ts'
 import { createInboxReads, createOutbox, FrameNumbers } from './messages.ts'
-import { Node } from './node.ts'
+import { Node, type UsageLimits } from './node.ts'
 import { Notices } from './notices.ts'
 import { readMessage, toRecord, type MessageColumns } from './rows.ts'
 import { createSessions } from './sessions.ts'
@@ -55,6 +55,7 @@ export interface PostgresStorageOptions {
   readonly limits: {
     readonly rememberMs: number
     readonly outboxPerAccount: number
+    readonly usage: UsageLimits
     /** Of sections of the state that keep another number than the rest. */
     readonly mostEntries: MostEntries
   }
@@ -189,6 +190,7 @@ export class PostgresStorage implements Storage {
       leaseMs,
       pollMs: options.pollMs ?? POLL_MS,
       rememberMs: limits.rememberMs,
+      usage: limits.usage,
       held: this.#held,
       holds: this.#holds,
       heard,

@@ -378,3 +378,34 @@ test('a message is known without an answer however old it is, with one for the t
   void clock.advance(600_000)
   await vi.waitFor(async () => expect(await runs()).toEqual([{ run: 'run_2' }]), WAIT)
 })
+
+test('costs by the day and by the hour end as in a home, those of conversations stay', async () => {
+  const schema = freshSchema()
+  const database = await openDatabase(schema)
+  const clock = new ManualClock(0)
+  const limits = { rememberMs: 60_000, outboxPerAccount: 100, usage: { days: 2, hours: 3 }, mostEntries: {} }
+  const node = await openTestNode(schema, { clock, leaseMs: 3_000_000, limits })
+  closing.push(database, node)
+  await node.start()
+  const text = `insert into usage (scope, at, session_id, model, node) values
+    ('session', 0, 's', '', 'a'),
+    ('day', ms(now()) / 86400000, '', '', 'a'), ('day', ms(now()) / 86400000 - 1, '', '', 'a'),
+    ('day', ms(now()) / 86400000 - 2, '', '', 'a'),
+    ('hour', 10, '', 'm', 'a'), ('hour', 10, '', 'm', 'b'), ('hour', 9, '', 'm', 'a'), ('hour', 9, '', 'n', 'a'),
+    ('hour', 8, '', 'm', 'a'), ('hour', 7, '', 'm', 'a'),
+    ('session-hour', 7, 's', '', 'a')`
+  await database.query({ name: '', text }, [])
+  const left = (): Promise<readonly { scope: string; rows: number }[]> =>
+    database.query({ name: '', text: 'select scope, count(*) as rows from usage group by scope order by scope' }, [])
+  void clock.advance(600_000)
+  await vi.waitFor(
+    async () =>
+      expect(await left()).toEqual([
+        { scope: 'day', rows: 2 },
+        { scope: 'hour', rows: 5 },
+        { scope: 'session', rows: 1 },
+        { scope: 'session-hour', rows: 1 },
+      ]),
+    WAIT,
+  )
+})
