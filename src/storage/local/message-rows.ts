@@ -60,7 +60,7 @@ export class MessageRows {
   readonly #byRequestKey = new Map<string, RunId>()
   readonly #byKey = new Map<SessionKey, Set<RunId>>()
   readonly #byAccount = new Map<string, Set<RunId>>()
-  /** Answered messages that the peer may still miss, per account, in the order they were answered. */
+  /** Answered messages that the peer may still miss, per account. */
   readonly #undelivered = new Map<string, Set<RunId>>()
   /** Answered messages without a waiting client: the first to go when memory is short. */
   readonly #settled = new Set<RunId>()
@@ -110,12 +110,15 @@ export class MessageRows {
     return this.#all(this.#byAccount.get(account))
   }
 
+  /** By number: a row is put anew with each change of its state, and by a restart in the order of acceptance. */
   undelivered(account: string): readonly MessageRow[] {
-    return this.#all(this.#undelivered.get(account))
+    return this.#all(this.#undelivered.get(account)).toSorted((a, b) => a.seq - b.seq)
   }
 
   allUndelivered(): readonly MessageRow[] {
-    return [...this.#undelivered.values()].flatMap((ids) => this.#all(ids))
+    return [...this.#undelivered.keys()]
+      .flatMap((account) => this.undelivered(account))
+      .toSorted((a, b) => endOf(a) - endOf(b))
   }
 
   undeliveredOf(key: SessionKey): readonly MessageRow[] {

@@ -8,7 +8,7 @@ import { encodeHeader, freezeEntry, isHeader, toEntry, toHeader } from '../../tr
 import { pointedLeaf } from '../../transcript/load.ts'
 import { EntriesInMemory } from '../../transcript/memory-log.ts'
 import type { EncodedEntry, EntryLog, LogState, Together } from '../../transcript/log.ts'
-import { toColumn } from './column-text.ts'
+import { fromColumn, toColumn } from './column-text.ts'
 import type { CommitAppend } from './postgres-storage.ts'
 
 const HEAD = { name: 'transcript_head', text: 'select header, entries from transcripts where session_id = $1' }
@@ -72,7 +72,7 @@ export class PostgresLog extends EntriesInMemory implements EntryLog {
       sessionId: this.#sessionId,
       header: encodeHeader(this.#header),
       after: this.#count,
-      lines: batch.map(({ entry, line }) => [toColumn(entry.id), entry.parentId, line] as const),
+      lines: batch.map(({ entry, line }) => [toColumn(entry.id), parentOf(entry), line] as const),
     }
     let answered: readonly RunId[] | undefined
     try {
@@ -107,7 +107,7 @@ export class PostgresLog extends EntriesInMemory implements EntryLog {
   async #readFurther(): Promise<void> {
     for (;;) {
       const rows = await this.#database.query<LineRow>(LINES, [this.#sessionId, this.#count])
-      for (const { id, line } of rows) this.#read(id as EntryId, line)
+      for (const { id, line } of rows) this.#read(fromColumn(id) as EntryId, line)
       if (rows.length < 1_000) return
     }
   }
@@ -135,6 +135,10 @@ export class PostgresLog extends EntriesInMemory implements EntryLog {
     const active = leafId === null ? toActivePath([]) : await this.activeAt(leafId)
     return { header: this.#header, leafId, active, repairs: [] }
   }
+}
+
+function parentOf({ parentId }: Entry): string | null {
+  return parentId === null ? null : toColumn(parentId)
 }
 
 function parse(line: string): Record<string, unknown> | undefined {

@@ -31,7 +31,7 @@ const READ: Readonly<
     text: 'select path from home_files order by path',
     read: ({ path }: { path: string }, queries) => ({
       kind: 'file',
-      name: path,
+      name: fromColumn(path),
       bytes: async () => {
         const [row] = await queries.query<{ content: Uint8Array }>(
           text('select content from home_files where path = $1'),

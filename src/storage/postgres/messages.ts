@@ -17,7 +17,7 @@ const OPEN_COUNT = { name: 'message_open_count', text: `select count(*) as count
 const MISSED = {
   name: 'message_missed',
   text: `select ${STORED} from messages m where channel = $1 and ($2::text is null or account = $2) and ${UNDELIVERED}
-    order by answer_position`,
+    order by case when $2::text is null then answer_position end, seq`,
 }
 const MISSED_OF_SESSION = {
   name: 'message_missed_of_session',
