@@ -24,6 +24,7 @@ export function writeHooks(hooks: HookRunner, { sessions, modelOf }: WriteHooksD
     }
   }
   return {
+    areBounded: true,
     placeOf: async ({ sessionId, run }) => ({ ...(await contextOf(sessionId, run)) }),
     ...(hooks.has('before_message_write') && {
       async before_message_write({ sessionId, run, message }) {

@@ -39,6 +39,8 @@ export interface WriteHooks {
       readonly isSynthetic: boolean
     },
   ): HookAnswer<{ readonly message?: ToolResultMessage }>
+  /** They end by themselves, each handler within its own time: a limit for all together would take answers back. */
+  readonly areBounded?: true
   /** What a line of the log says about where the message belongs. */
   placeOf?(written: WrittenBy): Promise<LogFacts>
 }
@@ -212,11 +214,12 @@ async function askHook<T>(hook: string, ask: () => HookAnswer<T>, options: Guard
   const { clock, log, hookTimeoutMs } = options
   const timeout = new AbortController()
   try {
+    if (options.hooks.areBounded === true) return recordOrNone(await ask())
     const late = sleep(clock, hookTimeoutMs, timeout.signal).then(() => {
       throw new Error('the hook took too long')
     })
     const answer = await Promise.race([Promise.resolve(ask()), late.catch(rethrowUnlessAborted(timeout.signal))])
-    return isRecord(answer) ? answer : undefined
+    return recordOrNone(answer)
   } catch {
     const written = writtenBy(options)
     const place = await options.hooks.placeOf?.(written)
@@ -225,6 +228,10 @@ async function askHook<T>(hook: string, ask: () => HookAnswer<T>, options: Guard
   } finally {
     timeout.abort()
   }
+}
+
+function recordOrNone<T>(answer: T | undefined | void): T | undefined {
+  return isRecord(answer) ? answer : undefined
 }
 
 function rethrowUnlessAborted(signal: AbortSignal): (error: unknown) => undefined {

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import type { Message, UserMessage } from '../../src/core/message.ts'
 import { HOOK_NAMES, type HookModule } from '../../src/hook/hook.ts'
 import { nodeModules } from '../../src/platform/node-modules.ts'
 import { say } from '../support/model-world.ts'
@@ -89,6 +90,34 @@ describe('hooks loaded from a module', () => {
     expect(event?.['data']).toMatchObject({ cleaned_messages: cleaned })
     await say(client, 'thanks')
     expect(world.violations()).toEqual([])
+  })
+
+  it('that hang take nothing back from those before them, and one has the time it asked for', async () => {
+    const isUsers = ({ role }: { readonly role: string }): boolean => role === 'user'
+    const hide = (message: Message): { message: Message } => ({
+      message: { ...(message as UserMessage), content: String((message as UserMessage).content).replace('4111', '…') },
+    })
+    const hangs = (): Promise<never> => new Promise(() => undefined)
+    const redacts: HookModule = {
+      before_message_write: { priority: 1, handler: ({ message }) => (isUsers(message) ? hide(message) : undefined) },
+    }
+    const stuck: HookModule = { before_message_write: ({ message }) => (isUsers(message) ? hangs() : undefined) }
+    const world = await openWorld({ hooks: [redacts, stuck].map((hooks) => ({ source: 'test', hooks })) })
+    await say(await world.connect(), 'My number is 4111.')
+    expect(world.requests[0]?.bodyText).toContain('My number is ….')
+
+    const slow: HookModule = {
+      before_message_write: {
+        timeoutMs: 60_000,
+        handler: ({ message }) =>
+          isUsers(message)
+            ? new Promise((resolve) => void other.clock.after(30_000, () => resolve(hide(message))))
+            : undefined,
+      },
+    }
+    const other = await openWorld({ hooks: [{ source: 'test', hooks: slow }] })
+    await say(await other.connect(), 'My number is 4111.')
+    expect(other.requests[0]?.bodyText).toContain('My number is ….')
   })
 
   it('that throw, hang or answer nonsense cost nobody an answer', { timeout: 20_000 }, async () => {
