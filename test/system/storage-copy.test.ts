@@ -158,6 +158,9 @@ async function liveIn(): Promise<string> {
   await writeFile(join(lived, 'memory', 'ann', 'note1.md'), 'likes tea')
   await mkdir(join(lived, 'media', 'f1'), { recursive: true })
   await writeFile(join(lived, 'media', 'f1', 'picture.png'), Buffer.from([0, 255, 1, 254]))
+  await mkdir(join(lived, 'media', 'f2'), { recursive: true })
+  await writeFile(join(lived, 'media', 'f2', '\uf8ff draft.tmp'), 'sent by a person')
+  await writeFile(join(lived, 'memory', 'ann', `note1.md.tmp-${'0'.repeat(16)}`), 'never finished')
   const [transcript = ''] = (await readdir(join(lived, 'sessions'))).filter((name) => name.endsWith('.jsonl'))
   const blobs = join(lived, 'sessions', `${transcript.slice(0, -'.jsonl'.length)}.blobs`)
   // Killed between the making of a lock and the writing of its owner.
@@ -174,7 +177,7 @@ it('copies a home into the database and back: the same conversations, byte for b
   const report = await copied(lived, '$DATABASE_URL', schema)
   expect(report['result']).toBe('new')
   expect(await hashes(lived)).toEqual(before)
-  expect(['session', 'message', 'file', 'blob'].map((kind) => countOf(report, kind))).toEqual([2, 5, 2, 1])
+  expect(['session', 'message', 'file', 'blob'].map((kind) => countOf(report, kind))).toEqual([2, 5, 3, 1])
   expect(countOf(report, 'account')).toBeGreaterThan(0)
   expect(countOf(report, 'usage')).toBeGreaterThan(0)
   expect((await copied(lived, '$DATABASE_URL', schema))['result']).toBe('complete')
@@ -185,7 +188,7 @@ it('copies a home into the database and back: the same conversations, byte for b
   const transcripts = (found: Record<string, string>): [string, string][] =>
     Object.entries(found).filter(([path]) => /^\/(sessions|memory|media)\//u.test(path))
   expect(Object.fromEntries(transcripts(after))).toMatchObject(
-    Object.fromEntries(transcripts(before).filter(([path]) => !path.includes('.lock'))),
+    Object.fromEntries(transcripts(before).filter(([path]) => !/\.lock|\.tmp-/u.test(path))),
   )
   expect((await copied('$DATABASE_URL', back, schema))['result']).toBe('complete')
   expect(await hashes(back)).toEqual(after)

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { isTemporary } from '../../base/atomic-write.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Files } from '../../base/files.ts'
 import type { Ids } from '../../base/ids.ts'
@@ -149,7 +150,7 @@ export class HomeReader implements ImageReader {
     for (const name of await this.#files.list(directory)) {
       const stat = await this.#files.stat(`${directory}/${name}`)
       if (stat?.kind === 'directory') yield* this.#filesBelow(`${folder}/${name}`)
-      else if (stat?.kind === 'file' && !name.endsWith('.tmp'))
+      else if (stat?.kind === 'file' && !isTemporary(name))
         yield this.#bytes('file', `${folder}/${name}`, `${directory}/${name}`)
     }
   }

@@ -102,3 +102,13 @@ test('a conversation is deleted whatever an operator wrote into its row', async 
     expect(await node.sessions.get(key)).toBeUndefined()
   }
 })
+
+test('a row with a time that is still to come gives it to no other row', async () => {
+  const { node, database } = await openNode()
+  await node.start()
+  const [inADay, soon] = [Date.now() + 86_400_000, Date.now() + 60_000]
+  const text = `insert into sessions (key, session_id, updated_at) values ('later', 'a', $1), ('soon', 'b', $2), ('now', 'c', 1)`
+  await database.query({ name: '', text }, [inADay, soon])
+  await node.transact([{ kind: 'change-session', key: 'now' as SessionKey, fields: {}, touched: true }])
+  expect((await node.sessions.get('now' as SessionKey))?.updatedAt).toBe(soon)
+})
