@@ -11,6 +11,7 @@ import type { HomePaths } from './home.ts'
 import type { Platform } from './platform.ts'
 import { VERSION } from '../platform/own-folder.ts'
 import { loadSchemaCompiler } from '../tool/validate.ts'
+import { isStillAt, PathRefused } from '../tool/files/workspace.ts'
 import { FileStore } from '../channel/files/file-store.ts'
 
 export interface Toolbox {
@@ -135,7 +136,11 @@ export function createSendFile(
   async function* piecesOf(path: string): AsyncGenerator<Uint8Array> {
     const handle = await files.open(path, 'read')
     try {
-      const { size } = handle.stat()
+      const stat = handle.stat()
+      const { size } = stat
+      // A program may have put a link in its place since it was looked at.
+      if (stat.kind !== 'file' || !(await isStillAt(files, path, stat)))
+        throw new PathRefused('the file changed while it was opened')
       if (size > maxBytes) throw new GatewayError('FRAME_TOO_LARGE', `the file is larger than ${maxBytes} bytes`)
       for (let at = 0; at < size; at += BLOCK_BYTES) yield await handle.read(at, BLOCK_BYTES)
     } finally {

@@ -94,20 +94,23 @@ async function runBounded(
     signal.throwIfAborted()
     if (late !== undefined && !late.isError) return late
     if (late === undefined) log.warn('a tool did not stop when it was asked to')
-    return errorResult(
-      `"${tool.name}" did not finish within ${limits.timeoutMs} ms and was stopped; what it had begun may have had effects.`,
-    )
+    return tookTooLong(tool.name, limits.timeoutMs)
   } catch (error) {
     signal.throwIfAborted()
-    if (timedOut) {
-      return errorResult(`"${tool.name}" did not finish within ${limits.timeoutMs} ms and was stopped.`)
-    }
+    if (timedOut) return tookTooLong(tool.name, limits.timeoutMs)
     log.warn('a tool failed', { error: error instanceof Error ? error.name : typeof error })
     return errorResult(`"${tool.name}" failed: ${safeErrorText(error, deps.secrets)}`)
   } finally {
     timer.cancel()
     signal.removeEventListener('abort', stopForTurn)
   }
+}
+
+/** Also of one that ended when it was asked to: what it had sent by then is not taken back. */
+function tookTooLong(tool: string, timeoutMs: number): ToolResult {
+  return errorResult(
+    `"${tool}" did not finish within ${timeoutMs} ms and was stopped; what it had begun may have had effects.`,
+  )
 }
 
 /** A tool of the user's own may throw before it returns a promise, and give back what its type does not allow. */

@@ -97,7 +97,9 @@ describe('running one tool', () => {
     const result = await running
     expect(stopped).toBe(true)
     expect(result.isError).toBe(true)
-    expect(resultText(result)).toContain('did not finish within 1000 ms')
+    expect(resultText(result)).toBe(
+      '"slow" did not finish within 1000 ms and was stopped; what it had begun may have had effects.',
+    )
     expect(deps.clock.pending).toBe(0)
   })
 
