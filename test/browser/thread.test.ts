@@ -225,6 +225,25 @@ describe('a thread of 5 000 messages', () => {
   })
 })
 
+describe('an answer that is shown in part', () => {
+  it('is copied whole', async () => {
+    const context = await browser.newContext({ locale: 'en-GB', permissions: ['clipboard-read', 'clipboard-write'] })
+    const client = await gateway.connect()
+    const answer = await client.ask({ id: 'copied', content: 'Write 4000 paragraph', session: 'copied' })
+    await client.close()
+    const page = await context.newPage()
+    await page.goto(`${gateway.url}/c/copied`)
+    await page.getByText('Shown in part.').waitFor(PATIENCE)
+    await page.getByRole('button', { name: 'Copy this answer' }).click()
+    const copied = (): Promise<string> => page.evaluate('navigator.clipboard.readText()')
+    await expect.poll(async () => (await copied()).trim(), PATIENCE).toBe(String(answer['content']).trim())
+    await page.route('**/copied/entries/*', (route) => route.abort())
+    await page.getByRole('button', { name: 'Show all of it' }).click()
+    await page.getByRole('status').getByText('Gateway not reachable').waitFor(PATIENCE)
+    await context.close()
+  })
+})
+
 describe('an answer of 20 000 deltas', () => {
   it.each(['paragraph', 'list', 'code', 'chapters'])(
     'takes no frame over 50 ms of processor time as %s, and stays whole at its end',

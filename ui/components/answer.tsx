@@ -8,7 +8,7 @@ import type { AssistantMessage, LiveTurn, UserMessage } from '../lib/types.ts'
 import { CopyButton } from './basics.tsx'
 import { LiveState, LiveTools } from './live-answer.tsx'
 import { LongText } from './markdown.tsx'
-import { AnswerBlocks, Delivery, Ending, Marks, MessageText, Pictures } from './message-text.tsx'
+import { AnswerBlocks, Delivery, Ending, Marks, MessageText, Pictures, wholeText } from './message-text.tsx'
 
 export function Instruction({
   message,
@@ -74,15 +74,15 @@ export function Answer({
       </div>
       {message !== undefined && <Ending message={message} />}
       {message !== undefined && <Delivery message={message} conversation={conversation} />}
-      {message !== undefined && textOf(message) !== '' && (
-        <CopyButton text={() => textOf(message)} label={texts.value.thread.copyAnswer} class="of-answer" />
+      {message?.blocks.some((block) => block.type === 'text' && block.text !== '') === true && (
+        <CopyButton
+          text={() => wholeText(message, conversation)}
+          label={texts.value.thread.copyAnswer}
+          class="of-answer"
+        />
       )}
     </article>
   )
-}
-
-function textOf({ blocks }: AssistantMessage): string {
-  return blocks.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n\n')
 }
 
 function blocksOf(turn: LiveTurn | undefined): AssistantMessage['blocks'] {

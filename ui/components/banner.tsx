@@ -38,13 +38,14 @@ export function Banner(): JSX.Element | null {
   )
 }
 
-/** Says what was just done where the page itself does not show it. */
+/** Says what was just done, or failed, where the page itself does not show it. */
 export function Notice(): JSX.Element {
+  const said = notice.value
   return (
     <div class="notice" role="status">
-      {notice.value !== '' && (
+      {said !== undefined && (
         <p>
-          <Icon name="check" size={16} /> {notice.value}
+          <Icon name={said.isFailure ? 'warning' : 'check'} size={16} /> {said.text}
         </p>
       )}
     </div>

@@ -1,9 +1,11 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../lib/api.ts'
+import { wordsOf } from '../lib/failures.ts'
 import { feed } from '../lib/feed.ts'
 import { go } from '../lib/router.ts'
 import { texts } from '../lib/language.ts'
+import { attempt } from '../lib/notice.ts'
 import { Icon, type IconName } from './icons.tsx'
 
 /** A link inside the page: the address changes without a load. */
@@ -85,15 +87,6 @@ export function Loading({ rows = 4 }: { readonly rows?: number }): JSX.Element |
   )
 }
 
-/** What can be done about a failure. */
-function hintOf({ status, code }: ApiError): keyof typeof texts.value.hints {
-  if (code === 'OFFLINE') return 'offline'
-  if (status === 401 || status === 403) return 'access'
-  if (status === 404) return 'gone'
-  if (status === 429 || status === 503) return 'busy'
-  return status >= 400 && status < 500 ? 'input' : 'broken'
-}
-
 /** Words that a list is narrowed down to. */
 export function FilterField({
   label,
@@ -114,14 +107,13 @@ export function FilterField({
 }
 
 export function Failure({ error, again }: { readonly error: unknown; readonly again?: () => void }): JSX.Element {
-  const known = error instanceof ApiError ? error : undefined
+  const { message, code, hint } = wordsOf(error)
   return (
     <div class="failure" role="alert">
       <Icon name="warning" />
       <p>
-        {error instanceof Error ? error.message : String(error)}
-        {known !== undefined && <code>{known.code}</code>}{' '}
-        {known !== undefined && <span class="quiet">{texts.value.hints[hintOf(known)]}</span>}
+        {message}
+        {code !== undefined && <code>{code}</code>} {hint !== undefined && <span class="quiet">{hint}</span>}
       </p>
       {again !== undefined && (
         <button type="button" class="button" onClick={again}>
@@ -152,14 +144,14 @@ export function CopyButton({
   label,
   class: name = '',
 }: {
-  readonly text: () => string
+  readonly text: () => string | Promise<string>
   readonly label?: string
   readonly class?: string
 }): JSX.Element {
   const [done, setDone] = useState(false)
   const words = texts.value.state
   const copy = async () => {
-    await copyText(text())
+    await copyText(await text())
     setDone(true)
     setTimeout(() => setDone(false), 1_500)
   }
@@ -169,7 +161,7 @@ export function CopyButton({
       class={`button icon-only ${name}`}
       aria-label={label ?? words.copy}
       title={label ?? words.copy}
-      onClick={() => void copy()}
+      onClick={() => attempt(copy)}
     >
       <Icon name={done ? 'check' : 'copy'} />
       <span class="hidden-text" role="status">
@@ -181,13 +173,17 @@ export function CopyButton({
 
 /** Over plain HTTP from another machine a page has no clipboard of its own: there the browser copies a selection. */
 async function copyText(text: string): Promise<void> {
-  if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text)
+  if (navigator.clipboard !== undefined)
+    return navigator.clipboard.writeText(text).catch(() => {
+      throw new Error(texts.value.state.notCopied)
+    })
   const area = document.createElement('textarea')
   area.value = text
   ;(document.querySelector('dialog[open]') ?? document.body).append(area)
   area.select()
-  document.execCommand('copy')
+  const isCopied = document.execCommand('copy')
   area.remove()
+  if (!isCopied) throw new Error(texts.value.state.notCopied)
 }
 
 /** A modal dialog: the browser keeps the focus inside and closes it on Escape. */

@@ -1,7 +1,8 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { helpOpen, menuOpen } from '../lib/keys.ts'
+import { helpOpen, isOfInputMethod, menuOpen } from '../lib/keys.ts'
 import { chooseLanguage, chooseTheme, language, texts, theme } from '../lib/language.ts'
+import { attempt } from '../lib/notice.ts'
 import { go, paths } from '../lib/router.ts'
 import { sessions } from '../lib/sessions.ts'
 import { Dialog } from './basics.tsx'
@@ -45,6 +46,7 @@ export function CommandMenu(): JSX.Element | null {
           setAt(0)
         }}
         onKeyDown={(event) => {
+          if (isOfInputMethod(event)) return
           if (event.key === 'ArrowDown') setAt(Math.min(items.length - 1, at + 1))
           else if (event.key === 'ArrowUp') setAt(Math.max(0, at - 1))
           else if (event.key === 'Enter') run(items[at])
@@ -84,7 +86,7 @@ function allItems(): readonly Item[] {
     to(words.nav.cluster, '/cluster'),
     to(words.nav.logs, '/logs'),
     to(words.nav.start, '/start'),
-    { name: words.shell.language, act: () => void chooseLanguage(language.value === 'zh' ? 'en' : 'zh') },
+    { name: words.shell.language, act: () => attempt(() => chooseLanguage(language.value === 'zh' ? 'en' : 'zh')) },
     {
       name: theme.value === 'dark' ? words.shell.light : words.shell.dark,
       act: () => chooseTheme(theme.value === 'dark' ? 'light' : 'dark'),

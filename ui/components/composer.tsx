@@ -4,8 +4,9 @@ import { api, sessionPath } from '../lib/api.ts'
 import { Attachments } from '../lib/attachments.ts'
 import { feed } from '../lib/feed.ts'
 import { keep, kept } from '../lib/kept.ts'
-import { onEscape } from '../lib/keys.ts'
+import { isOfInputMethod, onEscape } from '../lib/keys.ts'
 import { texts } from '../lib/language.ts'
+import { attempt } from '../lib/notice.ts'
 import { send } from '../lib/sender.ts'
 import { AttachedFiles } from './attached-files.tsx'
 import { IconButton } from './basics.tsx'
@@ -131,7 +132,7 @@ export function Composer({
         value={text}
         onInput={(event) => write(event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.isComposing) return
+          if (isOfInputMethod(event)) return
           const isChoosing = chooses(event)
           if (!isChoosing && (event.key !== 'Enter' || event.shiftKey)) return
           event.preventDefault()
@@ -173,7 +174,7 @@ export function Composer({
 }
 
 function stop(key: string): void {
-  void api.post(sessionPath(key, '/cancel')).catch(() => undefined)
+  attempt(() => api.post(sessionPath(key, '/cancel')))
 }
 
 function fit(box: HTMLTextAreaElement | null): void {

@@ -155,7 +155,12 @@ function Actions({ sessionKey }: { readonly sessionKey: string }): JSX.Element {
           title={words.remove}
           question={words.removeConfirm}
           onClose={() => setAsking(undefined)}
-          onYes={() => void run(() => api.delete(sessionPath(sessionKey))).then(() => go('/c'))}
+          onYes={() =>
+            void run(async () => {
+              await api.delete(sessionPath(sessionKey))
+              go('/c')
+            })
+          }
         />
       )}
     </>

@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import type { Conversation } from '../lib/conversation.ts'
 import { entriesWith, highlightWords } from '../lib/find-in-thread.ts'
 import { count } from '../lib/format.ts'
+import { isOfInputMethod } from '../lib/keys.ts'
 import { texts } from '../lib/language.ts'
 import type { ThreadView } from './thread.tsx'
 import { IconButton } from './basics.tsx'
@@ -78,6 +79,7 @@ export function FindBar({
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
           onKeyDown={(event) => {
+            if (isOfInputMethod(event)) return
             if (event.key === 'Escape') onClose()
             else if (event.key === 'Enter') step(event.shiftKey ? 1 : -1)
             else return

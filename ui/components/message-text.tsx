@@ -2,6 +2,7 @@ import type { JSX } from 'preact'
 import { api, sessionPath } from '../lib/api.ts'
 import type { Conversation } from '../lib/conversation.ts'
 import { texts } from '../lib/language.ts'
+import { attempt } from '../lib/notice.ts'
 import type { AssistantMessage, Message, ResultMessage, UserMessage } from '../lib/types.ts'
 import { Badge } from './basics.tsx'
 import { Icon } from './icons.tsx'
@@ -57,6 +58,15 @@ export function AnswerBlocks({
   )
 }
 
+/** The text of an answer as it was written, also where only a part of it is shown. */
+export async function wholeText(message: AssistantMessage, conversation: Conversation): Promise<string> {
+  const known = conversation.rowStates.get(`blocks ${message.id}`) as AssistantMessage['blocks'] | undefined
+  const blocks =
+    known ??
+    (message.cut === true ? (await wholeEntry<AssistantMessage>(conversation, message.id)).blocks : message.blocks)
+  return blocks.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n\n')
+}
+
 function Thinking({
   conversation,
   name,
@@ -84,7 +94,7 @@ function ShowAll({ load }: { readonly load: () => Promise<void> }): JSX.Element 
   return (
     <p class="cut">
       {words.cut}{' '}
-      <button type="button" class="button small" onClick={() => void load()}>
+      <button type="button" class="button small" onClick={() => attempt(load)}>
         {words.whole}
       </button>
     </p>

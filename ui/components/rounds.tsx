@@ -3,6 +3,7 @@ import type { Conversation } from '../lib/conversation.ts'
 import { count, duration } from '../lib/format.ts'
 import { millis } from '../lib/instant.ts'
 import { texts } from '../lib/language.ts'
+import { attempt } from '../lib/notice.ts'
 import type { Message, ResultMessage, Step } from '../lib/types.ts'
 import { Call } from './call.tsx'
 import { Icon } from './icons.tsx'
@@ -58,7 +59,7 @@ export function Rounds({
             <button
               type="button"
               class="button small outlined"
-              onClick={() => void conversation.restoreCleanup(cleanup.id)}
+              onClick={() => attempt(() => conversation.restoreCleanup(cleanup.id))}
             >
               <Icon name="undo" size={15} /> {words.showAgainLong}
             </button>

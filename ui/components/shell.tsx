@@ -1,9 +1,11 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { api, ApiError, needsLogin } from '../lib/api.ts'
+import { wordsOf } from '../lib/failures.ts'
 import { feed } from '../lib/feed.ts'
 import { chooseLanguage, chooseTheme, language, texts, theme } from '../lib/language.ts'
 import { route, type Route } from '../lib/router.ts'
+import { attempt } from '../lib/notice.ts'
 import { resendOutgoing } from '../lib/sender.ts'
 import { isDemoOnly, loadAll, me, runningCount, status } from '../lib/sessions.ts'
 import { menuOpen } from '../lib/keys.ts'
@@ -128,7 +130,7 @@ function SidebarFoot(): JSX.Element {
           class="button small"
           title={words.language}
           aria-label={`${words.languageLabel} · ${words.language}`}
-          onClick={() => void chooseLanguage(language.value === 'zh' ? 'en' : 'zh')}
+          onClick={() => attempt(() => chooseLanguage(language.value === 'zh' ? 'en' : 'zh'))}
         >
           {words.languageLabel}
         </button>
@@ -156,7 +158,7 @@ function SignOut(): JSX.Element | null {
     location.reload()
   }
   return (
-    <button type="button" class="button small" onClick={() => void leave()}>
+    <button type="button" class="button small" onClick={() => attempt(leave)}>
       {texts.value.shell.signOut}
     </button>
   )
@@ -202,7 +204,7 @@ function isRefused(thrown: unknown): false {
 export function Login(): JSX.Element {
   const words = texts.value.login
   const [value, setValue] = useState('')
-  const [error, setError] = useState(false)
+  const [error, setError] = useState<string | undefined>(undefined)
   const enter = async (event: Event) => {
     event.preventDefault()
     try {
@@ -211,8 +213,8 @@ export function Login(): JSX.Element {
       feed.reconnectNow()
       await loadAll()
       resendOutgoing()
-    } catch {
-      setError(true)
+    } catch (thrown) {
+      setError(thrown instanceof ApiError && thrown.status === 401 ? words.failed : wordsOf(thrown).message)
     }
   }
   return (
@@ -230,9 +232,9 @@ export function Login(): JSX.Element {
             onInput={(event) => setValue(event.currentTarget.value)}
           />
         </label>
-        {error && (
+        {error !== undefined && (
           <p class="problem" role="alert">
-            {words.failed}
+            {error}
           </p>
         )}
         <button type="submit" class="button primary">

@@ -41,14 +41,17 @@ async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
   throw unreachable()
 }
 
-const unreachable = (): ApiError => new ApiError(0, 'OFFLINE', 'the gateway cannot be reached')
+export const unreachable = (): ApiError => new ApiError(0, 'OFFLINE', 'the gateway cannot be reached')
+
+/** A connection that ends, before an answer or in the middle of one; what the page itself gave up stays that. */
+function asUnreachable(error: unknown): never {
+  if (error instanceof DOMException && error.name === 'AbortError') throw error
+  throw unreachable()
+}
 
 async function answerOf<T>(path: string, init: RequestInit): Promise<T> {
-  const response = await fetch(path, { credentials: 'same-origin', ...init }).catch((error: unknown) => {
-    if (error instanceof DOMException && error.name === 'AbortError') throw error
-    throw unreachable()
-  })
-  if (response.ok) return (await response.json()) as T
+  const response = await fetch(path, { credentials: 'same-origin', ...init }).catch(asUnreachable)
+  if (response.ok) return (await response.json().catch(asUnreachable)) as T
   if (response.status === 401) needsLogin.value = true
   const failure = (await response.json().catch(() => ({}))) as { error?: string; code?: string }
   throw new ApiError(response.status, failure.code ?? `HTTP_${response.status}`, failure.error ?? response.statusText)

@@ -49,7 +49,7 @@ export class Conversation {
   readonly detail = signal<SessionDetail | undefined>(undefined)
   readonly requests = signal<readonly RequestRow[]>([])
   readonly older = signal<string | undefined>(undefined)
-  readonly state = signal<'loading' | 'ready' | 'missing' | 'failed'>('loading')
+  readonly state = signal<'loading' | 'ready' | 'missing' | 'deleted' | 'failed'>('loading')
   readonly error = signal<ApiError | undefined>(undefined)
   /** The entry that an address or a search points at. */
   readonly found = signal<string | undefined>(undefined)
@@ -77,7 +77,8 @@ export class Conversation {
       feed.on('turn', (turn: TurnEvent) => {
         if (turn.key === key) this.#onTurn(turn)
       }),
-      feed.on('session', (row: { readonly key: string; readonly state?: string }) => {
+      feed.on('session', (row: { readonly key: string; readonly state?: string; readonly deleted?: boolean }) => {
+        if (row.key === key && row.deleted === true) return this.#clear('deleted')
         // Another tab or program may have brought back what was left out, or started over.
         if (row.key === key && (row.state === 'idle' || this.#lacksInstruction())) this.#catchUpLater(OTHERS_MS)
       }),
@@ -94,12 +95,15 @@ export class Conversation {
   async reload(): Promise<void> {
     try {
       const [page] = await Promise.all([this.#lastMessages(), this.loadDetail(), this.#loadRequestsAfter(undefined)])
+      const newest = this.messages.value.at(-1)
       this.messages.value = page.messages
       this.older.value = page.before
       this.#takeMarks(page)
       this.state.value = 'ready'
       this.error.value = undefined
       this.#settle()
+      // What was stored while this was on its way had been caught up with already.
+      if (newest !== undefined && !page.messages.some(({ id }) => id === newest.id)) void this.catchUp()
     } catch (thrown) {
       this.#fail(thrown)
     }
@@ -113,11 +117,12 @@ export class Conversation {
     return this.#loadingOlder
   }
 
-  /** Points at an entry, and loads as far back as it stands. */
-  async find(entry: string): Promise<void> {
+  /** Points at an entry, and loads as far back as it stands; false when it is not there. */
+  async find(entry: string): Promise<boolean> {
     this.found.value = entry
     const isLoaded = (): boolean => this.messages.value.some((message) => message.id === entry)
     while (!isLoaded() && this.older.value !== undefined && this.found.value === entry) await this.loadOlder()
+    return isLoaded() || this.found.value !== entry
   }
 
   async #loadOlderPage(before: string, limit: number): Promise<void> {
@@ -203,6 +208,8 @@ export class Conversation {
       }
       this.messages.value = [...this.messages.value, ...fresh].map((message) => withMark(message, hidden))
       this.#takeMarks(page)
+      this.state.value = 'ready'
+      this.error.value = undefined
       this.#settle()
       this.#clearStoredText(fresh)
       await Promise.all([this.loadDetail(), this.loadRequests()])
@@ -210,8 +217,7 @@ export class Conversation {
     } catch (thrown) {
       // A reset gave the conversation a new transcript: the entry asked after is not in it.
       if (thrown instanceof ApiError && thrown.status === 404) return this.reload()
-      if (thrown instanceof ApiError && thrown.code === 'OFFLINE') this.#catchUpLater(CATCH_UP_AGAIN_MS)
-      else this.#fail(thrown)
+      this.#fail(thrown)
     }
   }
 
@@ -255,8 +261,29 @@ export class Conversation {
 
   #fail(thrown: unknown): void {
     const error = thrown instanceof ApiError ? thrown : new ApiError(0, 'FAILED', String(thrown))
+    if (error.status === 404) return this.#clear('missing')
+    // What is shown stays, and the gateway is asked again: it may be busy, or starting.
+    const isShown = this.messages.value.length > 0
+    if (isShown) this.#catchUpLater(CATCH_UP_AGAIN_MS)
+    if (isShown && error.code === 'OFFLINE') return
     this.error.value = error
-    this.state.value = error.status === 404 ? 'missing' : 'failed'
+    this.state.value = 'failed'
+  }
+
+  /** The gateway has nothing under this key (any more). */
+  #clear(state: 'missing' | 'deleted'): void {
+    this.messages.value = []
+    this.older.value = undefined
+    this.cleanups.value = []
+    this.compactions.value = []
+    this.requests.value = []
+    this.undelivered.value = new Map()
+    this.detail.value = undefined
+    this.#turns.clear()
+    this.#publish()
+    this.error.value = undefined
+    // A new conversation is missing until its first message is stored; a deleted one had some.
+    if (state === 'deleted' || this.state.value !== 'deleted') this.state.value = state
   }
 
   /** Stored messages take the place of what was sent from here and of turns that ended. */

@@ -14,8 +14,17 @@ export const onEscape: { current: (() => void) | undefined } = { current: undefi
 /** What Ctrl F does on the page shown; a conversation finds words that are not in the page too. */
 export const onFind: { current: (() => void) | undefined } = { current: undefined }
 
+/**
+ * A key that an input method takes, such as the Enter that ends a word of Chinese: it means nothing to the page. Safari
+ * ends the composition before that key, and gives it this number.
+ */
+export function isOfInputMethod(event: KeyboardEvent): boolean {
+  return event.isComposing || event.keyCode === 229
+}
+
 export function startKeys(): void {
   document.addEventListener('keydown', (event) => {
+    if (isOfInputMethod(event)) return
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
       event.preventDefault()
       menuOpen.value = !menuOpen.value

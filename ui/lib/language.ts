@@ -1,5 +1,6 @@
 import { computed, signal } from '@preact/signals'
 import { en } from '../texts/en.ts'
+import { unreachable } from './api.ts'
 import { kept, keep } from './kept.ts'
 
 export type Language = 'en' | 'zh'
@@ -12,14 +13,17 @@ const chinese = signal<Texts | undefined>(undefined)
 export const texts = computed<Texts>(() => (language.value === 'zh' ? (chinese.value ?? en) : en))
 
 /** Resolves when the texts can be shown: English is always there, Chinese is a file of its own. */
-export async function loadTexts(): Promise<void> {
-  if (language.value !== 'zh' || chinese.value !== undefined) return
-  chinese.value = (await import('../texts/zh.ts')).zh
+export async function loadTexts(wanted: Language = language.value): Promise<void> {
+  if (wanted !== 'zh' || chinese.value !== undefined) return
+  const loaded = await import('../texts/zh.ts').catch(() => {
+    throw unreachable()
+  })
+  chinese.value = loaded.zh
 }
 
 export async function chooseLanguage(chosen: Language): Promise<void> {
+  await loadTexts(chosen)
   language.value = chosen
-  await loadTexts()
   keep('language', chosen)
   document.documentElement.lang = chosen === 'zh' ? 'zh-CN' : 'en'
 }

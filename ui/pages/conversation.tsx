@@ -5,6 +5,7 @@ import { Conversation } from '../lib/conversation.ts'
 import { feed } from '../lib/feed.ts'
 import { onFind } from '../lib/keys.ts'
 import { texts } from '../lib/language.ts'
+import { attempt, notify } from '../lib/notice.ts'
 import { earlierOf, entryInAddress, go, paths } from '../lib/router.ts'
 import { forgetRow, rowOf } from '../lib/sessions.ts'
 import { outgoing } from '../lib/sender.ts'
@@ -135,8 +136,10 @@ function Scroll({ conversation }: { readonly conversation: Conversation }): JSX.
   const [isFinding, setIsFinding] = useState(false)
   const entry = entryInAddress()
   useEffect(() => {
-    if (entry !== undefined && conversation.state.value === 'ready')
-      void conversation.find(entry).catch(() => undefined)
+    if (entry === undefined || conversation.state.value !== 'ready') return
+    attempt(async () => {
+      if (!(await conversation.find(entry))) notify(texts.value.conversation.entryGone)
+    })
   }, [conversation, entry, conversation.state.value])
   const older = () => void conversation.loadOlder().catch(() => undefined)
   view.onNearTop = conversation.older.value === undefined ? undefined : older
@@ -160,7 +163,7 @@ function Scroll({ conversation }: { readonly conversation: Conversation }): JSX.
         <div class="column">
           {conversation.older.value !== undefined && (
             <p class="older">
-              <button type="button" class="button small" onClick={older}>
+              <button type="button" class="button small" onClick={() => attempt(() => conversation.loadOlder())}>
                 {words.older}
               </button>
             </p>
@@ -189,10 +192,17 @@ function Content({
   const words = texts.value.conversation
   const isWriting = outgoing.value.some((message) => message.key === conversation.key) || conversation.isRunning.value
   if (conversation.state.value === 'loading' && !isWriting) return <Loading rows={6} />
-  if (conversation.state.value === 'failed')
-    return <Failure error={conversation.error.value} again={() => void conversation.reload()} />
-  if (conversation.messages.value.length === 0 && !isWriting) return <Empty>{words.empty}</Empty>
-  return <Thread conversation={conversation} view={view} scroller={scroller} />
+  const failure = conversation.state.value === 'failed' && (
+    <Failure error={conversation.error.value} again={() => void conversation.reload()} />
+  )
+  if (conversation.messages.value.length === 0 && !isWriting)
+    return failure || <Empty>{conversation.state.value === 'deleted' ? words.missing : words.empty}</Empty>
+  return (
+    <>
+      <Thread conversation={conversation} view={view} scroller={scroller} />
+      {failure}
+    </>
+  )
 }
 
 /** Says start, tools and end of an answer, not every word. */

@@ -4,6 +4,7 @@ import { api, sessionPath } from '../lib/api.ts'
 import { count, duration } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import { isWell } from '../lib/link-states.ts'
+import { attempt } from '../lib/notice.ts'
 import { paths } from '../lib/router.ts'
 import { isDemoOnly, rowOf, sessions, status } from '../lib/sessions.ts'
 import type { ChannelStatus, LinkStatus, RunningTurn } from '../lib/types.ts'
@@ -122,7 +123,7 @@ function Running(): JSX.Element {
                     <button
                       type="button"
                       class="button small"
-                      onClick={() => void api.post(sessionPath(turn.key, '/cancel')).catch(() => undefined)}
+                      onClick={() => attempt(() => api.post(sessionPath(turn.key, '/cancel')))}
                     >
                       <span class="stop-sign" aria-hidden="true" /> {words.stop}
                     </button>

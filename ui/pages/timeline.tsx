@@ -43,7 +43,7 @@ function Timeline({
     if (isMissing && hasMore) void conversation.loadOlder().catch(() => undefined)
   }, [isMissing, hasMore, steps])
   if (conversation.state.value === 'loading') return <Loading rows={6} />
-  if (conversation.state.value === 'failed')
+  if (conversation.state.value === 'failed' && conversation.messages.value.length === 0)
     return <Failure error={conversation.error.value} again={() => void conversation.reload()} />
   const step = chosen === undefined ? steps.at(-1) : steps.find((one) => one.id === chosen)
   if (step === undefined && hasMore) return <Loading rows={6} />

@@ -57,7 +57,7 @@ function Xray({
     return () => (stepRequests.current = undefined)
   }, [conversation])
   if (conversation.state.value === 'loading') return <Loading rows={8} />
-  if (conversation.state.value === 'failed')
+  if (conversation.state.value === 'failed' && conversation.messages.value.length === 0)
     return <Failure error={conversation.error.value} again={() => void conversation.reload()} />
   const words = texts.value.xray
   if (chosen === undefined)
