@@ -103,6 +103,35 @@ describe('a gateway with a token', () => {
     await page.locator('.answer:not(.live)').waitFor(PATIENCE)
   })
 
+  it('sends once what was written while the gateway was away, after it asked for the token again', async () => {
+    const page = await open('/c/written-away')
+    await form(page).waitFor(PATIENCE)
+    await enter(page, TOKEN)
+    const field = page.getByRole('textbox', { name: 'Message', exact: true })
+    await field.fill('Thank you')
+    await page.keyboard.press('Enter')
+    await page.locator('.answer:not(.live)').waitFor(PATIENCE)
+    const { port } = gateway
+    await gateway.kill()
+    await page.getByText(/No connection/u).waitFor(PATIENCE)
+    await field.fill('What is 2 + 2?')
+    await page.keyboard.press('Enter')
+    await page.getByText('sending', { exact: true }).waitFor(PATIENCE)
+    gateway = await BuiltGateway.start(home, ['--port', String(port)])
+    await form(page).waitFor(PATIENCE)
+    await page.route('**/api/login', (route) => route.abort())
+    await enter(page, TOKEN)
+    await page.getByText('Gateway not reachable').waitFor(PATIENCE)
+    expect(await page.getByText('That was not accepted.').count()).toBe(0)
+    await page.unroute('**/api/login')
+    await enter(page, TOKEN)
+    await field.waitFor(PATIENCE)
+    const failed = page.getByText('not sent', { exact: true })
+    await page.getByText('2 + 2 = 4').or(failed).first().waitFor(PATIENCE)
+    expect(await failed.count()).toBe(0)
+    expect(await page.locator('.instruction .bubble').allTextContents()).toEqual(['Thank you', 'What is 2 + 2?'])
+  })
+
   it.each(['light', 'dark'] as const)('asks in a form that is accessible in the %s theme', async (colorScheme) => {
     for (const width of [360, 1440]) {
       const page = await open('/', { colorScheme, viewport: { width, height: 800 } })

@@ -22,9 +22,13 @@ function connect(): ClewClient {
   return client
 }
 
+/** Messages whose answers are waited for: a second question for one would be refused. */
+const followed = new Set<string>()
+
 /** Sends what an earlier life of this page had not seen confirmed: the gateway knows a message by its id. */
 export function resendOutgoing(): void {
-  for (const message of outgoing.value) if (message.state === 'sending') void follow(message)
+  for (const message of outgoing.value)
+    if (message.state === 'sending' && !followed.has(message.id)) void follow(message)
 }
 
 export function send(key: string, text: string, files: readonly StoredFile[] = []): void {
@@ -57,6 +61,7 @@ export function sendAgain(id: string): void {
 
 async function follow(message: Outgoing): Promise<void> {
   const { id, key: session, files } = message
+  followed.add(id)
   const carried = files === undefined ? {} : { files: files.map((file) => ({ id: file.id })) }
   const answer: Answer = connect().ask(message.text, { id, session, stream: false, ...carried })
   try {
@@ -72,6 +77,8 @@ async function follow(message: Outgoing): Promise<void> {
     const known = outgoing.value.find((one) => one.id === message.id)
     // Once accepted the transcript tells how it ended.
     if (known?.state === 'sending' || isCommand(message.text)) change(message.id, { state: 'failed', error: reason })
+  } finally {
+    followed.delete(id)
   }
 }
 
@@ -90,12 +97,15 @@ function change(id: string, fields: Partial<Outgoing>): void {
 
 const MAX_KEPT = 50
 
+/** Messages that this page has had; what else is kept is of another tab. */
+const own = new Set(outgoing.value.map(({ id }) => id))
+
 function update(messages: readonly Outgoing[]): void {
   outgoing.value = messages.slice(-MAX_KEPT)
-  keep(
-    'outgoing',
-    messages.length === 0 ? undefined : JSON.stringify(outgoing.value.filter((one) => one.state !== 'failed')),
-  )
+  for (const { id } of messages) own.add(id)
+  const others = restoreOutgoing().filter(({ id }) => !own.has(id))
+  const all = [...others, ...outgoing.value.filter((one) => one.state !== 'failed')].slice(-MAX_KEPT)
+  keep('outgoing', all.length === 0 ? undefined : JSON.stringify(all))
 }
 
 function restoreOutgoing(): readonly Outgoing[] {
