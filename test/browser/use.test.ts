@@ -358,6 +358,155 @@ describe('the page', () => {
   })
 })
 
+describe('keys of an input method', () => {
+  it('neither stop an answer, send a message, nor run a command', async () => {
+    const page = await open('/c/composed')
+    await say(page, 'Count to 9999')
+    await page.locator('.answer.live').waitFor(PATIENCE)
+    const field = page.getByRole('textbox', { name: 'Message', exact: true })
+    await field.fill('ni hao')
+    const cancels: string[] = []
+    page.on('request', (request) => cancels.push(request.url()))
+    /** As Chromium sends them, and as Safari does, which ends the composition before the key. */
+    const press = (key: string): Promise<unknown> =>
+      page.evaluate(`for (const how of [{ isComposing: true }, { keyCode: 229 }])
+        document.activeElement.dispatchEvent(
+          new KeyboardEvent('keydown', { key: '${key}', bubbles: true, cancelable: true, ...how }))`)
+    await field.focus()
+    for (const key of ['Escape', 'Enter']) await press(key)
+    expect(await field.inputValue()).toBe('ni hao')
+    await page.keyboard.press('ControlOrMeta+k')
+    await page.locator('dialog input:focus').fill('logs')
+    await press('Enter')
+    await untilStill(page)
+    expect(page.url()).toBe(`${gateway.url}/c/composed`)
+    expect(await page.locator('dialog').count()).toBe(1)
+    expect(cancels.filter((url) => url.endsWith('/cancel'))).toEqual([])
+    await page.keyboard.press('Escape')
+    await page.locator('dialog').waitFor({ state: 'detached', ...PATIENCE })
+    await page.keyboard.press('Escape')
+    await page.getByText('This answer was stopped.').waitFor(PATIENCE)
+  })
+})
+
+describe('tool calls that wait for approval', () => {
+  it('are shown whole, asked for with their events alone, and say when another decided', async () => {
+    const page = await newPage(browser)
+    const long = `${'a harmless beginning '.repeat(20)}and then rm -rf /`
+    let approvals: object[] = [{ id: 'a1', session: 'approved', tool: 'exec', arguments: { command: long } }]
+    let asked = 0
+    await page.route('**/api/approvals', (route) => {
+      asked++
+      return route.fulfill({ json: { approvals } })
+    })
+    await page.route('**/api/approvals/a1', (route) => {
+      approvals = []
+      return route.fulfill({
+        status: 404,
+        json: { error: 'no tool call waits for approval under this id', code: 'APPROVAL_NOT_FOUND' },
+      })
+    })
+    await goTo(page, '/c/approved')
+    const panel = page.getByRole('region', { name: 'Waiting for approval' })
+    await panel.getByText('and then rm -rf /').waitFor(PATIENCE)
+    await page
+      .getByRole('status')
+      .getByText('Waiting for approval: exec')
+      .waitFor({ state: 'attached', ...PATIENCE })
+    await panel.getByRole('button', { name: 'Deny' }).click()
+    await page.getByRole('status').getByText('no tool call waits for approval under this id').waitFor(PATIENCE)
+    await panel.waitFor({ state: 'detached', ...PATIENCE })
+    expect(await page.evaluate('document.activeElement.id')).toBe('main')
+    approvals = [{ id: 'a2', session: 'approved', tool: 'other', arguments: {} }]
+    asked = 0
+    await say(page, 'Count to 300')
+    await page.locator('.answer.live').waitFor(PATIENCE)
+    await page.locator('.answer.live').waitFor({ state: 'detached', ...PATIENCE })
+    await panel.getByText('other').waitFor(PATIENCE)
+    expect(await panel.getByRole('alert').count()).toBe(0)
+    expect(asked).toBeLessThan(6)
+  })
+})
+
+describe('what fails', () => {
+  it('is said, and a conversation that was not deleted stays open', async () => {
+    const page = await open('/c/used')
+    const refuse = (path: string): Promise<unknown> =>
+      page.route(path, (route) =>
+        route.request().method() === 'GET'
+          ? route.fallback()
+          : route.fulfill({ status: 503, json: { error: `refused ${path}`, code: 'STORAGE_UNAVAILABLE' } }),
+      )
+    await refuse('**/api/sessions/used')
+    await page.locator('.menu summary').click()
+    await page.getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await page.getByText('refused **/api/sessions/used').waitFor(PATIENCE)
+    expect(page.url()).toBe(`${gateway.url}/c/used`)
+    await refuse('**/api/sessions/used/restore')
+    const rounds = page.locator('.thread details.rounds, .thread .rounds details').first()
+    await rounds.locator('summary').first().click()
+    await page.getByRole('button', { name: 'Show to the model again' }).first().click()
+    await page.getByRole('status').getByText('refused **/api/sessions/used/restore').waitFor(PATIENCE)
+    await refuse('**/cancel')
+    await goTo(page, '/c/not-stopped')
+    await say(page, 'Count to 9999')
+    await page.getByRole('button', { name: 'Stop' }).click(PATIENCE)
+    await page.getByRole('status').getByText('refused **/cancel').waitFor(PATIENCE)
+    await fetch(`${gateway.url}/api/sessions/not-stopped/cancel`, { method: 'POST' })
+  })
+
+  it('is said in the language of the page, as is an address whose message is gone', async () => {
+    const page = await open('/c/used?entry=none')
+    await page.getByRole('status').getByText('The message at this address is not here any more.').waitFor(PATIENCE)
+    await page.route('**/api/config', (route) => route.abort())
+    await page.getByRole('button', { name: 'EN / 中' }).first().click()
+    await page.getByRole('link', { name: '设置' }).first().click()
+    const alert = page.getByRole('alert')
+    await alert.getByText('无法连接网关').waitFor(PATIENCE)
+    expect(await alert.innerText()).not.toContain('the gateway cannot be reached')
+  })
+
+  it('counts one day as one', async () => {
+    const page = await open('/tokens')
+    expect(await page.getByRole('combobox', { name: 'Time' }).locator('option').allTextContents()).toEqual([
+      '1 day',
+      '7 days',
+      '30 days',
+      '90 days',
+    ])
+  })
+})
+
+describe('a search', () => {
+  it('ends when its page is left, and shows no failure of an earlier one', async () => {
+    const page = await newPage(browser)
+    let asked = 0
+    await page.route('**/api/search*', async (route) => {
+      asked++
+      const { searchParams } = new URL(route.request().url())
+      if (searchParams.get('q') === 'first')
+        return route.fulfill({ status: 503, json: { error: 'first is busy', code: 'X' } })
+      await new Promise((done) => setTimeout(done, 50))
+      return route.fulfill({
+        json: { hits: [], nextCursor: String(asked), searched: { conversations: asked, of: 999 } },
+      })
+    })
+    await goTo(page, '/search?q=first')
+    await page.getByText('first is busy').waitFor(PATIENCE)
+    await page.getByRole('searchbox').fill('second')
+    await page.keyboard.press('Enter')
+    await page.getByText('of 999 conversations searched so far.').waitFor(PATIENCE)
+    expect(await page.getByText('first is busy').count()).toBe(0)
+    await page.getByRole('link', { name: 'Live' }).click()
+    await page.getByRole('heading', { name: 'Live', exact: true }).waitFor(PATIENCE)
+    const before = asked
+    await page.evaluate('new Promise((done) => setTimeout(done, 500))')
+    expect(asked).toBeLessThanOrEqual(before + 1)
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
+  })
+})
+
 const CONVERSATIONS = 10_000
 
 /** Rows as the gateway lists them, newest first, in pages. */

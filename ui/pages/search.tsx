@@ -25,12 +25,13 @@ export function SearchPage({ text }: { readonly text: string }): JSX.Element {
   const [found, setFound] = useState<Found | undefined>(undefined)
   const [error, setError] = useState<unknown>(undefined)
   const [isBusy, setIsBusy] = useState(false)
-  const latest = useRef('')
+  const running = useRef(new AbortController())
   const search = async (cursor?: string, already = 0) => {
+    const { signal } = running.current
     setIsBusy(true)
     try {
-      const page = await api.get<Found>(`/api/search${query({ q: text, cursor })}`)
-      if (latest.current !== text) return
+      const page = await api.get<Found>(`/api/search${query({ q: text, cursor })}`, signal)
+      if (signal.aborted) return
       setFound((before) => ({
         ...page,
         hits: cursor === undefined ? page.hits : joined(before?.hits ?? [], page.hits),
@@ -40,16 +41,20 @@ export function SearchPage({ text }: { readonly text: string }): JSX.Element {
       const hits = already + page.hits.length
       if (hits < ENOUGH && page.nextCursor !== undefined) await search(page.nextCursor, hits)
     } catch (thrown) {
-      setError(thrown)
+      if (!signal.aborted) setError(thrown)
     } finally {
-      setIsBusy(false)
+      if (!signal.aborted) setIsBusy(false)
     }
   }
   useEffect(() => {
-    latest.current = text
+    running.current = new AbortController()
     setTyped(text)
     setFound(undefined)
+    setError(undefined)
+    setIsBusy(false)
     if (text.trim() !== '') void search()
+    // Another search, or another page: this one would go on through all transcripts.
+    return () => running.current.abort()
   }, [text])
   return (
     <div class="page-body narrow">
