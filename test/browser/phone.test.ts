@@ -51,6 +51,11 @@ it('talks as a phone, stops an answer, clears the context, and connects anew', a
   await phone.getByText('3 + 3 = 6').waitFor(PATIENCE)
   expect(await phone.getByText(/broken/u).count()).toBe(0)
   expect(complaints).toEqual([])
+
+  await page.route('**/api/phone', (route) => route.abort())
+  await phone.getByRole('alert').waitFor(PATIENCE)
+  await page.unroute('**/api/phone')
+  await phone.getByRole('alert').waitFor({ state: 'detached', ...PATIENCE })
 })
 
 it('is a conversation of the gateway like any other', async () => {

@@ -31,7 +31,7 @@ export function Metrics(): JSX.Element {
       const values = readMetrics(await response.text())
       setSamples((before) => [...before, { at: Date.now(), values }].slice(-KEPT))
     }
-    void look()
+    void look().catch(() => undefined)
     const timer = setInterval(() => void look().catch(() => undefined), EVERY_MS)
     return () => clearInterval(timer)
   }, [])

@@ -5,6 +5,8 @@ import { texts, type Texts } from '../lib/language.ts'
 import { Failure } from './basics.tsx'
 import { Icon } from './icons.tsx'
 
+const LOOK_EVERY_MS = 500
+
 interface PhoneBubble {
   readonly from: 'user' | 'agent'
   readonly text: string
@@ -24,12 +26,26 @@ export function Phone(): JSX.Element {
   const [screen, setScreen] = useState<PhoneScreen | undefined>(undefined)
   const [text, setText] = useState('')
   const [error, setError] = useState<unknown>(undefined)
+  /** Why the screen cannot be seen now. */
+  const [lost, setLost] = useState<unknown>(undefined)
   const glass = useRef<HTMLDivElement>(null)
   useEffect(() => {
-    const look = () => void api.get<PhoneScreen>('/api/phone').then(setScreen, setError)
-    look()
-    const timer = setInterval(look, 500)
-    return () => clearInterval(timer)
+    const left = new AbortController()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const look = async () => {
+      try {
+        setScreen(await api.get<PhoneScreen>('/api/phone', left.signal))
+        setLost(undefined)
+      } catch (thrown) {
+        if (!left.signal.aborted) setLost(thrown)
+      }
+      if (!left.signal.aborted) timer = setTimeout(() => void look(), LOOK_EVERY_MS)
+    }
+    void look()
+    return () => {
+      left.abort()
+      clearTimeout(timer)
+    }
   }, [])
   // Only what is inside the phone: the page stays where its reader is.
   useEffect(() => glass.current?.scrollTo(0, glass.current.scrollHeight), [screen?.bubbles.at(-1)?.text])
@@ -63,7 +79,7 @@ export function Phone(): JSX.Element {
       </div>
       {screen?.connected === false && <p class="quiet">{words.phoneOffline}</p>}
       {screen !== undefined && screen.violations > 0 && <p class="bad">{words.phoneViolations(screen.violations)}</p>}
-      {error !== undefined && <Failure error={error} />}
+      {(error ?? lost) !== undefined && <Failure error={error ?? lost} />}
       <form class="phone-form" onSubmit={submit}>
         <label>
           <span class="hidden-text">{words.phoneWrite}</span>
