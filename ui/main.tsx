@@ -1,6 +1,5 @@
 import { effect } from '@preact/signals'
 import { render, type JSX } from 'preact'
-import { lazy, Suspense } from 'preact/compat'
 import './styles/tokens.css'
 import './styles/base.css'
 import './styles/pages.css'
@@ -12,21 +11,22 @@ import { route, type Route } from './lib/router.ts'
 import { resendOutgoing } from './lib/sender.ts'
 import { loadAll, rowOf, startSessions } from './lib/sessions.ts'
 import { CommandMenu, KeyHelp } from './components/command-menu.tsx'
-import { Empty, Link, Loading } from './components/basics.tsx'
+import { Empty, Link } from './components/basics.tsx'
+import { later } from './components/later.tsx'
 import { Login, Shell } from './components/shell.tsx'
 import { ConversationPage } from './pages/conversation.tsx'
 import { LivePage } from './pages/live.tsx'
 import { XrayPage } from './pages/xray.tsx'
 
 // Pages that are opened less often are files of their own.
-const StartPage = lazy(async () => ({ default: (await import('./pages/start.tsx')).StartPage }))
-const XiaoyiPage = lazy(async () => ({ default: (await import('./pages/xiaoyi.tsx')).XiaoyiPage }))
-const TokensPage = lazy(async () => ({ default: (await import('./pages/tokens.tsx')).TokensPage }))
-const TimelinePage = lazy(async () => ({ default: (await import('./pages/timeline.tsx')).TimelinePage }))
-const SearchPage = lazy(async () => ({ default: (await import('./pages/search.tsx')).SearchPage }))
-const SettingsPage = lazy(async () => ({ default: (await import('./pages/settings.tsx')).SettingsPage }))
-const ClusterPage = lazy(async () => ({ default: (await import('./pages/cluster.tsx')).ClusterPage }))
-const LogsPage = lazy(async () => ({ default: (await import('./pages/logs.tsx')).LogsPage }))
+const StartPage = later(async () => (await import('./pages/start.tsx')).StartPage)
+const XiaoyiPage = later(async () => (await import('./pages/xiaoyi.tsx')).XiaoyiPage)
+const TokensPage = later(async () => (await import('./pages/tokens.tsx')).TokensPage)
+const TimelinePage = later(async () => (await import('./pages/timeline.tsx')).TimelinePage)
+const SearchPage = later(async () => (await import('./pages/search.tsx')).SearchPage)
+const SettingsPage = later(async () => (await import('./pages/settings.tsx')).SettingsPage)
+const ClusterPage = later(async () => (await import('./pages/cluster.tsx')).ClusterPage)
+const LogsPage = later(async () => (await import('./pages/logs.tsx')).LogsPage)
 
 function Page({ shown }: { readonly shown: Route }): JSX.Element {
   switch (shown.page) {
@@ -72,9 +72,7 @@ function App(): JSX.Element {
   return (
     <>
       <Shell>
-        <Suspense fallback={<Loading rows={8} />}>
-          <Page shown={route.value} />
-        </Suspense>
+        <Page shown={route.value} />
       </Shell>
       <CommandMenu />
       <KeyHelp />
@@ -101,7 +99,8 @@ function pageTitle(shown: Route): string {
 }
 
 async function start(): Promise<void> {
-  await Promise.all([loadTexts(), spendCode()])
+  // Without the Chinese texts, which are a file of their own, the page is English.
+  await Promise.all([loadTexts().catch(() => undefined), spendCode()])
   startSessions()
   startKeys()
   effect(() => {
@@ -109,8 +108,9 @@ async function start(): Promise<void> {
   })
   const root = document.getElementById('app')
   if (root !== null) render(<App />, root)
-  await loadAll()
+  // First: what changes while the lists are on their way is heard of.
   feed.start()
+  await loadAll()
   if (!needsLogin.value) resendOutgoing()
 }
 

@@ -88,6 +88,63 @@ it('follows in one tab what was brought back and started over in another', async
   await page.getByText('6 * 7 = 42').waitFor(PATIENCE)
 })
 
+it('says in one tab that its conversation was deleted in another', async () => {
+  const client = await gateway.connect()
+  await client.ask({ id: 'gone', content: 'What is 6 * 7?', session: 'gone' })
+  const page = await open('/c/gone')
+  await page.getByText('6 * 7 = 42').waitFor(PATIENCE)
+  await fetch(`${gateway.url}/api/sessions/gone`, { method: 'DELETE' })
+  await page.getByText('This conversation does not exist (any more).').waitFor(PATIENCE)
+  expect(await page.getByText('6 * 7 = 42').count()).toBe(0)
+  await client.ask({ id: 'again', content: 'What is 7 * 7?', session: 'gone' })
+  await client.close()
+  await page.getByText('7 * 7 = 49').waitFor(PATIENCE)
+})
+
+it('keeps what it shows while the gateway cannot say more, and goes on by itself', async () => {
+  const page = await open('/c/busy')
+  await say(page, 'What is 2 + 2?')
+  await page.getByText('2 + 2 = 4').waitFor(PATIENCE)
+  await page.route('**/busy/messages*', (route) =>
+    route.fulfill({ status: 503, json: { error: 'the database is away', code: 'STORAGE_UNAVAILABLE' } }),
+  )
+  await say(page, 'What is 3 + 3?')
+  await page.getByText('the database is away').waitFor(PATIENCE)
+  expect(await page.getByText('2 + 2 = 4').count()).toBe(1)
+  await page.unroute('**/busy/messages*')
+  await page.getByText('3 + 3 = 6').waitFor(PATIENCE)
+  expect(await page.getByText('the database is away').count()).toBe(0)
+})
+
+/** An event stream of its own: resolves when one event has all of these words. */
+async function listen(): Promise<(...words: readonly string[]) => Promise<void>> {
+  const leave = new AbortController()
+  const { body } = await fetch(`${gateway.url}/api/events`, { signal: leave.signal })
+  return async (...words) => {
+    let text = ''
+    for await (const piece of body ?? []) {
+      text += Buffer.from(piece).toString()
+      if (text.split('\n\n').some((event) => words.every((word) => event.includes(word)))) break
+    }
+    leave.abort()
+  }
+}
+
+it('lists a conversation that began while the list was on its way', async () => {
+  const page = await newPage(browser)
+  const client = await gateway.connect()
+  await page.route(/\/api\/sessions\?/u, async (route) => {
+    const response = await route.fetch()
+    const heard = await listen()
+    await client.ask({ id: 'meanwhile', content: 'Begun meanwhile', session: 'meanwhile' })
+    await heard('"key":"meanwhile"', '"state":"idle"')
+    await route.fulfill({ response })
+  })
+  await page.goto(`${line.url}/c`)
+  await page.locator('.virtual').getByText('Begun meanwhile').waitFor(PATIENCE)
+  await client.close()
+})
+
 /** The page ends up with exactly the transcript: each message once, in its order, nothing being written. */
 async function equalsTranscript(page: Page, key: string, instructions: readonly string[]): Promise<void> {
   await expect
@@ -172,6 +229,48 @@ it('sends a message that was written offline once the line is back, also after a
   await equalsTranscript(page, 'offline', ['What is 2 + 2?', 'What is 5 + 5?'])
   await page.reload()
   await equalsTranscript(page, 'offline', ['What is 2 + 2?', 'What is 5 + 5?'])
+})
+
+it('keeps the unsent messages of two tabs over a reload of both', async () => {
+  const context = await browser.newContext({ locale: 'en-GB' })
+  const one = await open('/c/unsent-one', context)
+  const other = await open('/c/unsent-other', context)
+  for (const page of [one, other]) await page.locator('.composer').waitFor(PATIENCE)
+  line.cut()
+  await say(one, 'What is 5 + 5?')
+  await one.getByText('sending', { exact: true }).waitFor(PATIENCE)
+  await say(other, 'What is 6 + 6?')
+  await other.getByText('sending', { exact: true }).waitFor(PATIENCE)
+  line.mend()
+  // Before either has sent what it holds.
+  await Promise.all([one, other].map((page) => page.goto('about:blank')))
+  await one.goto(`${line.url}/c/unsent-one`)
+  await one.getByText('5 + 5 = 10').waitFor(PATIENCE)
+  await one.goto(`${line.url}/c/unsent-other`)
+  await one.getByText('6 + 6 = 12').waitFor(PATIENCE)
+  await equalsTranscript(one, 'unsent-other', ['What is 6 + 6?'])
+})
+
+it('opens a page of its own file that was asked for offline, and asks anew what waits for approval', async () => {
+  const page = await newPage(browser)
+  const complaints = complaintsOf(page)
+  let approvals = [{ id: 'a1', session: 'quiet', tool: 'deploy', arguments: {} }]
+  await page.route('**/api/approvals', (route) => route.fulfill({ json: { approvals } }))
+  await page.goto(`${line.url}/`)
+  const panel = page.getByRole('region', { name: 'Waiting for approval' })
+  await panel.getByText('deploy').waitFor(PATIENCE)
+  await gateway.kill()
+  await page.getByText(/No connection/u).waitFor(PATIENCE)
+  approvals = []
+  gateway = await BuiltGateway.start(home, ['--port', String(gateway.port)])
+  await panel.waitFor({ state: 'detached', ...PATIENCE })
+  line.cut()
+  await page.getByText(/No connection/u).waitFor(PATIENCE)
+  await page.getByRole('link', { name: 'Tokens' }).click()
+  await page.getByText('This page could not be loaded.').waitFor(PATIENCE)
+  line.mend()
+  await page.getByRole('heading', { name: 'Tokens', exact: true }).waitFor(PATIENCE)
+  expect(complaints).toEqual([])
 })
 
 it('keeps the conversation whole when the page is reloaded in the middle of an answer', async () => {

@@ -73,13 +73,29 @@ const askedNow = (): string => {
   return JSON.stringify({ q: text.trim(), channel, archived, state: state === 'all' ? '' : state })
 }
 
-function fetchPage({ asked, next }: Pages): Promise<SessionPage> {
+/** Rows that changed while a page of the list was on its way: the page may be older than they are. */
+type Newer = Map<string, ChangedRow>
+
+const onTheirWay = new Set<Newer>()
+
+async function fetchPage({ asked, next }: Pages): Promise<SessionPage & { readonly newer: Newer }> {
   const fields = JSON.parse(asked) as Parameters<typeof query>[0]
-  return api.get<SessionPage>(`/api/sessions${query({ limit: PAGE, cursor: next, ...fields })}`)
+  const newer: Newer = new Map()
+  onTheirWay.add(newer)
+  try {
+    return { ...(await api.get<SessionPage>(`/api/sessions${query({ limit: PAGE, cursor: next, ...fields })}`)), newer }
+  } finally {
+    onTheirWay.delete(newer)
+  }
 }
 
-function merge(known: Iterable<readonly [string, SessionRow]>, page: SessionPage): void {
-  rows.value = new Map([...known, ...page.sessions.map((row) => [row.key, row] as const)])
+function merge(known: Iterable<readonly [string, SessionRow]>, page: SessionPage & { readonly newer: Newer }): void {
+  const merged = new Map([...known, ...page.sessions.map((row) => [row.key, row] as const)])
+  for (const [key, row] of page.newer) {
+    if (row.deleted === true) merged.delete(key)
+    else merged.set(key, row)
+  }
+  rows.value = merged
 }
 
 /** A fresh list forgets what may have changed or gone unnoticed. */
@@ -175,6 +191,7 @@ function applyChanged(): void {
 export function startSessions(): void {
   feed.on('session', (row: ChangedRow) => {
     changed.set(row.key, row)
+    for (const newer of onTheirWay) newer.set(row.key, row)
     applying ??= setTimeout(applyChanged, APPLY_AFTER_MS)
   })
   feed.on('status', (change: Partial<GatewayStatus>) => {
