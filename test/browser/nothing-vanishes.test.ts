@@ -231,6 +231,33 @@ it('sends a message that was written offline once the line is back, also after a
   await equalsTranscript(page, 'offline', ['What is 2 + 2?', 'What is 5 + 5?'])
 })
 
+it('says of a waiting message that a stop discarded it, also after a reload, and sends it again', async () => {
+  const page = await open('/c/discarded')
+  await say(page, 'Count to 9999')
+  await page.locator('.answer.live').waitFor(PATIENCE)
+  for (const text of ['What is 2 + 2?', 'What is 3 + 3?']) {
+    await say(page, text)
+    await page.locator('.outgoing.accepted').getByText(text).waitFor(PATIENCE)
+  }
+  await page.getByRole('button', { name: 'Stop' }).click()
+  await expect.poll(() => page.getByText('not answered', { exact: true }).count(), PATIENCE).toBe(2)
+  await page.reload()
+  await expect.poll(() => page.getByText('not answered', { exact: true }).count(), PATIENCE).toBe(2)
+  await page.getByRole('button', { name: 'Discard' }).first().click()
+  await page.getByRole('button', { name: 'Send again' }).click()
+  await page.getByText('3 + 3 = 6').waitFor(PATIENCE)
+  await equalsTranscript(page, 'discarded', ['Count to 9999', 'What is 3 + 3?'])
+  // A stop that came while no page was open.
+  await say(page, 'Count to 9999')
+  await page.locator('.answer.live').waitFor(PATIENCE)
+  await say(page, 'What is 4 + 4?')
+  await page.locator('.outgoing.accepted').waitFor(PATIENCE)
+  await page.goto('about:blank')
+  await fetch(`${gateway.url}/api/sessions/discarded/cancel`, { method: 'POST' })
+  await page.goto(`${line.url}/c/discarded`)
+  await page.getByText('not answered', { exact: true }).waitFor(PATIENCE)
+})
+
 it('keeps the unsent messages of two tabs over a reload of both', async () => {
   const context = await browser.newContext({ locale: 'en-GB' })
   const one = await open('/c/unsent-one', context)

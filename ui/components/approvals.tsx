@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { api } from '../lib/api.ts'
+import { api, ApiError } from '../lib/api.ts'
 import { shortArguments } from '../lib/conversation.ts'
 import { feed } from '../lib/feed.ts'
 import { texts } from '../lib/language.ts'
@@ -50,7 +50,10 @@ export function Approvals({ session }: { readonly session?: string }): JSX.Eleme
   }, [])
   const decide = async (id: string, approve: boolean): Promise<void> => {
     // Another person may have decided first: then this says so.
-    await api.post(`/api/approvals/${segment(id)}`, { approve }).catch(notifyFailure)
+    await api.post(`/api/approvals/${segment(id)}`, { approve }).catch((thrown: unknown) => {
+      const isOver = thrown instanceof ApiError && thrown.status === 404
+      notifyFailure(isOver ? new Error(words.noLongerWaits) : thrown)
+    })
     await load()
   }
   const shown = waiting.filter((one) => session === undefined || one.session === session)
@@ -103,12 +106,19 @@ function changesApprovals(event: TurnFrame): boolean {
   return event.type === 'complete' || event.type === 'error'
 }
 
+/** Characters that show nothing, or turn the direction of what stands around them: a command could read as another. */
+const HIDDEN = /[\p{Cf}\u034f\u115f\u1160\u3164]/gu
+
+function codeOf(character: string): string {
+  return `\\u{${character.codePointAt(0)?.toString(16) ?? ''}}`
+}
+
 /** All of what is to be allowed: a part that is not shown could be the one that matters. */
 function Arguments({ of }: { readonly of: unknown }): JSX.Element {
-  const whole = JSON.stringify(of, null, 2)
+  const whole = JSON.stringify(of, null, 2).replaceAll(HIDDEN, codeOf)
   const isShort = whole.length < MAX_LINE_CHARS && !whole.includes(String.raw`\n`)
   return isShort ? (
-    <code>{shortArguments(of)}</code>
+    <code>{shortArguments(of).replaceAll(HIDDEN, codeOf)}</code>
   ) : (
     <pre class="code" tabIndex={0}>
       {whole}

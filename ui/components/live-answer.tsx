@@ -49,7 +49,8 @@ function Elapsed({ since }: { readonly since: number }): JSX.Element {
 /** A message written here that the transcript does not show yet. */
 export function OutgoingMessage({ message }: { readonly message: Outgoing }): JSX.Element {
   const words = texts.value.thread
-  const state = { sending: words.sending, accepted: words.accepted, failed: words.notSent }[message.state]
+  const failed = message.run === undefined ? words.notSent : words.notAnswered
+  const state = { sending: words.sending, accepted: words.accepted, failed }[message.state]
   return (
     <article class={`instruction outgoing ${message.state}`}>
       <p class="by">

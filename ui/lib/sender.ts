@@ -1,8 +1,10 @@
 import { ClewClient, type Answer } from 'clew/client'
 import { signal } from '@preact/signals'
+import { api } from './api.ts'
 import { feed } from './feed.ts'
 import { keep, kept } from './kept.ts'
-import type { Outgoing, StoredFile } from './types.ts'
+import { segment } from './router.ts'
+import type { Outgoing, StoredFile, TurnEvent } from './types.ts'
 
 export const outgoing = signal<readonly Outgoing[]>(restoreOutgoing())
 
@@ -27,8 +29,33 @@ const followed = new Set<string>()
 
 /** Sends what an earlier life of this page had not seen confirmed: the gateway knows a message by its id. */
 export function resendOutgoing(): void {
-  for (const message of outgoing.value)
-    if (message.state === 'sending' && !followed.has(message.id)) void follow(message)
+  for (const message of outgoing.value) {
+    if (followed.has(message.id)) continue
+    if (message.state === 'sending') void follow(message)
+    else if (message.state === 'accepted') void lookAfter(message).catch(() => undefined)
+  }
+}
+
+/** One that was accepted in an earlier life of this page may have ended since, without a place in the transcript. */
+async function lookAfter({ id, run }: Outgoing): Promise<void> {
+  if (run === undefined) return
+  const { state, code, error } = await api.get<{ state: string; code?: string; error?: string }>(
+    `/api/runs/${segment(run)}`,
+  )
+  if (state === 'complete') forgetOutgoing(id)
+  else if (state === 'cancelled' || state === 'error') notAnswered(id, code, error)
+}
+
+/** A stop also means what waits for its turn: no stored message takes the place of these. */
+feed.on('turn', ({ run, event }: TurnEvent) => {
+  const message = event.type === 'error' ? outgoing.value.find((one) => one.run === run) : undefined
+  if (message?.state === 'accepted') notAnswered(message.id, asText(event['code']), asText(event['error']))
+})
+
+const asText = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+
+function notAnswered(id: string, code: string | undefined, error: string | undefined): void {
+  change(id, { state: 'failed', ...(code === 'TURN_CANCELLED' || error === undefined ? {} : { error }) })
 }
 
 export function send(key: string, text: string, files: readonly StoredFile[] = []): void {
@@ -104,7 +131,7 @@ function update(messages: readonly Outgoing[]): void {
   outgoing.value = messages.slice(-MAX_KEPT)
   for (const { id } of messages) own.add(id)
   const others = restoreOutgoing().filter(({ id }) => !own.has(id))
-  const all = [...others, ...outgoing.value.filter((one) => one.state !== 'failed')].slice(-MAX_KEPT)
+  const all = [...others, ...outgoing.value].slice(-MAX_KEPT)
   keep('outgoing', all.length === 0 ? undefined : JSON.stringify(all))
 }
 
