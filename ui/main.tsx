@@ -5,6 +5,7 @@ import './styles/base.css'
 import './styles/pages.css'
 import { api, needsLogin } from './lib/api.ts'
 import { feed } from './lib/feed.ts'
+import { followDay } from './lib/format.ts'
 import { startKeys } from './lib/keys.ts'
 import { loadTexts, texts } from './lib/language.ts'
 import { route, type Route } from './lib/router.ts'
@@ -103,6 +104,7 @@ async function start(): Promise<void> {
   await Promise.all([loadTexts().catch(() => undefined), spendCode()])
   startSessions()
   startKeys()
+  followDay()
   effect(() => {
     document.title = pageTitle(route.value)
   })

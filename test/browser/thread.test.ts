@@ -225,6 +225,54 @@ describe('a thread of 5 000 messages', () => {
   })
 })
 
+describe('texts that are written from the right', () => {
+  it('begin on the right, code on the left, and columns stand as the table says', async () => {
+    const page = await open('/')
+    const text = 'أهلاً! أنا بخير.\n\n- عنصر\n\n```\nconst a = 1\n```\n\n| Item | Price |\n|---|--:|\n| tea | 12 |'
+    await page.route('**/arabic/messages*', (route) =>
+      route.fulfill({
+        json: {
+          cleanups: [],
+          compactions: [],
+          undelivered: [],
+          messages: [
+            { id: 'm1', at: 1_790_000_000_000, stepId: 's1', role: 'user', tokens: 1, text: 'مرحبا!' },
+            {
+              id: 'm2',
+              at: 1_790_000_001_000,
+              stepId: 's1',
+              role: 'assistant',
+              tokens: 1,
+              blocks: [{ type: 'text', text }],
+            },
+          ],
+        },
+      }),
+    )
+    const client = await gateway.connect()
+    await client.ask({ id: 'arabic', content: 'Hello', session: 'arabic' })
+    await client.close()
+    await page.goto(`${gateway.url}/c/arabic`)
+    await page.locator('.answer .markdown').waitFor(PATIENCE)
+    /** Where the first word of an element stands, from its left edge to its right one. */
+    const placeOf = (selector: string): Promise<number> =>
+      page.evaluate(`(() => {
+        const element = document.querySelector('${selector}')
+        const range = new Range()
+        range.selectNodeContents(element)
+        const [box, words] = [element.getBoundingClientRect(), range.getBoundingClientRect()]
+        return (words.left + words.right - 2 * box.left) / (2 * box.width)
+      })()`)
+    expect(await placeOf('.answer .markdown > p')).toBeGreaterThan(0.6)
+    expect(await placeOf('.answer .markdown li')).toBeGreaterThan(0.6)
+    expect(await placeOf('.answer .markdown pre')).toBeLessThan(0.4)
+    const styleOf = (selector: string, name: string): Promise<unknown> =>
+      page.evaluate(`getComputedStyle(document.querySelector('${selector}')).${name}`)
+    expect(await styleOf('.answer .markdown td:last-child', 'textAlign')).toBe('right')
+    expect(await styleOf('.instruction .as-written', 'unicodeBidi')).toBe('plaintext')
+  })
+})
+
 describe('an answer that is shown in part', () => {
   it('is copied whole', async () => {
     const context = await browser.newContext({ locale: 'en-GB', permissions: ['clipboard-read', 'clipboard-write'] })

@@ -393,7 +393,8 @@ describe('tool calls that wait for approval', () => {
   it('are shown whole, asked for with their events alone, and say when another decided', async () => {
     const page = await newPage(browser)
     const long = `${'a harmless beginning '.repeat(20)}and then rm -rf /`
-    let approvals: object[] = [{ id: 'a1', session: 'approved', tool: 'exec', arguments: { command: long } }]
+    const turned = { id: 'a0', session: 'approved', tool: 'exec', arguments: { command: 'ls \u202efr mr' } }
+    let approvals: object[] = [turned, { id: 'a1', session: 'approved', tool: 'exec', arguments: { command: long } }]
     let asked = 0
     await page.route('**/api/approvals', (route) => {
       asked++
@@ -409,12 +410,13 @@ describe('tool calls that wait for approval', () => {
     await goTo(page, '/c/approved')
     const panel = page.getByRole('region', { name: 'Waiting for approval' })
     await panel.getByText('and then rm -rf /').waitFor(PATIENCE)
+    await panel.getByText(String.raw`ls \u{202e}fr mr`).waitFor(PATIENCE)
     await page
       .getByRole('status')
-      .getByText('Waiting for approval: exec')
+      .getByText('Waiting for approval: exec, exec')
       .waitFor({ state: 'attached', ...PATIENCE })
-    await panel.getByRole('button', { name: 'Deny' }).click()
-    await page.getByRole('status').getByText('no tool call waits for approval under this id').waitFor(PATIENCE)
+    await panel.getByRole('button', { name: 'Deny' }).last().click()
+    await page.getByRole('status').getByText('That call no longer waits').waitFor(PATIENCE)
     await panel.waitFor({ state: 'detached', ...PATIENCE })
     expect(await page.evaluate('document.activeElement.id')).toBe('main')
     approvals = [{ id: 'a2', session: 'approved', tool: 'other', arguments: {} }]
@@ -475,6 +477,40 @@ describe('what fails', () => {
       '30 days',
       '90 days',
     ])
+  })
+})
+
+describe('a page that stays open', () => {
+  it('follows the theme of the system, and says of yesterday on which day it was', async () => {
+    const page = await newPage(browser, { colorScheme: 'light' })
+    await page.clock.install({ time: new Date() })
+    await goTo(page, '/c/used')
+    await page.getByRole('button', { name: 'Use the dark theme' }).first().waitFor(PATIENCE)
+    await page.emulateMedia({ colorScheme: 'dark' })
+    await page.getByRole('button', { name: 'Use the light theme' }).first().waitFor(PATIENCE)
+    const time = page.locator('.virtual a[href="/c/used"] time')
+    await expect.poll(() => time.textContent(), PATIENCE).toMatch(/^\d\d:\d\d$/u)
+    await page.clock.fastForward('24:00:00')
+    await expect.poll(() => time.textContent(), PATIENCE).toMatch(/^\d+ [A-Z]/u)
+  })
+
+  it('loads the steps of a timeline again after it could not', async () => {
+    const page = await newPage(browser)
+    let isAway = true
+    await page.route('**/used/messages*', async (route) => {
+      if (!route.request().url().includes('before=')) {
+        const response = await route.fetch()
+        const { messages, ...rest } = (await response.json()) as { messages: { id: string }[] }
+        return route.fulfill({ json: { ...rest, messages: messages.slice(-1), before: messages.at(-1)?.id } })
+      }
+      return isAway ? route.fulfill({ status: 503, json: { error: 'away', code: 'X' } }) : route.fallback()
+    })
+    await goTo(page, '/c/used/t/run_none')
+    await page.getByText('away').waitFor(PATIENCE)
+    isAway = false
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByText('This conversation has no such step.').waitFor(PATIENCE)
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
   })
 })
 

@@ -106,7 +106,7 @@ function BlockOfToken({ token }: { readonly token: Token }): JSX.Element | null 
     case 'code':
       return <CodeBlock text={(token as Tokens.Code).text} />
     case 'blockquote':
-      return <blockquote>{blocks((token as Tokens.Blockquote).tokens)}</blockquote>
+      return <blockquote dir="auto">{blocks((token as Tokens.Blockquote).tokens)}</blockquote>
     case 'list':
       return <List list={token as Tokens.List} />
     case 'table':
@@ -143,17 +143,23 @@ function List({ list }: { readonly list: Tokens.List }): JSX.Element {
       )}
     </li>
   ))
-  return list.ordered ? <ol start={Number(list.start) || 1}>{items}</ol> : <ul>{items}</ul>
+  return list.ordered ? (
+    <ol dir="auto" start={Number(list.start) || 1}>
+      {items}
+    </ol>
+  ) : (
+    <ul dir="auto">{items}</ul>
+  )
 }
 
 function Table({ table }: { readonly table: Tokens.Table }): JSX.Element {
   return (
     <div class="table-scroll" tabIndex={0} role="region" aria-label={texts.value.thread.table}>
-      <table>
+      <table dir="auto">
         <thead>
           <tr>
             {table.header.map((cell, at) => (
-              <th key={at} scope="col">
+              <th key={at} scope="col" {...alignmentOf(cell)}>
                 {inline(cell.tokens)}
               </th>
             ))}
@@ -163,7 +169,9 @@ function Table({ table }: { readonly table: Tokens.Table }): JSX.Element {
           {table.rows.map((row, at) => (
             <tr key={at}>
               {row.map((cell, place) => (
-                <td key={place}>{inline(cell.tokens)}</td>
+                <td key={place} {...alignmentOf(cell)}>
+                  {inline(cell.tokens)}
+                </td>
               ))}
             </tr>
           ))}
@@ -171,6 +179,11 @@ function Table({ table }: { readonly table: Tokens.Table }): JSX.Element {
       </table>
     </div>
   )
+}
+
+/** As the text says, such as to the right for numbers. */
+function alignmentOf({ align }: Tokens.TableCell): { readonly style?: { readonly textAlign: string } } {
+  return align === null ? {} : { style: { textAlign: align } }
 }
 
 function inline(tokens: readonly Token[]): ComponentChildren {

@@ -1,3 +1,4 @@
+import { signal } from '@preact/signals'
 import { dateOf, type Instant } from './instant.ts'
 import { language, texts } from './language.ts'
 
@@ -63,11 +64,19 @@ function dateFormat(options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
   return known
 }
 
+const today = signal(new Date().toDateString())
+const LOOK_AT_DAY_MS = 60_000
+
+/** A page that is open over midnight says of what was today on which day it was. */
+export function followDay(): void {
+  setInterval(() => (today.value = new Date().toDateString()), LOOK_AT_DAY_MS)
+}
+
 /** The time today, the day this year, the date before. */
 export function moment(at: Instant): string {
   const date = dateOf(at)
   if (date === undefined) return ''
-  return date.toDateString() === new Date().toDateString() ? clock(at) : day(at)
+  return date.toDateString() === today.value ? clock(at) : day(at)
 }
 
 /** The day this year, the date before; days of the ledger are those of UTC. */

@@ -30,12 +30,16 @@ export async function chooseLanguage(chosen: Language): Promise<void> {
 
 export type Theme = 'light' | 'dark'
 
-function systemTheme(): Theme {
-  return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'
-}
+const prefersDark = matchMedia('(prefers-color-scheme: dark)')
+const systemTheme = (): Theme => (prefersDark.matches ? 'dark' : 'light')
 
 const chosenTheme = kept('theme')
 export const theme = signal<Theme>(chosenTheme === 'light' || chosenTheme === 'dark' ? chosenTheme : systemTheme())
+
+// The system may go dark in the evening, while the page is open.
+prefersDark.addEventListener('change', () => {
+  if (document.documentElement.dataset['theme'] === undefined) theme.value = systemTheme()
+})
 
 export function chooseTheme(chosen: Theme): void {
   theme.value = chosen

@@ -37,15 +37,20 @@ function Timeline({
   const words = texts.value.timeline
   const steps = conversation.steps.value
   const [zoom, setZoom] = useState(1)
+  const [error, setError] = useState<unknown>(undefined)
+  const [tries, setTries] = useState(0)
   const hasMore = conversation.older.value !== undefined
   const isMissing = chosen !== undefined && steps.every((one) => one.id !== chosen)
   useEffect(() => {
-    if (isMissing && hasMore) void conversation.loadOlder().catch(() => undefined)
-  }, [isMissing, hasMore, steps])
+    if (!isMissing || !hasMore) return
+    setError(undefined)
+    conversation.loadOlder().catch(setError)
+  }, [isMissing, hasMore, steps, tries])
   if (conversation.state.value === 'loading') return <Loading rows={6} />
   if (conversation.state.value === 'failed' && conversation.messages.value.length === 0)
     return <Failure error={conversation.error.value} again={() => void conversation.reload()} />
   const step = chosen === undefined ? steps.at(-1) : steps.find((one) => one.id === chosen)
+  if (step === undefined && error !== undefined) return <Failure error={error} again={() => setTries(tries + 1)} />
   if (step === undefined && hasMore) return <Loading rows={6} />
   if (step === undefined) return <Empty>{steps.length === 0 ? words.empty : words.noSuch}</Empty>
   const { parts, totalMs } = partsOfStep(step, conversation.requests.value)
