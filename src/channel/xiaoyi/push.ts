@@ -26,26 +26,34 @@ const MAX_ANSWER_BYTES = 64 * 1024
 
 /** Sends a notification through the service's webhook; throws `XIAOYI_PUSH_FAILED` unless the service says it took it. */
 export async function sendPush(message: PushMessage, deps: PushDeps, signal: AbortSignal): Promise<void> {
-  const { http, clock, ids, settings } = deps
-  const response = await http
-    .request(
-      {
-        method: 'POST',
-        url: settings.url,
-        headers: pushHeaders(settings, ids.uuid(), clock.now()),
-        body: JSON.stringify(pushBody(message, deps)),
-        connectTimeoutMs: settings.timeoutMs,
-        firstByteTimeoutMs: settings.timeoutMs,
-        idleTimeoutMs: settings.timeoutMs,
-      },
-      signal,
-    )
-    .catch((error: unknown) => {
-      throw new GatewayError('XIAOYI_PUSH_FAILED', 'the push service could not be reached', {}, { cause: error })
-    })
+  const { status, text } = await post(message, deps, signal).catch((error: unknown) => {
+    throw new GatewayError('XIAOYI_PUSH_FAILED', 'the push service could not be reached', {}, { cause: error })
+  })
   // Status 200 says that the request was read, not that the notification was accepted.
-  const code = response.status === 200 ? await resultCode(response) : `HTTP ${response.status}`
+  const code = status === 200 ? codeIn(text) : `HTTP ${status}`
   if (code !== '0') throw new GatewayError('XIAOYI_PUSH_FAILED', 'the push service refused the notification', { code })
+}
+
+/** The answer is read whatever its status says: one that nothing reads would keep its connection. */
+async function post(
+  message: PushMessage,
+  deps: PushDeps,
+  signal: AbortSignal,
+): Promise<{ readonly status: number; readonly text: string }> {
+  const { http, clock, ids, settings } = deps
+  const response = await http.request(
+    {
+      method: 'POST',
+      url: settings.url,
+      headers: pushHeaders(settings, ids.uuid(), clock.now()),
+      body: JSON.stringify(pushBody(message, deps)),
+      connectTimeoutMs: settings.timeoutMs,
+      firstByteTimeoutMs: settings.timeoutMs,
+      idleTimeoutMs: settings.timeoutMs,
+    },
+    signal,
+  )
+  return { status: response.status, text: await readText(response) }
 }
 
 function pushBody(message: PushMessage, { ids, settings }: PushDeps): object {
@@ -72,15 +80,19 @@ function cut(text: string, maxChars: number): string {
   return characters.length <= maxChars ? text : `${characters.slice(0, maxChars - 1).join('')}…`
 }
 
-async function resultCode(response: HttpResponse): Promise<string> {
+async function readText({ body }: HttpResponse): Promise<string> {
   const pieces: Uint8Array[] = []
   let bytes = 0
-  for await (const piece of response.body) {
+  for await (const piece of body) {
     pieces.push(piece)
     bytes += piece.length
     if (bytes > MAX_ANSWER_BYTES) break
   }
-  const answer = parseForeignJson(Buffer.concat(pieces).toString('utf8'))
+  return Buffer.concat(pieces).toString('utf8')
+}
+
+function codeIn(text: string): string {
+  const answer = parseForeignJson(text)
   const result = isRecord(answer) && isRecord(answer['result']) ? answer['result'] : {}
   const { code } = result
   return typeof code === 'string' || typeof code === 'number' ? String(code) : 'missing'
