@@ -24,6 +24,7 @@ export const FILES_ONLY_SUITES: Readonly<Record<string, string>> = {
 }
 
 const SESSIONS_JSON = 'is about the file sessions.json'
+const LEARNED_ALIKE = 'what is learned of this server is stored as for llama.cpp, or as for the silent one'
 const MEMORY_OF_ONE_PROCESS = 'is about what one process holds in memory; rows of the database end by age'
 
 export const FILES_ONLY_CASES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -33,6 +34,11 @@ export const FILES_ONLY_CASES: Readonly<Record<string, Readonly<Record<string, s
   'test/flow/home-lock.test.ts': {
     'a gateway whose home another process took over > accepts nothing more':
       'the journal looks at the lock of its home before each write; rows of the database are fenced by epochs',
+  },
+  'test/flow/learned-window.test.ts': {
+    'a server whose window is smaller than believed, refusing as vllm does': LEARNED_ALIKE,
+    'a server whose window is smaller than believed, refusing as lm-studio does': LEARNED_ALIKE,
+    'a server whose window is smaller than believed, refusing as ollama does': LEARNED_ALIKE,
   },
   'test/flow/remembered-limits.test.ts': {
     'a flood of things to remember stays below its ceiling > messages and their answers': MEMORY_OF_ONE_PROCESS,
