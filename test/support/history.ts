@@ -111,9 +111,16 @@ export function prepare(entries: readonly Entry[], options: PrepareOptions = {})
   })
 }
 
-/** Everything that a history says, and what is stored of its report, without the parts it is made of. */
-export function saidBy({ parts, messages, report, tokens, decisions }: PreparedHistory): string {
-  return JSON.stringify({ messages, report, tokens, decisions, stored: compactReport(encodeReport(parts)) })
+/**
+ * Everything that a history says, and what is stored of its report, without the parts it is made of. A message that is the
+ * very object that another history has at its place is left out, which spares writing out what cannot differ.
+ */
+export function saidBy(
+  { parts, messages, report, tokens, decisions }: PreparedHistory,
+  other?: Pick<PreparedHistory, 'messages'>,
+): string {
+  const own = messages.map((message, at) => (message === other?.messages[at] ? 'the same' : message))
+  return JSON.stringify({ messages: own, report, tokens, decisions, stored: compactReport(encodeReport(parts)) })
 }
 
 /** A history a person can read in a failing test: `user: a | assistant: b [call c1] | result c1: ok`. */
