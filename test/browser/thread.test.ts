@@ -228,7 +228,8 @@ describe('a thread of 5 000 messages', () => {
 describe('texts that are written from the right', () => {
   it('begin on the right, code on the left, and columns stand as the table says', async () => {
     const page = await open('/')
-    const text = 'أهلاً! أنا بخير.\n\n- عنصر\n\n```\nconst a = 1\n```\n\n| Item | Price |\n|---|--:|\n| tea | 12 |'
+    const text =
+      'أهلاً! أنا بخير.\n\nAT&amp;T `&amp;` [link](https://e.example/?a=1&amp;b=2)\n\n- عنصر\n\n```\nconst a = 1\n```\n\n| Item | Price |\n|---|--:|\n| tea | 12 |'
     await page.route('**/arabic/messages*', (route) =>
       route.fulfill({
         json: {
@@ -266,6 +267,10 @@ describe('texts that are written from the right', () => {
     expect(await placeOf('.answer .markdown > p')).toBeGreaterThan(0.6)
     expect(await placeOf('.answer .markdown li')).toBeGreaterThan(0.6)
     expect(await placeOf('.answer .markdown pre')).toBeLessThan(0.4)
+    await page.getByText('AT&T &amp; link').waitFor(PATIENCE)
+    expect(await page.getByRole('link', { name: 'link', exact: true }).getAttribute('href')).toBe(
+      'https://e.example/?a=1&b=2',
+    )
     const styleOf = (selector: string, name: string): Promise<unknown> =>
       page.evaluate(`getComputedStyle(document.querySelector('${selector}')).${name}`)
     expect(await styleOf('.answer .markdown td:last-child', 'textAlign')).toBe('right')

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { shortArguments, type Conversation } from '../lib/conversation.ts'
-import { count, duration } from '../lib/format.ts'
+import { duration } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import type { ResultMessage } from '../lib/types.ts'
 import { Icon, toolIcon } from './icons.tsx'
@@ -74,5 +74,5 @@ export function Call({
 function measureOf(result: ResultMessage | undefined): string {
   const words = texts.value.thread
   if (result === undefined) return words.running
-  return result.durationMs === undefined ? words.tokens(count(result.tokens)) : duration(result.durationMs)
+  return result.durationMs === undefined ? words.tokens(result.tokens) : duration(result.durationMs)
 }

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { api, sessionPath } from '../lib/api.ts'
-import { count, percent } from '../lib/format.ts'
+import { percent } from '../lib/format.ts'
 import { texts } from '../lib/language.ts'
 import { paths } from '../lib/router.ts'
 import type { Message, NotSent, RequestDetail } from '../lib/types.ts'
@@ -138,7 +138,7 @@ function Head({
   return (
     <header>
       <Badge kind={kind}>{name === undefined ? words.whoNames[kind] : words.resultOf(name)}</Badge>
-      <strong>{texts.value.thread.tokens(count(tokens))}</strong>
+      <strong>{texts.value.thread.tokens(tokens)}</strong>
       {share !== undefined && <span class="quiet">{percent(share)}</span>}
       <CopyButton text={() => text} />
     </header>

@@ -3,6 +3,7 @@ import { memo } from 'preact/compat'
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { GrowingMarkdown, piecesOf } from '../lib/growing-markdown.ts'
+import { withoutEntities } from '../lib/entities.ts'
 import { texts } from '../lib/language.ts'
 import { CopyButton } from './basics.tsx'
 
@@ -101,7 +102,7 @@ function BlockOfToken({ token }: { readonly token: Token }): JSX.Element | null 
       return <p>{inline((token as Tokens.Paragraph).tokens)}</p>
     case 'text': {
       const { tokens, text } = token as Tokens.Text
-      return <p>{tokens === undefined ? text : inline(tokens)}</p>
+      return <p>{tokens === undefined ? withoutEntities(text) : inline(tokens)}</p>
     }
     case 'code':
       return <CodeBlock text={(token as Tokens.Code).text} />
@@ -216,13 +217,13 @@ function inlineOf(token: Token, at: number): ComponentChildren {
       const { href, text } = token as Tokens.Image
       return (
         <SafeLink key={at} href={href}>
-          {text === '' ? href : text}
+          {withoutEntities(text === '' ? href : text)}
         </SafeLink>
       )
     }
     case 'text': {
       const { tokens, text } = token as Tokens.Text
-      return tokens === undefined ? text : inline(tokens)
+      return tokens === undefined ? withoutEntities(text) : inline(tokens)
     }
     case 'escape':
       return (token as Tokens.Escape).text
@@ -243,7 +244,14 @@ function Task({ done }: { readonly done: boolean }): JSX.Element {
   )
 }
 
-function SafeLink({ href, children }: { readonly href: string; readonly children: ComponentChildren }): JSX.Element {
+function SafeLink({
+  href: written,
+  children,
+}: {
+  readonly href: string
+  readonly children: ComponentChildren
+}): JSX.Element {
+  const href = withoutEntities(written)
   if (!isSafe(href)) return <>{children}</>
   return (
     <a href={href} target="_blank" rel="noopener noreferrer nofollow">

@@ -189,7 +189,7 @@ export const en = {
     waiting: 'waiting for the model',
     round: (n: number) => `round ${n}`,
     thinking: 'Thinking',
-    tokens: (n: string) => `${n} tokens`,
+    tokens: (n: number) => counted(n, 'token', 'tokens'),
     failed: 'failed',
     ok: 'succeeded',
     running: 'running',

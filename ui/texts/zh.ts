@@ -2,6 +2,8 @@ import type { Texts } from '../lib/language.ts'
 import { LINK_STATES } from './link-states.ts'
 import { REASONS } from './zh-reasons.ts'
 
+const digits = new Intl.NumberFormat('zh-CN')
+
 export const zh: Texts = {
   nav: {
     cluster: '集群',
@@ -185,7 +187,7 @@ export const zh: Texts = {
     waiting: '等待模型',
     round: (n) => `第 ${n} 轮`,
     thinking: '思考',
-    tokens: (n) => `${n} 词元`,
+    tokens: (n) => `${digits.format(n)} 词元`,
     failed: '失败',
     ok: '成功',
     running: '进行中',
