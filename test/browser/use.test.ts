@@ -480,6 +480,32 @@ describe('what fails', () => {
   })
 })
 
+describe('going from one conversation to another', () => {
+  it('does not show in between that none was chosen', async () => {
+    const page = await open('/c/used')
+    await page.evaluate(`{
+      window.seen = []
+      new MutationObserver(() => window.seen.push(document.querySelector('main').textContent))
+        .observe(document.querySelector('main'), { childList: true, subtree: true })
+    }`)
+    await page.evaluate(`{ history.pushState(null, '', '/c/another'); dispatchEvent(new PopStateEvent('popstate')) }`)
+    await page.getByText('Nothing was said here yet.').waitFor(PATIENCE)
+    const seen: readonly string[] = await page.evaluate('window.seen')
+    expect(seen.filter((text) => text.includes('Choose a conversation'))).toEqual([])
+  })
+
+  it('says why a file was not uploaded', async () => {
+    const page = await open('/c/refused-file')
+    await page.route('**/api/files', (route) =>
+      route.fulfill({ status: 413, json: { error: 'the disk has no room for it', code: 'MEDIA_TOO_LARGE' } }),
+    )
+    await page
+      .locator('input[type=file]')
+      .setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('a') })
+    await page.getByText('not uploaded: the disk has no room for it').waitFor(PATIENCE)
+  })
+})
+
 describe('a page that stays open', () => {
   it('follows the theme of the system, and says of yesterday on which day it was', async () => {
     const page = await newPage(browser, { colorScheme: 'light' })
@@ -515,6 +541,14 @@ describe('a page that stays open', () => {
 })
 
 describe('a search', () => {
+  it('is made once more with the same words', async () => {
+    const page = await open('/search?q=no%20such%20words')
+    await page.getByText('Nothing was found.').waitFor(PATIENCE)
+    const again = page.waitForRequest('**/api/search*', PATIENCE)
+    await page.getByRole('button', { name: 'Search', exact: true }).click()
+    await again
+  })
+
   it('ends when its page is left, and shows no failure of an earlier one', async () => {
     const page = await newPage(browser)
     let asked = 0
@@ -581,6 +615,24 @@ describe('10 000 conversations', () => {
     const list = page.locator('.virtual')
     await list.getByText('Conversation 0', { exact: true }).waitFor(PATIENCE)
     await page.getByRole('button', { name: 'All 10,000' }).waitFor(PATIENCE)
+    await page.keyboard.press('ControlOrMeta+k')
+    await page.locator('dialog input:focus').fill('needle')
+    await page.getByRole('option', { name: /9876 about a needle/u }).waitFor(PATIENCE)
+    await page.keyboard.press('Escape')
+    // The keys of the list walk on, and the list with them.
+    const chosen = list.locator('[aria-current=page]')
+    for (let at = 0; at < 20; at++) {
+      await page.keyboard.press('j')
+      await chosen.getByText(`Conversation ${at}`, { exact: true }).waitFor(PATIENCE)
+    }
+    await page.keyboard.press('k')
+    await chosen.getByText('Conversation 18', { exact: true }).waitFor(PATIENCE)
+    const isInSight = `(() => {
+      const [row, box] = ['.virtual [aria-current=page]', '.virtual'].map((one) => document.querySelector(one).getBoundingClientRect())
+      return row.top >= box.top && row.bottom <= box.bottom + 1
+    })()`
+    await expect.poll(() => page.evaluate(isInSight), PATIENCE).toBe(true)
+    await page.getByRole('link', { name: 'Conversations' }).first().click()
     await page.getByRole('searchbox', { name: 'Filter by name or text' }).fill('needle')
     await list.getByText('Conversation 9876 about a needle').waitFor(PATIENCE)
     await page.getByRole('searchbox', { name: 'Filter by name or text' }).fill('')

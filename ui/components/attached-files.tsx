@@ -38,7 +38,10 @@ function FileChip({ file, attachments }: { readonly file: Attached; readonly att
       <span class="file-name" title={file.error ?? file.name}>
         {file.name}
       </span>
-      <span class="quiet">{state}</span>
+      <span class="quiet">
+        {state}
+        {file.error !== undefined && `: ${file.error}`}
+      </span>
       {file.state === 'failed' && (
         <button type="button" class="button small" onClick={() => attachments.tryAgain()}>
           {texts.value.state.again}

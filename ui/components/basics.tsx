@@ -248,6 +248,7 @@ export function VirtualList<T>({
   render,
   keyOf,
   onEnd,
+  chosen,
   label,
 }: {
   readonly items: readonly T[]
@@ -255,6 +256,8 @@ export function VirtualList<T>({
   readonly render: (item: T) => JSX.Element
   readonly keyOf: (item: T) => string
   readonly onEnd?: () => void
+  /** The key of the item that has to be in sight when it is chosen; afterwards the reader scrolls. */
+  readonly chosen: string | undefined
   readonly label: string
 }): JSX.Element {
   const box = useRef<HTMLDivElement>(null)
@@ -271,6 +274,15 @@ export function VirtualList<T>({
     if (box.current !== null) observer.observe(box.current)
     return () => observer.disconnect()
   }, [])
+  const place = chosen === undefined ? -1 : items.findIndex((item) => keyOf(item) === chosen)
+  useLayoutEffect(() => {
+    const element = box.current
+    if (element === null || place === -1) return
+    const top = place * rowHeight
+    if (top < element.scrollTop) element.scrollTop = top
+    else if (top + rowHeight > element.scrollTop + element.clientHeight)
+      element.scrollTop = top + rowHeight - element.clientHeight
+  }, [chosen, place === -1])
   // The end may have been in sight before there was more to load.
   useEffect(look, [items])
   const first = Math.max(0, Math.floor(range.top / rowHeight) - 6)

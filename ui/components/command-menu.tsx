@@ -1,12 +1,14 @@
 import type { JSX } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { helpOpen, isOfInputMethod, menuOpen } from '../lib/keys.ts'
 import { chooseLanguage, chooseTheme, language, texts, theme } from '../lib/language.ts'
 import { attempt } from '../lib/notice.ts'
 import { go, paths } from '../lib/router.ts'
-import { sessions } from '../lib/sessions.ts'
+import { findByName, sessions } from '../lib/sessions.ts'
 import { Dialog } from './basics.tsx'
 import { newConversation } from './conversation-list.tsx'
+
+const ASK_AFTER_MS = 250
 
 interface Item {
   readonly name: string
@@ -18,7 +20,19 @@ export function CommandMenu(): JSX.Element | null {
   const words = texts.value
   const [typed, setTyped] = useState('')
   const [at, setAt] = useState(0)
-  if (!menuOpen.value) return null
+  const isOpen = menuOpen.value
+  const wanted = typed.trim()
+  // Those that are in no loaded page of the list are found by the gateway.
+  useEffect(() => {
+    if (!isOpen || wanted === '') return
+    const abort = new AbortController()
+    const timer = setTimeout(() => void findByName(wanted, abort.signal).catch(() => undefined), ASK_AFTER_MS)
+    return () => {
+      abort.abort()
+      clearTimeout(timer)
+    }
+  }, [isOpen, wanted])
+  if (!isOpen) return null
   const close = () => {
     menuOpen.value = false
     setTyped('')

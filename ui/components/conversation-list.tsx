@@ -144,7 +144,8 @@ function Rows({ chosen }: { readonly chosen: string | undefined }): JSX.Element 
       rowHeight={ROW_HEIGHT}
       keyOf={(row) => row.key}
       render={(row) => <Row row={row} isChosen={row.key === chosen} />}
-      onEnd={() => void loadMoreSessions()}
+      onEnd={() => void loadMoreSessions().catch(() => undefined)}
+      chosen={chosen}
     />
   )
 }

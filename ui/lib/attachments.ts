@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals'
-import { ApiError, uploadFile } from './api.ts'
+import { uploadFile } from './api.ts'
+import { wordsOf } from './failures.ts'
 import { keep, kept } from './kept.ts'
 import type { StoredFile } from './types.ts'
 
@@ -76,7 +77,7 @@ export class Attachments {
       const stored = await uploadFile<StoredFile>(file, name)
       this.#change(local, { state: 'ready', stored })
     } catch (thrown) {
-      this.#change(local, { state: 'failed', error: thrown instanceof ApiError ? thrown.message : String(thrown) })
+      this.#change(local, { state: 'failed', error: wordsOf(thrown).message })
     }
   }
 

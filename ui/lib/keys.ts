@@ -71,13 +71,18 @@ function act(event: KeyboardEvent): void {
   }
 }
 
+/** True while a conversation is opened by the keys of the list: they walk on, so its field does not take the focus. */
+export const isWalking = { current: false }
+
 function stepConversation(by: 1 | -1): void {
   const rows = shownSessions.value
   const shown = route.value
   const key = 'key' in shown ? shown.key : undefined
   const at = rows.findIndex((row) => row.key === key)
   const next = rows[at === -1 ? 0 : at + by]
-  if (next !== undefined) go(paths.conversation(next.key))
+  if (next === undefined || next.key === key) return
+  isWalking.current = true
+  go(paths.conversation(next.key))
 }
 
 function isTyping(target: EventTarget | null): boolean {

@@ -143,6 +143,14 @@ export async function findSessions(): Promise<void> {
   if (pages.asked !== askedNow()) await loadFirst(false)
 }
 
+const FOUND_AT_ONCE = 12
+
+/** The latest conversations with these words, for a place that shows a few. */
+export async function findByName(words: string, signal: AbortSignal): Promise<void> {
+  const page = await api.get<SessionPage>(`/api/sessions${query({ limit: FOUND_AT_ONCE, q: words })}`, signal)
+  for (const row of page.sessions) learnRow(row)
+}
+
 /** A conversation that was opened by its address may be in no page of the list. */
 export function learnRow(row: SessionRow): void {
   if (!rows.value.has(row.key)) rows.value = new Map([...rows.value, [row.key, row]])

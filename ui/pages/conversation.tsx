@@ -49,7 +49,7 @@ export function ConversationPage({ sessionKey }: { readonly sessionKey: string |
   return (
     <div class={`conversations ${sessionKey === undefined ? 'is-list' : 'is-open'}`}>
       <ConversationList chosen={sessionKey} />
-      {sessionKey === undefined || conversation === undefined ? (
+      {sessionKey === undefined ? (
         <Empty
           action={
             <button type="button" class="button primary" onClick={newConversation}>
@@ -60,7 +60,8 @@ export function ConversationPage({ sessionKey }: { readonly sessionKey: string |
           {texts.value.conversation.choose}
         </Empty>
       ) : (
-        <OpenConversation conversation={conversation} />
+        // Until the next one is made, which is a moment, there is none.
+        conversation !== undefined && <OpenConversation conversation={conversation} />
       )}
     </div>
   )

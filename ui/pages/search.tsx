@@ -25,6 +25,7 @@ export function SearchPage({ text }: { readonly text: string }): JSX.Element {
   const [found, setFound] = useState<Found | undefined>(undefined)
   const [error, setError] = useState<unknown>(undefined)
   const [isBusy, setIsBusy] = useState(false)
+  const [times, setTimes] = useState(0)
   const running = useRef(new AbortController())
   const search = async (cursor?: string, already = 0) => {
     const { signal } = running.current
@@ -55,7 +56,7 @@ export function SearchPage({ text }: { readonly text: string }): JSX.Element {
     if (text.trim() !== '') void search()
     // Another search, or another page: this one would go on through all transcripts.
     return () => running.current.abort()
-  }, [text])
+  }, [text, times])
   return (
     <div class="page-body narrow">
       <h1>{words.title}</h1>
@@ -64,7 +65,9 @@ export function SearchPage({ text }: { readonly text: string }): JSX.Element {
         class="search-form"
         onSubmit={(event) => {
           event.preventDefault()
-          go(paths.search(typed))
+          // The same words once more: there may be more to find now.
+          if (typed === text) setTimes(times + 1)
+          else go(paths.search(typed))
         }}
       >
         <label class="field search">
