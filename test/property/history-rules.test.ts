@@ -4,7 +4,7 @@ import { checkCase, createCase } from '../support/fuzz/check.ts'
 
 const SEED = 20_260_000
 /** The share that runs everywhere; `npm run fuzz:history` runs a million. */
-const CASES = 2_000
+const CASES = 5_000
 
 describe(`${CASES} histories from seed ${SEED}`, () => {
   it("are accepted by every provider's rules and stay within their budget", ENDS_BY_COUNT, () => {
