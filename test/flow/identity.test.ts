@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Intake } from '../../src/channel/channel.ts'
+import type { SessionId, SessionKey } from '../../src/core/ids.ts'
 import { UNKNOWN_OWNER } from '../../src/core/inbound.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
@@ -138,6 +139,19 @@ describe('tokens with names', () => {
     expect(await call(gateway, '/api/sessions', SHOP)).toMatchObject({ count: 1, total: 1 })
     expect(await call(gateway, '/api/sessions', WATCH)).toMatchObject({ count: 2, total: 2 })
     expect(await app.ask({ type: 'session.delete', key: 'kitchen' })).toMatchObject({ data: { success: true } })
+  })
+
+  it('do not continue a conversation without an owner, as another program leaves one', async () => {
+    const gateway = await openGateway({ config })
+    const record = { sessionId: 'sess_old' as SessionId, updatedAt: gateway.clock.now() }
+    await gateway.app.storage.transact([{ kind: 'put-session', key: 'old' as SessionKey, record }])
+    const app = await gateway.connect(`?token=${APP}`)
+    expect(await app.ask({ type: 'session.get', key: 'old' })).toMatchObject({ data: { code: 'SESSION_NOT_FOUND' } })
+    const refused = await app.ask({ id: '1', content: 'What was said here?', session: 'old' })
+    expect(refused).toMatchObject({ type: 'error', code: 'SESSION_NOT_FOUND' })
+    const watch = await gateway.connect(`?token=${WATCH}`)
+    expect(await watch.ask({ id: '2', content: 'hello', session: 'old' })).toMatchObject({ session: 'old' })
+    expect(await app.ask({ type: 'session.get', key: 'old' })).toMatchObject({ data: { code: 'SESSION_NOT_FOUND' } })
   })
 
   it('own what they began after a restart too, and do not meet in the global conversation', async () => {

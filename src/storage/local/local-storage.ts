@@ -306,8 +306,11 @@ export class LocalStorage implements Storage {
   #mayJoin(key: SessionKey, { joins = { rows: 'any' } }: Acceptance): boolean {
     if (joins.rows === 'any') return true
     const row = this.rows.held(key)
-    const holder = row === undefined ? this.#beginning.get(key)?.owner : ownerOf(row)
-    return holder === undefined || (joins.rows === 'own' && holder === joins.owner)
+    const beginning = this.#beginning.get(key)
+    if (row === undefined && beginning === undefined) return true
+    // A row without an owner is not the own one of any caller.
+    const holder = row === undefined ? beginning?.owner : ownerOf(row)
+    return joins.rows === 'own' && holder === joins.owner
   }
 
   #holdKey(key: string, session: Acceptance['session']): () => void {

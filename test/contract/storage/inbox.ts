@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { RunId } from '../../../src/core/ids.ts'
+import type { RunId, SessionId } from '../../../src/core/ids.ts'
 import { accept, answer, begin, KEY, messageOf, OTHER_KEY, over, overRestart, type StorageSuite } from './given.ts'
 
 /** What every storage promises about messages until they are answered. */
@@ -92,6 +92,13 @@ export const describeInbox: StorageSuite = (name, { describe, it }, open) => {
         assert.equal((await joining('six', { rows: 'any' })).kind, 'fresh')
         assert.equal((await storage.sessions.get(KEY))?.owner, 'ann')
         assert.equal(await storage.inbox.openCount(), 3)
+        const ownerless = { sessionId: 'sess_3' as SessionId, updatedAt: 1 }
+        await storage.transact([{ kind: 'put-session', key: OTHER_KEY, record: ownerless }])
+        const joiningOther = (run: string, joins: { rows: 'any' | 'none' } | { rows: 'own'; owner: string }) =>
+          storage.inbox.accept(messageOf(run, { key: OTHER_KEY }), { fingerprint: run, joins })
+        assert.equal((await joiningOther('seven', { rows: 'own', owner: 'ann' })).kind, 'taken')
+        assert.equal((await joiningOther('eight', { rows: 'none' })).kind, 'taken')
+        assert.equal((await joiningOther('nine', { rows: 'any' })).kind, 'fresh')
       }),
     )
 
