@@ -179,7 +179,7 @@ async function openHooks(
 ): Promise<HookRunner> {
   const loaded =
     config.hooks.length === 0 ? [] : await loadHookModules(config.hooks, { modules, configDirectory: paths.home })
-  return createHookRunner({ sources: [...own, ...loaded], clock, log })
+  return createHookRunner({ sources: [...own, ...loaded], clock, log, agentId: config.agent_id })
 }
 
 /** A session may have chosen a model that the configuration no longer has: it goes on with the configured ones. */

@@ -13,6 +13,8 @@ export interface HookRunnerOptions {
   readonly sources: readonly HookSource[]
   readonly clock: Clock
   readonly log?: Log
+  /** What handlers are told of the agent; `agent_id` of the configuration. */
+  readonly agentId?: string
   /** For each handler of a modifying hook. */
   readonly modifyTimeoutMs?: number
   readonly observeTimeoutMs?: number
@@ -135,11 +137,13 @@ class Handlers {
   readonly #hooks: readonly RegisteredHook[]
   readonly #options: HookRunnerOptions
   readonly #log: Log
+  readonly #agent: Pick<HookContext, 'agentId'>
 
   constructor(hooks: readonly RegisteredHook[], options: HookRunnerOptions) {
     this.#hooks = hooks
     this.#options = options
     this.#log = options.log ?? silentLog
+    this.#agent = options.agentId === undefined ? {} : { agentId: options.agentId }
   }
 
   async observe<Name extends ObservingHook>(
@@ -224,7 +228,7 @@ class Handlers {
         finish(undefined)
       })
       signal.addEventListener('abort', onAbort, { once: true })
-      answerOf(hook, event, { ...context, signal: stop.signal }).then(finish, (error: unknown) => {
+      answerOf(hook, event, { ...this.#agent, ...context, signal: stop.signal }).then(finish, (error: unknown) => {
         // Its text may hold what a user wrote or a key: the name is enough to find it.
         this.#log.warn('a hook failed', { ...facts, error: error instanceof Error ? error.name : typeof error })
         finish(undefined)

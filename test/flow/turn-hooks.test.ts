@@ -42,6 +42,25 @@ describe('hooks loaded from a module', () => {
     expect(world.violations()).toEqual([])
   })
 
+  it('are told of the conversation, the turn and the agent', async () => {
+    const told: object[] = []
+    const observe: HookModule = { llm_input: (_, { signal: _signal, ...context }) => void told.push(context) }
+    const world = await openWorld({
+      hooks: [{ source: 'test', hooks: observe }],
+      config: { agent_id: 'office' },
+    })
+    const { runId } = await say(await world.connect(), 'hello')
+    expect(told).toEqual([
+      {
+        session: 's',
+        sessionId: expect.any(String) as string,
+        run: runId,
+        model: expect.any(String) as string,
+        agentId: 'office',
+      },
+    ])
+  })
+
   it('may put context in front of a message, which the model reads and nobody is shown as the user’s words', async () => {
     const world = await openWorld({
       hooks: [{ source: 'test', hooks: { before_agent_start: () => ({ prependContext: 'We open at nine.' }) } }],
