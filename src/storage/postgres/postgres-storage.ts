@@ -505,12 +505,18 @@ export class PostgresStorage implements Storage {
   }
 }
 
-/** Messages first: what is being answered moves from there to a transcript, and one statement sees one moment. */
+/**
+ * What is being answered moves from messages to a transcript: one statement sees one moment. Each line is read once, however
+ * many folders are asked for.
+ */
 const MENTIONED_MEDIA = {
   name: 'mentioned_media',
-  text: `select folder from unnest($1::text[]) as folder
-    where exists (select from messages where state = 'open' and position(folder in body::text) > 0)
-      or exists (select from entries where names_media(line) and position(folder in line) > 0)`,
+  text: String.raw`with named as (
+      select m[1] as folder from messages, regexp_matches(body::text, 'media[/\\]+([0-9a-f]{32})', 'g') as m
+        where state = 'open' and names_media(body::text)
+      union
+      select m[1] from entries, regexp_matches(line, 'media[/\\]+([0-9a-f]{32})', 'g') as m where names_media(line))
+    select folder from named where folder = any ($1::text[])`,
 }
 /** Foreseen: what is open is not to blame for it. */
 const LEAVE = {
