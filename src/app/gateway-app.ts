@@ -262,7 +262,7 @@ function createConversations(base: Base, deps: ConversationsDeps): Conversations
     answered: (reply) => late.dashboard?.watch.answered(reply),
     changed: (key) => late.dashboard?.watch.changed(key),
   }
-  const channels = new Channels(watch)
+  const channels = new Channels(watch, platform.log)
   const openai = createOpenAiChannel(platform, { config, agent, files, finder: new KnownChats(storage) })
   const a2a = createA2aChannel(platform, config, { files, links, configs: home.a2aPush })
   for (const channel of [webhook, http, openai, a2a]) channels.add(channel)

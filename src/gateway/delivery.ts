@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { NEVER } from '../base/async.ts'
 import type { JsonObject } from '../base/json.ts'
-import type { Log } from '../base/log.ts'
+import { silentLog, type Log } from '../base/log.ts'
 import type { RunId, SessionKey } from '../core/ids.ts'
 import type { Answer, Outlet, Together } from '../session/outlet.ts'
 import type { Committed, Progress, Storage } from '../storage/storage.ts'
@@ -26,9 +26,11 @@ export interface GatewayWatch {
 export class Channels {
   readonly #byName = new Map<string, Channel>()
   readonly #watch: GatewayWatch | undefined
+  readonly #log: Log
 
-  constructor(watch?: GatewayWatch) {
+  constructor(watch?: GatewayWatch, log: Log = silentLog) {
     this.#watch = watch
+    this.#log = log
   }
 
   add(channel: Channel): void {
@@ -47,8 +49,18 @@ export class Channels {
   }
 
   observe(event: SessionEvent, message: AcceptedMessage): void {
-    this.#byName.get(message.channel)?.observe(event, message)
+    this.show(event, message)
     this.#watch?.observe(event, message)
+  }
+
+  /** To its client alone. A channel of a plugin may throw: this is a preview, and the turn goes on without it. */
+  show(event: SessionEvent, message: AcceptedMessage): void {
+    try {
+      this.#byName.get(message.channel)?.observe(event, message)
+    } catch (error) {
+      const facts = { channel: message.channel, error: error instanceof Error ? error.name : typeof error }
+      this.#log.debug('a channel failed to show what happens in a turn', facts)
+    }
   }
 
   async deliver(reply: Reply): Promise<DeliveryFate> {

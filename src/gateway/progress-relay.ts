@@ -69,10 +69,10 @@ export class ProgressRelay {
     if (channel?.reaches?.(about.account) !== true && channel?.awaited?.has(about.run) !== true) return
     const message: AcceptedMessage = { ...about, text: '', attachments: [], route: {} }
     const { event: what } = event
-    if (what.type !== 'text-delta') channel.observe(event, message)
+    if (what.type !== 'text-delta') this.#deps.channels.show(event, message)
     else {
       const delta = this.#newOf(about.run, { round: what.round, from: from ?? 0, text: what.delta })
-      if (delta !== '') channel.observe({ ...event, event: { ...what, delta } }, message)
+      if (delta !== '') this.#deps.channels.show({ ...event, event: { ...what, delta } }, message)
     }
     if (what.type === 'turn-end') this.#shown.delete(about.run)
   }

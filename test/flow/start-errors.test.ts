@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Channel } from '../../src/channel/channel.ts'
+import type { Channel, Intake } from '../../src/channel/channel.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 import { MemoryFiles } from '../../src/testing/memory-files.ts'
 import { ScriptedProcesses } from '../../src/testing/scripted-processes.ts'
@@ -79,6 +79,29 @@ describe('a channel of a plugin that fails', () => {
       close: async () => fail('close'),
     }
   }
+
+  it('to show what happens costs its client no answer', async () => {
+    const delivered: unknown[] = []
+    let intake: Intake | undefined
+    const channel: Channel = {
+      ...broken('close'),
+      start: async (given) => void (intake = given),
+      observe: () => {
+        throw new Error('broken')
+      },
+      deliver: async ({ content }) => {
+        delivered.push(content.kind)
+        return 'delivered'
+      },
+      close: async () => undefined,
+    }
+    const gateway = await MemoryGateway.open({ plugins: [{ source: 'test', plugin: { channels: [channel] } }] })
+    const about = { channel: 'broken', account: 'ann', attachments: [], route: { session: 's' }, replyTo: {} }
+    await intake?.accept({ ...about, messageId: '1', text: 'hello' })
+    await gateway.clock.runUntil(() => delivered.length > 0)
+    expect(delivered).toEqual(['complete'])
+    await gateway.stop()
+  })
 
   it.each(['start', 'drain', 'close'] as const)('in %s leaves the home to the next start', async (fails) => {
     const files = new MemoryFiles()
