@@ -37,6 +37,7 @@ import { LiveAgent, openAgent, type Agent, type AgentOptions } from './agent.ts'
 import { createDashboard, type Dashboard } from './dashboard.ts'
 import { createOpenAiChannel } from './openai-channel.ts'
 import type { HomePaths } from './home.ts'
+import { LINK_KEY_DIGITS, shareLinkKey } from './link-key.ts'
 import { LiveConfig } from './reload.ts'
 import { createMediaReferences } from './pictures.ts'
 import type { Platform } from './platform.ts'
@@ -107,6 +108,11 @@ export async function openGatewayApp(outside: Platform, options: GatewayAppOptio
   const entrance = openEntrance(base)
   const answering = await openAnswering(base, options)
   const home = await openHome(base, answering, options)
+  await shareLinkKey(entrance.links, home.storage, base.platform.ids).catch(async (error: unknown) => {
+    await answering.agent.close()
+    await home.close()
+    throw error
+  })
   const conversations = createConversations(base, { ...entrance, ...answering, home })
   const pages = createPages(base, { ...entrance, ...answering, ...conversations, home })
   base.late.dashboard = pages.dashboard
@@ -188,7 +194,7 @@ function openEntrance({ platform, config, paths }: Base): Entrance {
   const files = createFileStore(platform, config, paths)
   const messageFiles = limitedFiles(files, config.limits.files_per_message)
   const { clock, ids } = platform
-  const links = new FileLinks({ clock, key: ids.hex(64), validMs: config.limits.file_link_ms })
+  const links = new FileLinks({ clock, key: ids.hex(LINK_KEY_DIGITS), validMs: config.limits.file_link_ms })
   const deps = { files: messageFiles, links }
   const webhook = createWebhookChannel(platform, config, deps)
   return { files, messageFiles, links, webhook, http: createHttpChannel(platform, config, deps) }

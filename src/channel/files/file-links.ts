@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 
 export interface FileLinksOptions {
   readonly clock: Clock
-  /** Made anew at every start: links end with the process, and answers that are asked for again bring new ones. */
+  /** Made anew at every start: links of one process end with it, and answers that are asked for again bring new ones. */
   readonly key: string
   readonly validMs: number
 }
@@ -13,9 +13,16 @@ const ADDRESS = /^\/api\/files\/(file_[0-9a-f]{32})$/u
 /** Addresses of files that work without a token, for a while: the holder of one may read that one file. */
 export class FileLinks {
   readonly #options: FileLinksOptions
+  #key: string
 
   constructor(options: FileLinksOptions) {
     this.#options = options
+    this.#key = options.key
+  }
+
+  /** That of all nodes, where there are several. */
+  useKey(key: string): void {
+    this.#key = key
   }
 
   /** Relative to the address of the gateway. */
@@ -37,6 +44,6 @@ export class FileLinks {
   }
 
   #sign(id: string, expires: string): string {
-    return createHmac('sha256', this.#options.key).update(`${id} ${expires}`).digest('base64url')
+    return createHmac('sha256', this.#key).update(`${id} ${expires}`).digest('base64url')
   }
 }
