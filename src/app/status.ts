@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { JsonObject } from '../base/json.ts'
+import type { Channel } from '../channel/channel.ts'
 import type { Config } from '../config/config.ts'
 import type { Channels } from '../gateway/delivery.ts'
 import type { Gateway } from '../gateway/gateway.ts'
@@ -46,11 +47,20 @@ export function createStatus(deps: StatusDeps): () => Promise<JsonObject> {
         deaths,
       })),
       storage: { ...home.losses },
-      channels: Object.fromEntries(channels.all().map((channel) => [channel.name, channel.status()])),
+      channels: Object.fromEntries(channels.all().map((channel) => [channel.name, statusOf(channel)])),
       providers: providerStatus(agent, sessions),
       learnedWindows: home.windows.list().map((learned) => ({ ...learned })),
       mcp: { servers: mcpStatus(agent.current.toolbox.mcp) },
     }
+  }
+}
+
+/** A channel of a plugin may throw: everything else is shown all the same. */
+function statusOf(channel: Channel): JsonObject {
+  try {
+    return channel.status()
+  } catch (error) {
+    return { failed: error instanceof Error ? error.name : typeof error }
   }
 }
 

@@ -93,6 +93,9 @@ describe('a channel of a plugin that fails', () => {
         delivered.push(content.kind)
         return 'delivered'
       },
+      status: () => {
+        throw new Error('broken')
+      },
       close: async () => undefined,
     }
     const gateway = await MemoryGateway.open({ plugins: [{ source: 'test', plugin: { channels: [channel] } }] })
@@ -100,6 +103,10 @@ describe('a channel of a plugin that fails', () => {
     await intake?.accept({ ...about, messageId: '1', text: 'hello' })
     await gateway.clock.runUntil(() => delivered.length > 0)
     expect(delivered).toEqual(['complete'])
+    expect(await gateway.api('/api/status')).toMatchObject({
+      state: 'open',
+      channels: { broken: { failed: 'Error' }, webhook: {} },
+    })
     await gateway.stop()
   })
 
