@@ -61,8 +61,13 @@ describe('a gateway with a token', () => {
     await page.reload()
     await page.getByRole('heading', { name: 'Tokens', exact: true }).waitFor(PATIENCE)
     expect(await kept(page)).not.toContain(TOKEN)
+    await page.getByRole('button', { name: 'Use the dark theme' }).first().click()
+    await page.evaluate(`localStorage.setItem('clew.draft.some', 'half a secret')`)
     await page.getByRole('button', { name: 'Sign out' }).first().click()
     await form(page).waitFor(PATIENCE)
+    // The next person at this machine neither reads nor sends what the last one wrote.
+    expect(JSON.parse(await kept(page))).toMatchObject([{ 'clew.theme': 'dark' }, {}, '', `${gateway.url}/tokens`])
+    expect(await kept(page)).not.toContain('half a secret')
   })
 
   it('is opened by a link, once, which leaves the address at once', async () => {

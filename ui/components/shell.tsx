@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { api, ApiError, needsLogin } from '../lib/api.ts'
 import { wordsOf } from '../lib/failures.ts'
 import { feed } from '../lib/feed.ts'
+import { forgetWritten } from '../lib/kept.ts'
 import { chooseLanguage, chooseTheme, language, texts, theme } from '../lib/language.ts'
 import { route, type Route } from '../lib/router.ts'
 import { attempt } from '../lib/notice.ts'
@@ -155,6 +156,7 @@ function SignOut(): JSX.Element | null {
   if (me.value === undefined || me.value.expiresAt === null) return null
   const leave = async () => {
     await api.post('/api/logout')
+    forgetWritten()
     location.reload()
   }
   return (

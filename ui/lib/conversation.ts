@@ -264,7 +264,8 @@ export class Conversation {
     if (error.status === 404) return this.#clear('missing')
     // What is shown stays, and the gateway is asked again: it may be busy, or starting.
     const isShown = this.messages.value.length > 0
-    if (isShown) this.#catchUpLater(CATCH_UP_AGAIN_MS)
+    const mayPass = error.status === 0 || error.status === 429 || error.status >= 500
+    if (isShown && mayPass) this.#catchUpLater(CATCH_UP_AGAIN_MS)
     if (isShown && error.code === 'OFFLINE') return
     this.error.value = error
     this.state.value = 'failed'
