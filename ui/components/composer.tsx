@@ -4,7 +4,7 @@ import { api, sessionPath } from '../lib/api.ts'
 import { Attachments } from '../lib/attachments.ts'
 import { feed } from '../lib/feed.ts'
 import { keep, kept } from '../lib/kept.ts'
-import { isOfInputMethod, isWalking, onEscape } from '../lib/keys.ts'
+import { isOfInputMethod, onEscape, walkedTo } from '../lib/keys.ts'
 import { texts } from '../lib/language.ts'
 import { attempt } from '../lib/notice.ts'
 import { send } from '../lib/sender.ts'
@@ -34,8 +34,9 @@ export function Composer({
   useLayoutEffect(() => {
     setText(kept(draftName) ?? '')
     // On a phone the focus would open the keyboard over what is to be read.
-    if (!isWalking.current && !matchMedia('(pointer: coarse)').matches) box.current?.focus({ preventScroll: true })
-    isWalking.current = false
+    if (walkedTo.current !== sessionKey && !matchMedia('(pointer: coarse)').matches)
+      box.current?.focus({ preventScroll: true })
+    walkedTo.current = undefined
   }, [sessionKey])
   useEffect(() => fit(box.current), [text])
   useEffect(

@@ -71,8 +71,8 @@ function act(event: KeyboardEvent): void {
   }
 }
 
-/** True while a conversation is opened by the keys of the list: they walk on, so its field does not take the focus. */
-export const isWalking = { current: false }
+/** The conversation that the keys of the list opened: they walk on, so its field does not take the focus. */
+export const walkedTo: { current: string | undefined } = { current: undefined }
 
 function stepConversation(by: 1 | -1): void {
   const rows = shownSessions.value
@@ -81,7 +81,7 @@ function stepConversation(by: 1 | -1): void {
   const at = rows.findIndex((row) => row.key === key)
   const next = rows[at === -1 ? 0 : at + by]
   if (next === undefined || next.key === key) return
-  isWalking.current = true
+  walkedTo.current = next.key
   go(paths.conversation(next.key))
 }
 
