@@ -45,8 +45,10 @@ function rowsOf(step: Step, live: LiveTurn | undefined): readonly ThreadRow[] {
   const work = rest.filter((message) => message !== final)
   if (work.length > 0) rows.push({ key: `rounds ${step.id}`, kind: 'rounds', step, work, isLive: live !== undefined })
   if (final !== undefined) rows.push({ key: endKey(step.id), kind: 'answer', message: final })
-  if (live !== undefined && live.ended === undefined)
-    rows.push(final === undefined ? liveRow(live) : { ...liveRow(live), key: `live ${live.run}` })
+  if (live === undefined) return rows
+  // What was shown of an answer that has ended stays until its stored form is there.
+  if (final === undefined && (live.ended === undefined || live.text !== '')) rows.push(liveRow(live))
+  else if (final !== undefined && live.ended === undefined) rows.push({ ...liveRow(live), key: `live ${live.run}` })
   return rows
 }
 

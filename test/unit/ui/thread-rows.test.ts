@@ -33,6 +33,15 @@ describe('rows of the thread', () => {
     expect(before.at(-1)?.kind).toBe('live')
   })
 
+  it('keep the words of an answer that ended until the stored ones are there', () => {
+    const ended = { ...turn, ended: 'complete' } as const
+    const steps = [{ id: 'run', messages: [user('u')] }]
+    expect(keys(threadRows(steps, [ended], []))).toEqual(['instruction u', 'end run'])
+    expect(keys(threadRows(steps, [{ ...ended, text: '' }], []))).toEqual(['instruction u'])
+    const stored = [{ id: 'run', messages: [user('u'), answer('z')] }]
+    expect(threadRows(stored, [ended], []).map(({ kind }) => kind)).toEqual(['instruction', 'answer'])
+  })
+
   it('show a turn that goes on after its answer, and one whose step is not stored yet', () => {
     const more = threadRows([{ id: 'run', messages: [user('u'), answer('z')] }], [turn, { ...turn, run: 'next' }], [])
     expect(keys(more)).toEqual(['instruction u', 'end run', 'live run', 'end next'])
