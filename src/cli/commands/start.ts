@@ -2,6 +2,7 @@ import pc from 'picocolors'
 import { secretsOf } from '../../config/explain.ts'
 import { loadConfig, type ConfigOverride, type LoadedConfig } from '../../config/load.ts'
 import { formatProblem } from '../../config/problem.ts'
+import { boundHeapGrowth } from '../../platform/heap-growth.ts'
 import { nodeFiles } from '../../platform/node-files.ts'
 import { hasTerminal } from '../../platform/terminal.ts'
 import { watchLoop } from '../../platform/loop-watch.ts'
@@ -34,6 +35,7 @@ export interface StartOptions extends CommonOptions {
 const CLOSE_GRACE_MS = 3_000
 
 export async function start(options: StartOptions): Promise<void> {
+  boundHeapGrowth()
   const phone = options.simulateXiaoyi === true ? await openPhone() : undefined
   try {
     await run(options, phone)
