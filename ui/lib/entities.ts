@@ -1,4 +1,7 @@
-/** Those that models write; markdown knows all of HTML's, and a name that is not here stays as it was written. */
+/**
+ * Those that models write; markdown knows all of HTML's, and a name that is not here stays as it was written. The page
+ * has nothing of the gateway's source but its client, so this list is its own.
+ */
 const NAMED: Readonly<Record<string, string>> = {
   amp: '&',
   lt: '<',
@@ -33,7 +36,7 @@ const LAST_CODE_POINT = 0x10_ff_ff
 export function withoutEntities(text: string): string {
   if (!text.includes('&')) return text
   return text.replaceAll(/&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([a-zA-Z]{2,8}));/gu, (written, decimal, hex, name) => {
-    if (typeof name === 'string') return NAMED[name] ?? written
+    if (typeof name === 'string') return Object.hasOwn(NAMED, name) ? (NAMED[name] ?? written) : written
     const code = typeof hex === 'string' ? Number.parseInt(hex, 16) : Number(decimal)
     const isHalf = code >= 0xd8_00 && code <= 0xdf_ff
     return code === 0 || code > LAST_CODE_POINT || isHalf ? '\ufffd' : String.fromCodePoint(code)

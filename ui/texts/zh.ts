@@ -281,7 +281,7 @@ export const zh: Texts = {
     notSent: '未发送',
     otherLeftOut: (reason) => `未发送：${reason}`,
     actions: { dropped: '略去', added: '添加', moved: '移动', rewritten: '改写', merged: '合并' },
-    reason: (reason) => REASONS[reason] ?? reason,
+    reason: (reason) => (Object.hasOwn(REASONS, reason) ? (REASONS[reason] ?? reason) : reason),
     toLast: '查看最新的请求',
     noSuch: (n) => `此对话没有第 ${n} 个请求。`,
     resultOf: (tool: string) => `${tool} 的结果`,
